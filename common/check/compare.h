@@ -1,0 +1,32 @@
+// Holds an output against the reference, by one of two rules.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/check/reference.h"
+
+namespace convladder {
+
+enum class Rule {
+  kExact,   // small-integer data, A <= 2^24: float32 must give the reference bit for bit
+  kBounded  // real data: |error| <= factor * 2^-24 * A, A = sum |x*w| + |bias|
+};
+
+struct Comparison {
+  bool pass = false;
+  double max_error_ratio = 0;  // largest |error| / allowed error; exact rule: |error| / 2^-24*A;
+                               // infinity for NaN or an infinite output
+  int64_t checked = 0;         // outputs compared by value
+  int64_t failures = 0;        // outputs outside the rule, NaNs of the whole tensor included
+  std::string message;  // empty when it passed; else the first failure: [n,k,p,q], got, expected
+};
+
+// `output` is the whole [N,K,P,Q] tensor. Values are compared where the reference has them; *every*
+// element is looked at for NaN (an output nobody wrote still holds the NaN it began with).
+// Written so that NaN fails. kExact throws std::logic_error when some A passes 2^24: the data would
+// not prove anything.
+Comparison compare(const float* output, const ConvShape& shape, const Reference& reference,
+                   Rule rule, double factor = 8.0);
+
+}  // namespace convladder

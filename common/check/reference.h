@@ -1,0 +1,36 @@
+// The judge: a direct convolution in float64 on the host. No vendor library has a say here.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/core/conv_shape.h"
+
+namespace convladder {
+
+struct HostProblem {
+  ConvShape shape;
+  const float* input = nullptr;    // [N,C,H,W]
+  const float* filters = nullptr;  // [K,C,R,S]
+  const float* bias = nullptr;     // [K], or null for none
+  bool relu = false;
+};
+
+// One entry per checked output.
+struct Reference {
+  std::vector<int64_t> index;  // flat indices into [N,K,P,Q]; empty: all outputs, in order
+  std::vector<double> value;
+  std::vector<double> magnitude;  // A = sum |x*w| + |bias|: the scale of the rounding error
+};
+
+// Every output, on all cores. Costs 2*N*K*P*Q*C*R*S double operations.
+Reference compute_reference(const HostProblem& problem);
+
+// The outputs at `index` (flat, each in [0, output_count)), on all cores.
+Reference compute_reference(const HostProblem& problem, std::vector<int64_t> index);
+
+// About `count` flat output indices without repetition, sorted: the corners and borders of images
+// and channels first and last, the rest drawn by `seed`. All outputs when there are no more.
+std::vector<int64_t> sample_outputs(const ConvShape& shape, int64_t count, uint64_t seed);
+
+}  // namespace convladder

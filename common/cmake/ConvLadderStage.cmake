@@ -1,0 +1,36 @@
+# convladder_add_stage(NAME SOURCE...): one rung of the ladder.
+#   stage_NAME  object library (an archive would drop the registration, which nothing refers to)
+#   NAME        program with this stage alone, in bin/: `ncu bin/01_naive run --shape ...`
+#   tests       the shared suite of every stage, under the CTest label NAME
+function(convladder_add_stage name)
+  convladder_device_sources(${ARGN})
+  add_library(stage_${name} OBJECT ${ARGN})
+  target_link_libraries(stage_${name} PUBLIC convladder_core)
+  set_property(GLOBAL APPEND PROPERTY CONVLADDER_STAGES ${name})
+
+  add_executable(${name} $<TARGET_OBJECTS:stage_${name}>)
+  target_link_libraries(${name} PRIVATE convladder_main)
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  if(CONVLADDER_TESTS)
+    convladder_add_stage_tests(${name})
+  endif()
+endfunction()
+
+# .cu files are CUDA to nvcc and plain C++ to the simulator.
+function(convladder_device_sources)
+  if(CONVLADDER_BACKEND STREQUAL "sim")
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+  endif()
+endfunction()
+
+# Called last: what needs to know all stages. bin/convladder holds every one of them.
+function(convladder_finish)
+  get_property(stages GLOBAL PROPERTY CONVLADDER_STAGES)
+  set(objects "")
+  foreach(stage IN LISTS stages)
+    list(APPEND objects $<TARGET_OBJECTS:stage_${stage}>)
+  endforeach()
+  add_executable(convladder ${objects})
+  target_link_libraries(convladder PRIVATE convladder_main)
+  set_target_properties(convladder PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()

@@ -1,0 +1,37 @@
+#include "common/core/add_bias.h"
+#include "common/core/launch.h"
+
+namespace convladder {
+namespace {
+
+constexpr int THREADS = 256;
+constexpr int PER_THREAD = 4;  // independent loads in flight per thread, to cover DRAM latency
+
+// One block: up to THREADS * PER_THREAD consecutive elements of one [P,Q] plane, so that the bias
+// is one value per block.
+__global__ void add_bias_kernel(float* output,      // [N,K,P,Q]
+                                const float* bias,  // [K]
+                                int K, int PQ, int blocks_per_plane) {
+  const int plane = blockIdx.x / blocks_per_plane;  // n * K + k
+  const int first = (blockIdx.x % blocks_per_plane) * (THREADS * PER_THREAD) + threadIdx.x;
+  const float b = bias[plane % K];
+  float* out = output + int64_t{plane} * PQ;
+  UNROLL
+  for (int i = 0; i < PER_THREAD; ++i) {
+    const int pq = first + i * THREADS;
+    if (pq < PQ) out[pq] += b;
+  }
+}
+
+}  // namespace
+
+void add_bias(const Convolution& conv, cudaStream_t stream) {
+  if (!conv.bias) return;
+  const ConvShape& shape = conv.shape;
+  const int64_t blocks_per_plane = ceil_div(shape.PQ(), THREADS * PER_THREAD);
+  const int64_t planes = int64_t{shape.N} * shape.K;
+  launch(add_bias_kernel, grid_x(planes * blocks_per_plane), THREADS, stream, conv.output,
+         conv.bias, shape.K, shape.PQ(), static_cast<int>(blocks_per_plane));
+}
+
+}  // namespace convladder

@@ -1,0 +1,61 @@
+// How every kernel here is launched, and how every CUDA call is checked.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "common/core/conv_shape.h"
+
+// Asks for a loop to be unrolled. A macro, so that the formatter leaves it where it stands.
+#define CONVLADDER_PRAGMA(text) _Pragma(#text)
+#ifdef __CUDACC__
+#define UNROLL CONVLADDER_PRAGMA(unroll)
+#else
+#define UNROLL CONVLADDER_PRAGMA(GCC unroll 16)
+#endif
+
+namespace convladder {
+
+// A CUDA or cuBLAS call that failed; the message names the call and the runtime's reason.
+struct CudaError : std::runtime_error {
+  CudaError(const std::string& what, cudaError_t code)
+      : std::runtime_error(what + ": " + cudaGetErrorString(code)), code(code) {}
+  explicit CudaError(const std::string& what) : std::runtime_error(what) {}
+  cudaError_t code = cudaErrorUnknown;
+};
+
+inline void check_cuda(cudaError_t code, const char* what) {
+  if (code == cudaSuccess) return;
+  cudaGetLastError();  // a launch error would otherwise be reported again by the next call
+  throw CudaError(what, code);
+}
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// `blocks` as the x extent of a grid. Throws InvalidArgument beyond 2^31-1, where CUDA's x ends
+// (y and z end at 65,535, which is why the stages count blocks along x).
+inline unsigned grid_x(int64_t blocks) {
+  if (blocks > INT64_C(0x7fffffff)) {
+    throw InvalidArgument("the problem needs " + std::to_string(blocks) +
+                          " blocks, more than a grid holds (2147483647)");
+  }
+  return static_cast<unsigned>(blocks);
+}
+
+// Enqueues kernel(args...) on `stream`; throws CudaError when the launch is refused. `<<<>>>` is
+// not C++, so it stands here alone: without nvcc the same call goes to the simulator.
+template <typename... Params, typename... Args>
+void launch(void (*kernel)(Params...), dim3 grid, dim3 block, cudaStream_t stream, Args... args) {
+#ifdef __CUDACC__
+  kernel<<<grid, block, 0, stream>>>(args...);
+#else
+  simulator::launch(
+      grid, block, stream, [=] { kernel(args...); }, reinterpret_cast<const void*>(kernel));
+#endif
+  check_cuda(cudaGetLastError(), "kernel launch");
+}
+
+}  // namespace convladder

@@ -1,0 +1,83 @@
+#include "common/core/stage.h"
+
+#include <algorithm>
+
+namespace convladder {
+namespace {
+
+std::vector<Stage>& registry() {
+  static std::vector<Stage> stages;
+  return stages;
+}
+
+void require_buffer(const char* name, const void* pointer, int64_t count, int64_t needed) {
+  if (pointer == nullptr) throw InvalidArgument(std::string(name) + " is null");
+  if (reinterpret_cast<std::uintptr_t>(pointer) % alignof(float) != 0) {
+    throw InvalidArgument(std::string(name) + " is not aligned to 4 bytes");
+  }
+  if (count < needed) {
+    throw InvalidArgument(std::string(name) + " holds " + std::to_string(count) +
+                          " elements, the problem needs " + std::to_string(needed));
+  }
+}
+
+// The least workspace with which the stage works.
+std::size_t least_workspace(const Stage& stage, const ConvShape& shape) {
+  return stage.workspace_bytes ? stage.workspace_bytes(shape, 0) : 0;
+}
+
+}  // namespace
+
+StageRegistration::StageRegistration(const Stage& stage) {
+  auto& all = registry();
+  const auto by_name = [](const Stage& a, const Stage& b) {
+    return std::string(a.name) < std::string(b.name);
+  };
+  all.insert(std::upper_bound(all.begin(), all.end(), stage, by_name), stage);
+}
+
+const std::vector<Stage>& stages() { return registry(); }
+
+const Stage& find_stage(const std::string& name) {
+  std::string known;
+  for (const Stage& stage : stages()) {
+    if (name == stage.name) return stage;
+    known += (known.empty() ? "" : ", ") + std::string(stage.name);
+  }
+  throw InvalidArgument("stage '" + name + "' is unknown; there are: " + known);
+}
+
+std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::size_t limit) {
+  validate(shape);
+  if (!stage.workspace_bytes) return 0;
+  const std::size_t bytes = stage.workspace_bytes(shape, limit);
+  if (bytes > limit) {
+    throw InvalidArgument("workspace limit = " + std::to_string(limit) + ": " + stage.name +
+                          " needs at least " + std::to_string(bytes) + " bytes for " +
+                          to_string(shape));
+  }
+  return bytes;
+}
+
+void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
+  validate(conv.shape);
+  require_buffer("input", conv.input, conv.input_count, conv.shape.input_count());
+  require_buffer("filters", conv.filters, conv.filter_count, conv.shape.filter_count());
+  if (conv.bias) require_buffer("bias", conv.bias, conv.bias_count, conv.shape.K);
+  require_buffer("output", conv.output, conv.output_count, conv.shape.output_count());
+  if (conv.relu && !stage.fuses_relu) {
+    throw InvalidArgument("relu = 1: " + std::string(stage.name) + " does not apply ReLU");
+  }
+  const std::size_t least = least_workspace(stage, conv.shape);
+  if (conv.workspace_bytes < least || (least > 0 && conv.workspace == nullptr)) {
+    throw InvalidArgument("workspace holds " +
+                          std::to_string(conv.workspace ? conv.workspace_bytes : 0) + " bytes, " +
+                          stage.name + " needs at least " + std::to_string(least));
+  }
+  if (reinterpret_cast<std::uintptr_t>(conv.workspace) % 256 != 0) {
+    throw InvalidArgument("workspace is not aligned to 256 bytes");
+  }
+  stage.enqueue(conv, stream);
+}
+
+}  // namespace convladder

@@ -1,0 +1,70 @@
+// What a stage is: the interface between the five kernels and everything that runs them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "common/core/conv_shape.h"
+
+namespace convladder {
+
+// Memory for intermediate results that a stage may use, unless the caller says otherwise.
+constexpr std::size_t DEFAULT_WORKSPACE_LIMIT = std::size_t{1} << 30;
+
+// One convolution to compute: output = conv(input, filters) + bias, then ReLU if asked. All
+// pointers are device pointers and need only the 4-byte alignment of a float. The counts say how
+// many elements lie behind each pointer.
+struct Convolution {
+  ConvShape shape;
+  const float* input = nullptr;    // [N,C,H,W]
+  const float* filters = nullptr;  // [K,C,R,S]
+  const float* bias = nullptr;     // [K], or null for none
+  float* output = nullptr;         // [N,K,P,Q]
+  int64_t input_count = 0, filter_count = 0, bias_count = 0, output_count = 0;
+  bool relu = false;  // max(x, 0), but NaN stays NaN; only stages with fuses_relu take it
+
+  // Scratch memory, 256-byte aligned (as cudaMalloc gives it), contents undefined before and after.
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+};
+
+// Registered by the stage's own source file; see CONVLADDER_REGISTER_STAGE below.
+struct Stage {
+  const char* name;     // the folder's name: "01_naive"
+  const char* summary;  // the one idea, in a few words
+  // Enqueues the work on `stream` and returns; allocates nothing. Arguments are valid already.
+  void (*enqueue)(const Convolution& conv, cudaStream_t stream);
+  // Bytes of workspace the stage wants, at most `limit` (if it can work with that little; else the
+  // least it can work with). Null: none.
+  std::size_t (*workspace_bytes)(const ConvShape& shape, std::size_t limit);
+  bool fuses_relu;
+};
+
+// All stages linked into this program, ordered by name.
+const std::vector<Stage>& stages();
+
+// The stage called `name`. Throws InvalidArgument, listing the names there are.
+const Stage& find_stage(const std::string& name);
+
+// Bytes of workspace that `stage` wants for `shape`. Throws InvalidArgument when the shape is
+// invalid or the stage cannot work within `limit` bytes.
+std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape,
+                            std::size_t limit = DEFAULT_WORKSPACE_LIMIT);
+
+// Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU
+// where the stage has none), then enqueues. Nothing is enqueued when it throws: InvalidArgument for
+// the arguments, CudaError from the runtime. Asynchronous, ordered on `stream`.
+void run(const Stage& stage, const Convolution& conv, cudaStream_t stream);
+
+struct StageRegistration {
+  explicit StageRegistration(const Stage& stage);
+};
+
+// In a stage's source, at namespace scope: CONVLADDER_REGISTER_STAGE({"01_naive", ...});
+#define CONVLADDER_REGISTER_STAGE(...) \
+  static const ::convladder::StageRegistration registration { ::convladder::Stage __VA_ARGS__ }
+
+}  // namespace convladder

@@ -1,0 +1,37 @@
+// Device memory of float32 that notices stray writes.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace convladder {
+
+// `count` floats on the device, filled with NaN, between two guard zones of a known pattern.
+// `offset` floats (0..3) shift the start off the allocation's alignment, to test pointers that are
+// only 4-byte aligned. Throws CudaError; when memory is short the message gives the bytes needed
+// and free.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(int64_t count, int offset = 0);
+  ~DeviceBuffer();
+  DeviceBuffer(DeviceBuffer&&) noexcept;
+  DeviceBuffer(const DeviceBuffer&) = delete;
+
+  float* data() const;
+  int64_t count() const;
+  void upload(const float* host);    // count() floats
+  void download(float* host) const;  // count() floats
+  void fill_nan();
+  // Empty when both guard zones are untouched; else which side was written, and how far off.
+  std::string guard_damage() const;
+
+ private:
+  void* allocation_ = nullptr;
+  int64_t count_ = 0;
+  int offset_ = 0;
+};
+
+}  // namespace convladder
