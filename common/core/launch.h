@@ -46,7 +46,9 @@ inline unsigned grid_x(int64_t blocks) {
 }
 
 // Enqueues kernel(args...) on `stream`; throws CudaError when the launch is refused. `<<<>>>` is
-// not C++, so it stands here alone: without nvcc the same call goes to the simulator.
+// not C++, so it stands here alone: without nvcc the same call goes to the simulator. Host sources
+// of the GPU backend (CUDA's headers, but not nvcc) launch nothing and have no launch().
+#if defined(__CUDACC__) || !defined(CUDART_VERSION)
 template <typename... Params, typename... Args>
 void launch(void (*kernel)(Params...), dim3 grid, dim3 block, cudaStream_t stream, Args... args) {
 #ifdef __CUDACC__
@@ -57,5 +59,6 @@ void launch(void (*kernel)(Params...), dim3 grid, dim3 block, cudaStream_t strea
 #endif
   check_cuda(cudaGetLastError(), "kernel launch");
 }
+#endif
 
 }  // namespace convladder
