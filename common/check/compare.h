@@ -22,6 +22,10 @@ struct Comparison {
   std::string message;  // empty when it passed; else the first failure: [n,k,p,q], got, expected
 };
 
+// The factor of the bounded rule for a whole problem: 8, but 16 from 2^24 outputs on, because the
+// largest of so many random errors lies further out.
+double error_factor(const ConvShape& shape);
+
 // `output` is the whole [N,K,P,Q] tensor. Values are compared where the reference has them; *every*
 // element is looked at for NaN (an output nobody wrote still holds the NaN it began with).
 // Written so that NaN fails. kExact throws std::logic_error when some A passes 2^24: the data would

@@ -23,14 +23,17 @@ struct Reference {
   std::vector<double> magnitude;  // A = sum |x*w| + |bias|: the scale of the rounding error
 };
 
-// Every output, on all cores. Costs 2*N*K*P*Q*C*R*S double operations.
+// Every output, on all cores; a NaN in the data arrives where it belongs, through ReLU, too. Costs
+// 2*N*K*P*Q*C*R*S double operations.
 Reference compute_reference(const HostProblem& problem);
 
-// The outputs at `index` (flat, each in [0, output_count)), on all cores.
+// The outputs at `index` (flat, each in [0, output_count), else InvalidArgument), on all cores.
+// None: all of them, as above.
 Reference compute_reference(const HostProblem& problem, std::vector<int64_t> index);
 
 // About `count` flat output indices without repetition, sorted: the corners and borders of images
-// and channels first and last, the rest drawn by `seed`. All outputs when there are no more.
+// and channels first and last, the rest drawn by `seed`. All outputs when `count` is more than half
+// of them.
 std::vector<int64_t> sample_outputs(const ConvShape& shape, int64_t count, uint64_t seed);
 
 }  // namespace convladder

@@ -1,0 +1,31 @@
+// Files that appear under their name only when they are complete.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace convladder {
+
+// Writes to a temporary file in the same folder; commit() renames it. Without a commit (an
+// exception on the way) the temporary file is removed and `path` stays as it was. Every function
+// throws std::runtime_error naming the file.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  std::FILE* stream() { return stream_; }
+  void write(const void* data, std::size_t bytes);
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* what, int error) const;
+
+  std::string path_, temporary_;
+  std::FILE* stream_ = nullptr;
+};
+
+}  // namespace convladder
