@@ -1,0 +1,34 @@
+#include "common/harness/backend.h"
+
+#include <fstream>
+#include <stdexcept>
+
+#include "common/harness/table.h"
+
+namespace convladder {
+namespace {
+
+constexpr double GIB = 1024.0 * 1024.0 * 1024.0;
+
+// Bytes that new allocations can take without swapping; a negative value where it isn't known.
+double available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  double kib = 0;
+  while (file >> key >> kib) {
+    if (key == "MemAvailable:") return kib * 1024;
+    std::getline(file, unit);
+  }
+  return -1;
+}
+
+}  // namespace
+
+void require_host_memory(double bytes) {
+  const double available = available_memory();
+  if (available < 0 || bytes <= available) return;
+  throw std::runtime_error("out of host memory: the problem needs about " + fixed(bytes / GIB, 1) +
+                           " GiB, " + fixed(available / GIB, 1) + " GiB are available");
+}
+
+}  // namespace convladder

@@ -1,0 +1,32 @@
+// Where the kernels run, and how long they take there.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace convladder {
+
+bool on_gpu();               // decided when the program was built
+const char* backend_name();  // "gpu" or "sim", as in CONVLADDER_BACKEND
+std::string device_name();   // "NVIDIA H200", or "simulator, 2 cores"
+
+// Throws CudaError, with the runtime's reason, when this is a GPU build and there is no GPU.
+void require_device();
+
+// Throws std::runtime_error when `bytes` of host memory are more than the machine has left: better
+// one clear line than a program that is killed.
+void require_host_memory(double bytes);
+
+struct Timing {
+  double milliseconds = 0;  // median
+  int runs = 0;
+};
+
+// Runs `enqueue` (on the default stream) and waits for it. GPU: CUDA events around each of `runs`
+// calls after one to warm up; caches stay warm. Simulator: the wall time of a single call.
+Timing time_on_backend(const std::function<void()>& enqueue, int runs);
+
+}  // namespace convladder

@@ -1,0 +1,62 @@
+// The GPU half of backend.h.
+#include <algorithm>
+#include <vector>
+
+#include "common/core/launch.h"
+#include "common/harness/backend.h"
+
+namespace convladder {
+
+bool on_gpu() { return true; }
+
+const char* backend_name() { return "gpu"; }
+
+std::string device_name() {
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  return properties.name;
+}
+
+void require_device() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code != cudaSuccess) throw CudaError("no GPU can be used (try --backend sim)", code);
+  if (count == 0) throw CudaError("there is no GPU (try --backend sim)");
+}
+
+namespace {
+
+class Event {
+ public:
+  Event() { check_cuda(cudaEventCreate(&event_), "cudaEventCreate"); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  void record() { check_cuda(cudaEventRecord(event_), "cudaEventRecord"); }
+  float milliseconds_since(const Event& start) const {
+    float elapsed = 0;
+    check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize");
+    check_cuda(cudaEventElapsedTime(&elapsed, start.event_, event_), "cudaEventElapsedTime");
+    return elapsed;
+  }
+
+ private:
+  cudaEvent_t event_;
+};
+
+}  // namespace
+
+Timing time_on_backend(const std::function<void()>& enqueue, int runs) {
+  Event start, stop;
+  std::vector<float> times;
+  enqueue();
+  for (int run = 0; run < runs; ++run) {
+    start.record();
+    enqueue();
+    stop.record();
+    times.push_back(stop.milliseconds_since(start));
+  }
+  std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
+  return {times[runs / 2], runs};
+}
+
+}  // namespace convladder

@@ -1,0 +1,27 @@
+// The commands of the program. Each takes what follows its name and returns the exit status: 0 when
+// everything asked for passed, else 1. They throw UsageError for a command line that makes no sense
+// and other exceptions for what goes wrong on the way; main() turns both into one line on stderr.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/io/json.h"
+
+namespace convladder {
+
+int check_command(const std::vector<std::string>& arguments);
+int run_command(const std::vector<std::string>& arguments);
+
+// What became of one stage on one problem. Both commands print and write these.
+struct Record {
+  std::string stage, problem;
+  std::string status;  // pass, fail, rejected or skipped
+  double max_error_ratio = 0;
+  std::string message;  // empty, or the reason, or what else to know
+};
+
+// The members stage, problem, backend, status, max_error_ratio (null unless it ran) and message.
+std::vector<std::pair<std::string, Json>> json_members(const Record& record);
+
+}  // namespace convladder

@@ -1,0 +1,70 @@
+// The program: bin/convladder with all stages, bin/01_naive and the like with one.
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "common/core/stage.h"
+#include "common/harness/backend.h"
+#include "common/harness/commands.h"
+#include "common/harness/options.h"
+
+namespace convladder {
+
+std::vector<std::pair<std::string, Json>> json_members(const Record& record) {
+  const bool ran = record.status == "pass" || record.status == "fail";
+  return {{"stage", record.stage},
+          {"problem", record.problem},
+          {"backend", backend_name()},
+          {"status", record.status},
+          {"max_error_ratio", ran ? record.max_error_ratio : std::nan("")},
+          {"message", record.message}};
+}
+
+namespace {
+
+void print_help() {
+  std::printf(
+      "usage: convladder COMMAND [OPTION...]\n"
+      "\n"
+      "  run     the stages on a photograph through AlexNet's first layer\n"
+      "  check   the stages against the reference, on any problem\n"
+      "\n"
+      "convladder COMMAND --help lists the options. Stages in this program (backend: %s):\n",
+      backend_name());
+  for (const Stage& stage : stages()) std::printf("  %-22s  %s\n", stage.name, stage.summary);
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "help") {
+    print_help();
+    return 0;
+  }
+  const std::vector<std::string> arguments(words.begin() + 1, words.end());
+  if (words[0] == "check") return check_command(arguments);
+  if (words[0] == "run") return run_command(arguments);
+  throw UsageError("unknown command '" + words[0] + "' (there are run and check)");
+}
+
+int fail(const char* reason, int status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "convladder: error: %s\n", reason);
+  return status;
+}
+
+}  // namespace
+}  // namespace convladder
+
+int main(int argc, char** argv) {
+  try {
+    return convladder::dispatch({argv + 1, argv + argc});
+  } catch (const convladder::UsageError& error) {
+    return convladder::fail(error.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return convladder::fail("out of host memory", 1);
+  } catch (const std::exception& error) {
+    return convladder::fail(error.what(), 1);
+  }
+}

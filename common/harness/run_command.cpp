@@ -1,0 +1,213 @@
+// `run`: the stages on one problem, checked and timed, as a table; pictures of what they computed.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "common/harness/backend.h"
+#include "common/harness/commands.h"
+#include "common/harness/filter_bank.h"
+#include "common/harness/montage.h"
+#include "common/harness/photo.h"
+#include "common/harness/progress.h"
+#include "common/harness/run_job.h"
+#include "common/harness/selection.h"
+#include "common/harness/table.h"
+#include "common/harness/trial.h"
+#include "common/io/image.h"
+#include "common/io/npy.h"
+
+namespace convladder {
+namespace {
+
+constexpr int TIMED_RUNS = 5;
+
+constexpr const char* HELP =
+    "usage: convladder run [OPTION...]\n"
+    "\n"
+    "Runs the stages on AlexNet's first layer: a photograph, normalised as ImageNet's images are,\n"
+    "and 96 Gabor filters. Checks each result against the reference, prints the table, and writes\n"
+    "pictures and run.json to the report folder. With --shape or an extent: another problem, with\n"
+    "random data and without pictures.\n"
+    "\n";
+
+std::vector<OptionSpec> option_specs() {
+  std::vector<OptionSpec> specs = job_options();
+  specs.push_back({"--output", "Y.npy", "write the output of the last stage, [N,K,P,Q]"});
+  specs.push_back({"--report", "DIR", "where pictures and run.json go (default build/report)"});
+  specs.push_back({"--once", "", "launch each stage once and check nothing: for a profiler"});
+  for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
+  for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
+  specs.push_back({"--help", "", "this text"});
+  return specs;
+}
+
+struct Result {
+  Record record;
+  std::optional<Timing> timing;
+};
+
+double tflops(const ConvShape& shape, const Timing& timing) {
+  return shape.flops() / (timing.milliseconds * 1e9);
+}
+
+std::string count_of(double count, const char* unit) { return significant(count, 3) + unit; }
+
+void print_heading(const RunJob& job) {
+  std::printf("%s: %s%s%s\n", job.name.c_str(), to_string(job.shape).c_str(),
+              job.bias ? ", bias" : "", job.relu ? ", ReLU" : "");
+  std::printf("output %dx%d, %s; data: %s; backend: %s (%s)\n\n", job.shape.P(), job.shape.Q(),
+              count_of(job.shape.flops() / 1e9, " GFLOP").c_str(), job.source.c_str(),
+              backend_name(), device_name().c_str());
+}
+
+// Times first and checks afterwards, so that the result checked is one that was timed.
+Result run_stage(const Stage& stage, const RunJob& job, const Reference& reference,
+                 std::vector<float>& output) {
+  Result result;
+  result.record = {stage.name, job.name, "", 0, ""};
+  if (job.relu && !stage.fuses_relu) {
+    result.record.status = "skipped";
+    result.record.message = "does not fuse ReLU";
+    return result;
+  }
+  const HostProblem problem = job.problem();
+  const Trial trial(stage, problem);
+  result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
+  trial.wait();
+  output = trial.output();
+  const Comparison check = judge(trial, output, problem, reference, Rule::kBounded);
+  result.record.status = check.pass ? "pass" : "fail";
+  result.record.max_error_ratio = check.max_error_ratio;
+  result.record.message = check.message;
+  return result;
+}
+
+void print_table(const std::vector<Result>& results, const std::vector<Stage>& stages,
+                 const ConvShape& shape) {
+  Table table;
+  table.add_column("stage", Align::kLeft);
+  table.add_column("idea", Align::kLeft);
+  table.add_column(on_gpu() ? "time [ms]" : "simulated in [ms]", Align::kRight);
+  if (on_gpu()) table.add_column("TFLOP/s", Align::kRight);
+  table.add_column("max error / allowed", Align::kRight);
+  table.add_column("check", Align::kLeft);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Result& result = results[i];
+    std::vector<std::string> row = {result.record.stage, stages[i].summary};
+    row.push_back(result.timing ? significant(result.timing->milliseconds, 3) : "-");
+    if (on_gpu()) row.push_back(result.timing ? fixed(tflops(shape, *result.timing), 1) : "-");
+    row.push_back(result.timing ? fixed(result.record.max_error_ratio, 3) : "-");
+    row.push_back(result.record.status);
+    table.add_row(row);
+  }
+  std::printf("%s\n", table.text().c_str());
+  for (const Result& result : results) {
+    if (result.record.message.empty()) continue;
+    std::printf("%s: %s\n", result.record.stage.c_str(), result.record.message.c_str());
+  }
+  if (on_gpu()) {
+    std::printf("Time: median of %d runs after a warm-up, caches warm.\n", TIMED_RUNS);
+  } else {
+    std::printf("The time is what this machine took to simulate: it says nothing about a GPU.\n");
+  }
+}
+
+Json to_json(const RunJob& job, const std::vector<Result>& results) {
+  std::vector<Json> records;
+  for (const Result& result : results) {
+    auto members = json_members(result.record);
+    if (result.timing) {
+      members.push_back({"time_ms", result.timing->milliseconds});
+      members.push_back({"time_source", on_gpu() ? "cuda_events" : "simulator_wall_time"});
+      members.push_back({"runs", result.timing->runs});
+      if (on_gpu()) members.push_back({"tflops", tflops(job.shape, *result.timing)});
+    }
+    records.push_back(Json::object(members));
+  }
+  return Json::object({{"backend", backend_name()},
+                       {"device", device_name()},
+                       {"problem", job.name},
+                       {"shape", to_string(job.shape)},
+                       {"flop", job.shape.flops()},
+                       {"data", job.source},
+                       {"stages", Json::array(records)}});
+}
+
+void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
+                  const Json& json) {
+  std::filesystem::create_directories(folder);
+  std::vector<std::string> written;
+  const auto write = [&](const char* name, const Image& image) {
+    written.push_back(write_image(folder + "/" + name, image));
+  };
+  const ConvShape& s = job.shape;
+  write("input.png", denormalise(job.data.input.data(), s.H, s.W));
+  write("filters.png",
+        montage(draw_filters(job.data.filters.data(), s.K, s.R, s.S), BANK_COLUMNS, 6, 6));
+  if (!output.empty()) {
+    const float* level = job.bias ? job.data.bias.data() : nullptr;
+    write("feature_maps.png",
+          montage(draw_feature_maps(output.data(), level, s.K, s.P(), s.Q()), BANK_COLUMNS, 2, 6));
+  }
+  written.push_back(folder + "/run.json");
+  write_json(written.back(), json);
+  for (const std::string& path : written) std::printf("wrote %s\n", path.c_str());
+}
+
+// For a profiler: one launch of each stage, and nothing else that runs a kernel.
+int run_once(const RunJob& job, const std::vector<Stage>& stages) {
+  const HostProblem problem = job.problem();
+  for (const Stage& stage : stages) {
+    const Trial trial(stage, problem);
+    trial.enqueue();
+    trial.wait();
+    std::printf("%s: launched once, result NOT checked (--once)\n", stage.name);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  const Options options(option_specs(), arguments);
+  if (options.has("--help")) {
+    std::printf("%s%s", HELP, describe(option_specs()).c_str());
+    return 0;
+  }
+  const std::vector<Stage> stages = selected_stages(options);
+  require_device();
+  const RunJob job = make_job(options);
+  print_heading(job);
+  if (options.has("--once")) return run_once(job, stages);
+
+  Progress progress(static_cast<int64_t>(stages.size()));
+  progress.show(0, "reference");
+  const Reference reference = affordable_reference(job.problem(), 1);
+  std::vector<Result> results;
+  std::vector<float> output;
+  for (const Stage& stage : stages) {
+    progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
+    results.push_back(run_stage(stage, job, reference, output));
+  }
+  progress.clear();
+  print_table(results, stages, job.shape);
+
+  const Json json = to_json(job, results);
+  if (job.photo) {
+    write_report(job, output, options.text("--report", repository_path("build/report")), json);
+  }
+  if (options.has("--json")) write_json(options.text("--json"), json);
+  if (options.has("--output") && !output.empty()) {
+    const ConvShape& s = job.shape;
+    write_npy(options.text("--output"), {s.N, s.K, s.P(), s.Q()}, output.data());
+  }
+  const auto passed = [](const Result& result) { return result.record.status == "pass"; };
+  const auto failed = [](const Result& result) { return result.record.status == "fail"; };
+  return std::any_of(results.begin(), results.end(), passed) &&
+                 std::none_of(results.begin(), results.end(), failed)
+             ? 0
+             : 1;
+}
+
+}  // namespace convladder

@@ -1,0 +1,49 @@
+// One stage on one problem: the tensors on the device, and what must hold after it has run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/check/compare.h"
+#include "common/check/reference.h"
+#include "common/core/stage.h"
+#include "common/harness/device_buffer.h"
+
+namespace convladder {
+
+class Trial {
+ public:
+  // Allocates and fills what `stage` needs for `problem`, whose host arrays must outlive this.
+  // Output and workspace begin as NaN. `offset` (0..3 floats) shifts every tensor off its
+  // alignment, but not the workspace. Throws InvalidArgument where the stage can't take the
+  // problem, CudaError where memory is short.
+  Trial(const Stage& stage, const HostProblem& problem, int offset = 0);
+
+  // The stage on the default stream; returns before it has finished.
+  void enqueue() const;
+  // Waits for the device, so that a kernel's error is reported here as a CudaError.
+  void wait() const;
+
+  std::vector<float> output() const;  // [N,K,P,Q]
+  // Empty when every guard zone is whole and no input has changed; else what was damaged.
+  std::string damage() const;
+
+ private:
+  const Stage& stage_;
+  HostProblem problem_;
+  std::size_t workspace_bytes_;
+  DeviceBuffer input_, filters_, bias_, output_, workspace_;
+};
+
+// The two halves of a check, together: the output by `rule`, and damage() above.
+Comparison judge(const Trial& trial, const std::vector<float>& output, const HostProblem& problem,
+                 const Reference& reference, Rule rule);
+
+// Every output where that is affordable on a CPU, else some thousands of them.
+Reference affordable_reference(const HostProblem& problem, uint64_t seed);
+
+// Throws std::runtime_error when a trial of `shape` and its check would not fit in host memory.
+void require_memory_for(const ConvShape& shape);
+
+}  // namespace convladder
