@@ -1,0 +1,75 @@
+// Asynchronous copies from global to shared memory, as one thread has them under way.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace convladder::simulator {
+
+// A copy may take effect at any moment between its issue and the wait for its group. Here it is
+// the last one, so that a kernel which forgets to wait reads what was there before (NaN, in fresh
+// shared memory); or, where `immediate` is set, the first, so that a kernel which overwrites what
+// others still read is caught as well. Copies that nobody waits for are dropped.
+class CopyQueue {
+ public:
+  bool immediate = false;
+
+  // Copies `bytes` (4, 8 or 16) to shared memory, the last `zfill` of them as zeros; nothing is
+  // read from `from` when zfill == bytes.
+  void push(void* to, const void* from, std::size_t bytes, std::size_t zfill) {
+    const Copy copy{to, from, static_cast<unsigned>(bytes), static_cast<unsigned>(zfill)};
+    if (immediate) return perform(copy);
+    copies_.push_back(copy);
+  }
+
+  void commit() { groups_.push_back(copies_.size()); }
+
+  // Completes all groups committed but the last `pending`.
+  void wait(std::size_t pending) {
+    if (groups_.size() <= pending) return;
+    const std::size_t groups = groups_.size() - pending;
+    const std::size_t copies = groups_[groups - 1];
+    for (std::size_t i = 0; i < copies; ++i) perform(copies_[i]);
+    copies_.erase(copies_.begin(), copies_.begin() + copies);
+    groups_.erase(groups_.begin(), groups_.begin() + groups);
+    for (std::size_t& end : groups_) end -= copies;
+  }
+
+  void clear() {
+    copies_.clear();
+    groups_.clear();
+  }
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    unsigned bytes, zfill;
+  };
+
+  static void perform(const Copy& copy) {
+    if (copy.bytes == 4) perform<4>(copy);
+    if (copy.bytes == 8) perform<8>(copy);
+    if (copy.bytes == 16) perform<16>(copy);
+  }
+
+  template <int BYTES>  // known to the compiler, so that memcpy is a single move
+  static void perform(const Copy& copy) {
+    if (copy.zfill == 0) {
+      std::memcpy(copy.to, copy.from, BYTES);
+    } else {
+      char value[BYTES] = {};
+      if (copy.zfill < BYTES) std::memcpy(value, copy.from, BYTES - copy.zfill);
+      std::memcpy(copy.to, value, BYTES);
+    }
+  }
+
+  std::vector<Copy> copies_;         // in order of issue
+  std::vector<std::size_t> groups_;  // for each committed group, the end of its copies
+};
+
+// The running thread's; set by Worker with threadIdx.
+inline thread_local CopyQueue* copy_queue = nullptr;
+
+}  // namespace convladder::simulator

@@ -1,0 +1,122 @@
+#include <cblas.h>
+#include <cublas_v2.h>
+
+#include <algorithm>
+#include <new>
+
+struct cublasContext {
+  cudaStream_t stream = nullptr;
+  cublasMath_t math_mode = CUBLAS_DEFAULT_MATH;
+};
+
+namespace {
+
+CBLAS_TRANSPOSE transpose(cublasOperation_t op) {
+  return op == CUBLAS_OP_T ? CblasTrans : CblasNoTrans;
+}
+
+bool is_operation(cublasOperation_t op) { return op == CUBLAS_OP_N || op == CUBLAS_OP_T; }
+
+}  // namespace
+
+const char* cublasGetStatusName(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+  }
+  return "unknown cublasStatus_t";
+}
+
+const char* cublasGetStatusString(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "success";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "the handle is null";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "out of memory";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "an argument has an invalid value";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "the operation failed";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "not supported";
+  }
+  return "unknown cublasStatus_t";
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+  if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
+  *handle = new (std::nothrow) cublasContext;
+  return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t* stream) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!stream) return CUBLAS_STATUS_INVALID_VALUE;
+  *stream = handle->stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  handle->math_mode = mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!mode) return CUBLAS_STATUS_INVALID_VALUE;
+  *mode = handle->math_mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
+                           int m, int n, int k, const float* alpha, const float* A, int lda,
+                           const float* B, int ldb, const float* beta, float* C, int ldc) {
+  return cublasSgemmStridedBatched(handle, op_a, op_b, m, n, k, alpha, A, lda, 0, B, ldb, 0, beta,
+                                   C, ldc, 0, 1);
+}
+
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t op_a,
+                                         cublasOperation_t op_b, int m, int n, int k,
+                                         const float* alpha, const float* A, int lda,
+                                         long long stride_a, const float* B, int ldb,
+                                         long long stride_b, const float* beta, float* C, int ldc,
+                                         long long stride_c, int batch) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  const int rows_a = op_a == CUBLAS_OP_N ? m : k;
+  const int rows_b = op_b == CUBLAS_OP_N ? k : n;
+  if (!is_operation(op_a) || !is_operation(op_b) || m < 0 || n < 0 || k < 0 || batch < 0 ||
+      lda < std::max(1, rows_a) || ldb < std::max(1, rows_b) || ldc < std::max(1, m) || !alpha ||
+      !beta || !A || !B || !C) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  for (int i = 0; i < batch; ++i) {
+    cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, A + i * stride_a,
+                lda, B + i * stride_b, ldb, *beta, C + i * stride_c, ldc);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}

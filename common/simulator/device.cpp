@@ -1,0 +1,149 @@
+#include "common/simulator/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "common/simulator/errors.h"
+#include "common/simulator/launch.h"
+#include "common/simulator/symbols.h"
+
+namespace convladder::simulator {
+namespace {
+
+// The number in an environment variable, if it is set and not empty.
+std::optional<uint64_t> number_from_environment(const char* name, uint64_t least, uint64_t most) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t value = std::strtoull(text, &end, 10);
+  if (*end || *text == '-' || errno || value < least || value > most) {
+    throw std::invalid_argument(std::string(name) + " is '" + text +
+                                "'; it must be a number from " + std::to_string(least) + " to " +
+                                std::to_string(most));
+  }
+  return value;
+}
+
+std::atomic<uint64_t>& order_seed() {
+  static std::atomic<uint64_t> seed{
+      number_from_environment("CONVLADDER_SIM_SEED", 0, UINT64_MAX).value_or(0)};
+  return seed;
+}
+
+// CUDA's limits for a launch.
+bool is_valid(dim3 grid, dim3 block) {
+  const auto within = [](dim3 d, unsigned x, unsigned y, unsigned z) {
+    return d.x >= 1 && d.x <= x && d.y >= 1 && d.y <= y && d.z >= 1 && d.z <= z;
+  };
+  return within(grid, 0x7fffffff, 65535, 65535) && within(block, 1024, 1024, 64) &&
+         block.x * block.y * block.z <= 1024;
+}
+
+}  // namespace
+
+BlockOrder::BlockOrder(uint64_t blocks, uint64_t seed) : blocks_(blocks) {
+  if (seed == 0) return;
+  Random random(seed);
+  first_ = random.next() % blocks;
+  do {
+    step_ = random.next() % blocks + 1;
+  } while (std::gcd(step_, blocks) != 1);
+}
+
+uint64_t BlockOrder::operator[](uint64_t i) const {
+  return static_cast<uint64_t>((first_ + static_cast<unsigned __int128>(i) * step_) % blocks_);
+}
+
+Device& Device::instance() {
+  static Device device;
+  return device;
+}
+
+Device::Device() {
+  const uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const uint64_t workers =
+      number_from_environment("CONVLADDER_SIM_THREADS", 1, 1024).value_or(cores);
+  try {
+    while (threads_.size() < workers) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty()) throw;  // else: as many as the system gives
+  }
+}
+
+Device::~Device() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Device::run(const Grid& grid) {
+  const std::lock_guard alone(one_grid_);
+  const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
+  const BlockOrder order(blocks, grid.seed);
+  std::unique_lock lock(mutex_);
+  grid_ = &grid;
+  order_ = &order;
+  blocks_ = blocks;
+  next_block_ = 0;
+  error_ = nullptr;
+  openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), blocks));
+  wake_.notify_all();
+  done_.wait(lock, [this] { return busy_ == 0; });
+  if (error_) std::rethrow_exception(error_);
+}
+
+// The life of a worker thread.
+void Device::work() {
+  Worker worker;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return closing_ || openings_ > 0; });
+    if (closing_) return;
+    --openings_;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      run_blocks(worker);
+    } catch (...) {
+      error = std::current_exception();
+      next_block_ = blocks_;  // the others stop after the block they are at
+    }
+    lock.lock();
+    if (!error_) error_ = error;
+    if (--busy_ == 0) done_.notify_one();
+  }
+}
+
+void Device::run_blocks(Worker& worker) {
+  for (uint64_t i; (i = next_block_++) < blocks_;) worker.run_block(*grid_, (*order_)[i]);
+}
+
+void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
+
+void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
+              const void* kernel) {
+  if (!is_valid(grid, block)) {
+    set_last_error(cudaErrorInvalidConfiguration);
+    return;
+  }
+  try {
+    Device::instance().run({grid, block, body, argument, order_seed()});
+  } catch (const KernelError& error) {
+    set_last_error(error.code, "kernel " + symbol_name(kernel) + ", " + error.what());
+  } catch (const std::bad_alloc&) {
+    set_last_error(cudaErrorMemoryAllocation);
+  }
+}
+
+}  // namespace convladder::simulator

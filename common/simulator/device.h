@@ -1,0 +1,62 @@
+// The simulated device: one worker per core, which share out the blocks of a grid.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "common/simulator/random.h"
+#include "common/simulator/worker.h"
+
+namespace convladder::simulator {
+
+// The order in which blocks begin: i -> (first + i * step) mod blocks, where step has no divisor in
+// common with blocks, so that each has its turn once.
+class BlockOrder {
+ public:
+  BlockOrder(uint64_t blocks, uint64_t seed);  // seed 0: 0, 1, 2, ...
+  uint64_t operator[](uint64_t i) const;
+
+ private:
+  uint64_t blocks_, first_ = 0, step_ = 1;
+};
+
+class Device {
+ public:
+  // Made on first use. Throws std::invalid_argument when CONVLADDER_SIM_THREADS is no number from 1
+  // to 1024.
+  static Device& instance();
+
+  // Runs `grid` to its end, after any other that another host thread has under way. Throws what
+  // the first failing block threw (KernelError, std::bad_alloc); blocks not begun are left out.
+  void run(const Grid& grid);
+
+  int workers() const { return static_cast<int>(threads_.size()); }
+
+ private:
+  Device();
+  ~Device();
+  void work();
+  void run_blocks(Worker& worker);
+
+  std::mutex one_grid_;  // held while a grid runs
+
+  std::mutex mutex_;  // guards all below, but for the atomic
+  std::condition_variable wake_, done_;
+  const Grid* grid_ = nullptr;
+  const BlockOrder* order_ = nullptr;
+  uint64_t blocks_ = 0;
+  std::atomic<uint64_t> next_block_{0};
+  int openings_ = 0;  // workers that may still join the grid
+  int busy_ = 0;      // workers that have joined, or may, and are not done
+  std::exception_ptr error_;
+  bool closing_ = false;
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace convladder::simulator

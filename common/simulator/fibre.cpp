@@ -1,0 +1,54 @@
+#include "common/simulator/fibre.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <new>
+
+namespace convladder::simulator {
+namespace {
+
+constexpr std::size_t PAGE = 4096;
+constexpr std::size_t STACK = 32 * PAGE;  // a page costs memory only when it is touched
+
+// A guard page splits a mapping in two, and Linux allows a process 65,530 of them: the first
+// stacks have one (all, up to 16 workers with blocks of 1024 threads), the others do without.
+constexpr int GUARDED_STACKS = 16 * 1024;
+
+// Stacks for boost::context::fiber. A kernel that overflows a guarded one dies of SIGSEGV instead
+// of writing over its neighbour.
+struct StackAllocator {
+  boost::context::stack_context allocate() {
+    void* bottom = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bottom == MAP_FAILED) throw std::bad_alloc();
+    static std::atomic<int> stacks{0};
+    if (stacks++ < GUARDED_STACKS) mprotect(bottom, PAGE, PROT_NONE);
+    boost::context::stack_context stack;
+    stack.size = STACK;
+    stack.sp = static_cast<char*>(bottom) + STACK;  // stacks grow downwards
+    return stack;
+  }
+  void deallocate(boost::context::stack_context& stack) {
+    munmap(static_cast<char*>(stack.sp) - STACK, STACK);
+  }
+};
+
+}  // namespace
+
+Fibre::Fibre(std::function<void()> body) {
+  StackAllocator stacks;
+  const boost::context::stack_context stack = stacks.allocate();
+  stack_bottom_ = static_cast<char*>(stack.sp) - stack.size;
+  stack_bytes_ = stack.size;
+  context_ = boost::context::fiber(
+      std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), stacks,
+      [this, body = std::move(body)](boost::context::fiber&& left) {
+        arrive(std::move(left));
+        body();
+        left_->left_ = this;
+        __sanitizer_start_switch_fiber(nullptr, left_->stack_bottom_, left_->stack_bytes_);
+        return std::move(left_->context_);
+      });
+}
+
+}  // namespace convladder::simulator

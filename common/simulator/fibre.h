@@ -1,0 +1,50 @@
+// A fibre: a stack of its own, and the place where its execution stands.
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#else  // AddressSanitizer's calls, as nothing
+inline void __sanitizer_start_switch_fiber(void**, const void*, std::size_t) {}
+inline void __sanitizer_finish_switch_fiber(void*, const void**, std::size_t*) {}
+#endif
+
+namespace convladder::simulator {
+
+class Fibre {
+ public:
+  Fibre() = default;  // stands for the stack that is running already
+  // A new stack on which `body` begins when it is first switched to. When body returns, the fibre
+  // that switched here last goes on; it must have returned before the Fibre is destroyed. Throws
+  // std::bad_alloc.
+  explicit Fibre(std::function<void()> body);
+  Fibre(const Fibre&) = delete;
+
+  // Leaves this fibre, which must be the running one, for `to`; returns when something switches
+  // back to it. Inline, because the processor mispredicts every return after a change of stack.
+  void switch_to(Fibre& to) {
+    to.left_ = this;
+    __sanitizer_start_switch_fiber(&fake_stack_, to.stack_bottom_, to.stack_bytes_);
+    arrive(std::move(to.context_).resume());
+  }
+
+ private:
+  // Runs first after a switch: keeps the place where the fibre that was left stands.
+  void arrive(boost::context::fiber&& left) {
+    __sanitizer_finish_switch_fiber(fake_stack_, &left_->stack_bottom_, &left_->stack_bytes_);
+    left_->context_ = std::move(left);
+  }
+
+  boost::context::fiber context_;  // where it stands; empty while it runs
+  Fibre* left_ = nullptr;          // the fibre that switched here last
+  // For AddressSanitizer, which must be told of every change of stack.
+  const void* stack_bottom_ = nullptr;
+  std::size_t stack_bytes_ = 0;
+  void* fake_stack_ = nullptr;
+};
+
+}  // namespace convladder::simulator

@@ -1,0 +1,30 @@
+// What takes the place of kernel<<<grid, block, 0, stream>>>(args...): the simulator's own names.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace convladder::simulator {
+
+// Seeds the order in which blocks, and threads between two barriers, take their turns. 0, the
+// default: in order of their indices. Begins with the environment's CONVLADDER_SIM_SEED.
+void set_thread_order_seed(uint64_t seed);
+
+// Runs a grid of `body(argument)`, one call per thread, and waits for its end. Gives its errors as
+// CUDA does, through cudaGetLastError(): cudaErrorInvalidConfiguration for a grid or block that
+// CUDA refuses, cudaErrorLaunchFailure and others for a kernel that failed. `kernel` is the address
+// of the kernel's code, for its name in messages. Grids of several host threads run one after
+// another. Throws std::invalid_argument when CONVLADDER_SIM_THREADS or CONVLADDER_SIM_SEED can't
+// be read.
+void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
+              const void* kernel);
+
+template <typename Body>
+void launch(dim3 grid, dim3 block, cudaStream_t /*every stream is in order*/, const Body& body,
+            const void* kernel) {
+  run_grid(
+      grid, block, [](const void* b) { (*static_cast<const Body*>(b))(); }, &body, kernel);
+}
+
+}  // namespace convladder::simulator

@@ -1,0 +1,120 @@
+#include "common/simulator/memory.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+#include "common/simulator/errors.h"
+
+namespace convladder::simulator {
+namespace {
+
+constexpr std::size_t ALIGNMENT = 256;  // cudaMalloc's promise
+
+// The number after `key` in a file of lines "key number ..."; SIZE_MAX without such a line.
+std::size_t find_number(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  std::string word, rest;
+  std::size_t number = 0;
+  while (file >> word) {
+    if (word == key && file >> number) return number;
+    std::getline(file, rest);
+  }
+  return SIZE_MAX;
+}
+
+// The pointers that cudaMalloc gave and cudaFree has not taken back.
+std::mutex allocations_mutex;
+std::unordered_set<void*>& allocations() {
+  static auto* all = new std::unordered_set<void*>;  // outlives every other static
+  return *all;
+}
+
+}  // namespace
+
+HostMemory host_memory() {
+  HostMemory memory{find_number("/proc/meminfo", "MemAvailable:"),
+                    find_number("/proc/meminfo", "MemTotal:")};
+  if (memory.total != SIZE_MAX) memory.total *= 1024;  // the file counts in KiB
+  if (memory.free != SIZE_MAX) memory.free *= 1024;
+
+  std::size_t limit = SIZE_MAX;
+  std::ifstream("/sys/fs/cgroup/memory.max") >> limit;  // the word "max" reads as 0
+  const std::size_t used = find_number("/sys/fs/cgroup/memory.stat", "anon");
+  if (limit > 0 && limit < memory.total && used != SIZE_MAX) {
+    memory.total = limit;
+    memory.free = std::min(memory.free, limit - std::min(limit, used));
+  }
+  return memory;
+}
+
+}  // namespace convladder::simulator
+
+using namespace convladder::simulator;
+
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
+  if (!pointer) return set_last_error(cudaErrorInvalidValue);
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  if (bytes > host_memory().free) return set_last_error(cudaErrorMemoryAllocation);
+  void* memory = nullptr;
+  if (posix_memalign(&memory, ALIGNMENT, bytes) != 0) {
+    return set_last_error(cudaErrorMemoryAllocation);
+  }
+  std::memset(memory, 0xff, bytes);  // all bits set is a quiet NaN
+  const std::lock_guard lock(allocations_mutex);
+  allocations().insert(memory);
+  *pointer = memory;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* pointer) {
+  if (!pointer) return cudaSuccess;
+  {
+    const std::lock_guard lock(allocations_mutex);
+    if (allocations().erase(pointer) == 0) return set_last_error(cudaErrorInvalidValue);
+  }
+  std::free(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  if (!free || !total) return set_last_error(cudaErrorInvalidValue);
+  const HostMemory memory = host_memory();
+  *free = memory.free;
+  *total = memory.total;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
+    return set_last_error(cudaErrorInvalidMemcpyDirection);
+  }
+  if (bytes == 0) return cudaSuccess;
+  if (!to || !from) return set_last_error(cudaErrorInvalidValue);
+  std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+
+cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  if (!to) return set_last_error(cudaErrorInvalidValue);
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
+  return cudaMemset(to, value, bytes);
+}

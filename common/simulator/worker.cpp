@@ -1,0 +1,246 @@
+#include "common/simulator/worker.h"
+
+#include <numeric>
+
+#include "common/simulator/copy_queue.h"
+
+namespace convladder::simulator {
+namespace {
+
+constexpr unsigned WARP = warpSize;
+
+thread_local Worker* current_worker = nullptr;
+
+struct Abandoned {};  // thrown to unwind a thread after another one has failed
+
+std::string to_string(uint3 i) {
+  return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
+}
+
+uint3 unflatten(uint64_t index, dim3 extents) {
+  return {static_cast<unsigned>(index % extents.x),
+          static_cast<unsigned>(index / extents.x % extents.y),
+          static_cast<unsigned>(index / extents.x / extents.y)};
+}
+
+unsigned lane_bit(unsigned thread) { return 1u << thread % WARP; }
+
+}  // namespace
+
+struct Worker::Carrier {
+  explicit Carrier(Worker& worker) : fibre([this, &worker] { worker.run_threads(*this); }) {}
+
+  Fibre fibre;
+  CopyQueue copies;
+  unsigned thread = 0;
+  bool waits = false;      // its thread waits at a barrier
+  unsigned warp_mask = 0;  // at __syncwarp(): the lanes it waits for
+};
+
+Worker::Worker() = default;
+
+Worker::~Worker() {
+  closing_ = true;
+  for (auto& carrier : carriers_) scheduler_.switch_to(carrier->fibre);
+}
+
+void Worker::run_block(const Grid& grid, uint64_t index) {
+  start_block(grid, index);
+  scheduler_.switch_to(next_turn());
+  if (error_) throw *error_;
+}
+
+void Worker::start_block(const Grid& grid, uint64_t index) {
+  memory_.fill_nan();  // all thread_locals, hence these:
+  shared_memory = memory_;
+  current_worker = this;
+  blockIdx = block_ = unflatten(index, grid.blocks);
+  blockDim = grid.threads;
+  gridDim = grid.blocks;
+
+  grid_ = &grid;
+  random_ = Random(grid.seed ^ Random(index).next());
+  immediate_copies_ = grid.seed != 0 && random_.next() % 2 == 1;
+  set_block_dim(grid.threads);
+  std::iota(order_.begin(), order_.end(), 0u);
+  if (grid.seed != 0) random_.shuffle(order_);
+
+  begun_ = 0;
+  last_left_.reset();
+  ready_.clear();
+  next_ready_ = 0;
+  at_barrier_.clear();
+  error_.reset();
+  for (std::size_t i = 0; i < warps_.size(); ++i) {
+    const std::size_t lanes = order_.size() - i * WARP;
+    warps_[i].alive = lanes >= WARP ? ~0u : (1u << lanes) - 1;
+    warps_[i].waiting.clear();
+  }
+}
+
+void Worker::set_block_dim(dim3 threads) {
+  if (threads.x == block_dim_.x && threads.y == block_dim_.y && threads.z == block_dim_.z) return;
+  block_dim_ = threads;
+  thread_index_.resize(std::size_t{threads.x} * threads.y * threads.z);
+  for (std::size_t i = 0; i < thread_index_.size(); ++i) thread_index_[i] = unflatten(i, threads);
+  order_.resize(thread_index_.size());
+  warps_.resize((thread_index_.size() + WARP - 1) / WARP);
+}
+
+// ---- Turns ----
+
+// What a fibre does all its life: begin threads until there is none left to begin.
+void Worker::run_threads(Carrier& self) {
+  while (!closing_) {
+    while (begun_ < order_.size()) run_thread(self, order_[begun_++]);
+    free_.push_back(&self);
+    self.fibre.switch_to(next_turn());
+  }
+}
+
+void Worker::run_thread(Carrier& self, unsigned thread) {
+  self.thread = thread;
+  self.copies.immediate = immediate_copies_;
+  take_turn(self);
+  cudaError_t code = cudaSuccess;
+  std::string message;
+  try {
+    grid_->body(grid_->argument);
+  } catch (const Abandoned&) {
+  } catch (const KernelError& error) {
+    code = error.code, message = error.what();
+  } catch (const std::exception& error) {
+    code = cudaErrorLaunchFailure, message = std::string("exception: ") + error.what();
+  } catch (...) {
+    code = cudaErrorLaunchFailure, message = "an exception of unknown type";
+  }
+  self.waits = false;
+  self.copies.clear();
+  if (code != cudaSuccess) fail(code, thread, message);
+  leave(thread);
+}
+
+void Worker::take_turn(Carrier& self) {
+  running_ = &self;
+  threadIdx = thread_index_[self.thread];
+  copy_queue = &self.copies;
+}
+
+// Lets others have their turn until the thread of `self` may go on.
+void Worker::wait(Carrier& self) {
+  self.waits = true;
+  Fibre& next = next_turn();
+  if (&next != &self.fibre) self.fibre.switch_to(next);
+  self.waits = false;
+  if (error_) throw Abandoned{};
+  take_turn(self);
+}
+
+// Whose turn it is; the scheduler's when the block is done.
+Fibre& Worker::next_turn() {
+  if (next_ready_ == ready_.size()) {
+    if (begun_ < order_.size()) return free_fibre();
+    release_block();
+  }
+  if (next_ready_ == ready_.size()) return scheduler_;
+  return ready_[next_ready_++]->fibre;
+}
+
+Fibre& Worker::free_fibre() {
+  if (free_.empty()) {
+    carriers_.push_back(std::make_unique<Carrier>(*this));
+    return carriers_.back()->fibre;
+  }
+  Carrier* carrier = free_.back();
+  free_.pop_back();
+  return carrier->fibre;
+}
+
+// ---- Barriers ----
+
+void Worker::sync_threads() {
+  at_barrier_.push_back(running_);
+  wait(*running_);
+}
+
+// Called when no thread can go on: all wait at the barrier, all have left, or the kernel is wrong.
+void Worker::release_block() {
+  if (at_barrier_.size() == order_.size()) {
+    ready_.swap(at_barrier_);
+    at_barrier_.clear();
+    next_ready_ = 0;
+    if (grid_->seed != 0) random_.shuffle(ready_);
+    return;
+  }
+  const Carrier* in_warp = nullptr;
+  for (const Warp& warp : warps_) {
+    if (!warp.waiting.empty()) in_warp = warp.waiting.front();
+  }
+  if (at_barrier_.empty() && !in_warp) return;
+
+  const unsigned waits = at_barrier_.empty() ? in_warp->thread : at_barrier_.front()->thread;
+  const std::string barrier = at_barrier_.empty() ? "__syncwarp()" : "__syncthreads()";
+  fail(cudaErrorLaunchFailure, waits,
+       "waits for ever at " + barrier +
+           (last_left_ ? ", thread " + to_string(thread_index_[*last_left_]) +
+                             " has left the kernel without reaching it"
+                       : ", thread " + to_string(thread_index_[in_warp->thread]) +
+                             " waits at __syncwarp()"));
+}
+
+void Worker::sync_warp(unsigned mask) {
+  Carrier& self = *running_;
+  if (!(mask & lane_bit(self.thread))) {
+    throw KernelError(cudaErrorInvalidValue, "__syncwarp: the mask leaves out the calling lane");
+  }
+  Warp& warp = warps_[self.thread / WARP];
+  self.warp_mask = mask;
+  warp.waiting.push_back(&self);
+  release_warp(warp, mask);
+  wait(self);
+}
+
+// Makes those ready that wait for the lanes in `mask`, once all of these are there.
+void Worker::release_warp(Warp& warp, unsigned mask) {
+  unsigned here = 0;
+  for (const Carrier* carrier : warp.waiting) {
+    if (carrier->warp_mask == mask) here |= lane_bit(carrier->thread);
+  }
+  if (mask & warp.alive & ~here) return;
+  std::vector<Carrier*> others;
+  for (Carrier* carrier : warp.waiting) {
+    (carrier->warp_mask == mask ? ready_ : others).push_back(carrier);
+  }
+  warp.waiting.swap(others);
+}
+
+// ---- Ends ----
+
+void Worker::leave(unsigned thread) {
+  last_left_ = thread;
+  Warp& warp = warps_[thread / WARP];
+  warp.alive &= ~lane_bit(thread);
+  const std::vector<Carrier*> waiting = warp.waiting;  // which release_warp() changes
+  for (const Carrier* carrier : waiting) release_warp(warp, carrier->warp_mask);
+}
+
+// Keeps the first error; no more threads begin, and those that wait get a turn to unwind.
+void Worker::fail(cudaError_t code, unsigned thread, const std::string& message) {
+  if (!error_) {
+    error_ = KernelError(code, "block " + to_string(block_) + ", thread " +
+                                   to_string(thread_index_[thread]) + ": " + message);
+  }
+  begun_ = static_cast<unsigned>(order_.size());
+  at_barrier_.clear();
+  for (Warp& warp : warps_) warp.waiting.clear();
+  ready_.clear();
+  next_ready_ = 0;
+  for (auto& carrier : carriers_) {
+    if (carrier->waits) ready_.push_back(carrier.get());
+  }
+}
+
+}  // namespace convladder::simulator
+
+void __syncthreads() { convladder::simulator::current_worker->sync_threads(); }
+void __syncwarp(unsigned mask) { convladder::simulator::current_worker->sync_warp(mask); }

@@ -1,0 +1,92 @@
+// Runs the blocks of a grid, one at a time: every CUDA thread on a fibre, scheduled by hand.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/simulator/fibre.h"
+#include "common/simulator/kernel_error.h"
+#include "common/simulator/random.h"
+#include "common/simulator/shared_memory.h"
+
+namespace convladder::simulator {
+
+// A grid to run: body(argument), once per thread.
+struct Grid {
+  dim3 blocks, threads;
+  void (*body)(const void*);
+  const void* argument;
+  uint64_t seed;  // of the order of blocks and threads; 0: that of their indices
+};
+
+// Belongs to one operating-system thread, on which it must be made, used and destroyed.
+//
+// A thread runs until it reaches a barrier, then the next has its turn. Threads begin on whatever
+// fibre is free: as long as none waits, that is one and the same, and costs no switch. A thread
+// that waits keeps its fibre, and the next thread begins on another.
+class Worker {
+ public:
+  Worker();
+  ~Worker();
+  Worker(const Worker&) = delete;
+
+  // Runs block `index` (x fastest) to its end. Throws KernelError, naming block and thread, when
+  // the kernel fails; the worker is then ready for another block.
+  void run_block(const Grid& grid, uint64_t index);
+
+  // Called inside a kernel, by the thread that runs. When the kernel has failed elsewhere, they
+  // don't return but unwind the thread.
+  void sync_threads();
+  void sync_warp(unsigned mask);
+
+ private:
+  struct Carrier;  // a fibre, and the thread that it carries
+  struct Warp {
+    unsigned alive = 0;             // a bit per lane that has not left the kernel
+    std::vector<Carrier*> waiting;  // at __syncwarp()
+  };
+
+  void start_block(const Grid& grid, uint64_t index);
+  void set_block_dim(dim3 threads);
+  void run_threads(Carrier& self);
+  void run_thread(Carrier& self, unsigned thread);
+  void take_turn(Carrier& self);
+  void wait(Carrier& self);
+  Fibre& next_turn();
+  Fibre& free_fibre();
+  void release_block();
+  void release_warp(Warp& warp, unsigned mask);
+  void leave(unsigned thread);
+  void fail(cudaError_t code, unsigned thread, const std::string& message);
+
+  const SharedMemory memory_ = SharedMemory::of_this_thread();
+  Fibre scheduler_;  // the worker's own stack
+  std::vector<std::unique_ptr<Carrier>> carriers_;
+  std::vector<Carrier*> free_;  // those that carry no thread
+  bool closing_ = false;
+
+  // The block that runs.
+  const Grid* grid_ = nullptr;
+  uint3 block_{};
+  Random random_;
+  bool immediate_copies_ = false;
+  dim3 block_dim_{0};
+  std::vector<uint3> thread_index_;    // threadIdx of each thread, x fastest
+  std::vector<unsigned> order_;        // in which the threads begin
+  unsigned begun_ = 0;                 // threads that have begun
+  std::optional<unsigned> last_left_;  // the last thread that left the kernel
+  Carrier* running_ = nullptr;
+  std::vector<Carrier*> ready_;  // those from next_ready_ onwards may go on
+  std::size_t next_ready_ = 0;
+  std::vector<Carrier*> at_barrier_;  // those that wait at __syncthreads()
+  std::vector<Warp> warps_;
+  std::optional<KernelError> error_;  // once set, no thread begins, and all must leave
+};
+
+}  // namespace convladder::simulator

@@ -1,0 +1,642 @@
+// The simulator keeps CUDA's promises, and none that CUDA does not make.
+#include <cublas_v2.h>
+#include <cuda_pipeline.h>
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/core/launch.h"
+
+namespace convladder {
+namespace {
+
+constexpr int THREADS = 96;  // three warps
+constexpr float NAN_F = std::numeric_limits<float>::quiet_NaN();
+
+// Device memory, as the host sees it in the simulator.
+template <typename T>
+class Device {
+ public:
+  explicit Device(int64_t count) : count_(count) {
+    check_cuda(cudaMalloc(&data_, count * sizeof(T)), "cudaMalloc");
+  }
+  explicit Device(const std::vector<T>& values) : Device(static_cast<int64_t>(values.size())) {
+    const auto bytes = values.size() * sizeof(T);
+    check_cuda(cudaMemcpy(data_, values.data(), bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+  ~Device() { cudaFree(data_); }
+  Device(const Device&) = delete;
+  T* data() const { return data_; }
+  std::vector<T> values() const {
+    std::vector<T> host(count_);
+    check_cuda(cudaMemcpy(host.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost),
+               "cudaMemcpy");
+    return host;
+  }
+
+ private:
+  T* data_ = nullptr;
+  int64_t count_;
+};
+
+// What launch() says when the kernel is refused or fails; empty when it succeeds.
+template <typename... Args>
+std::string launch_error(cudaError_t code, Args... args) {
+  try {
+    launch(args...);
+  } catch (const CudaError& error) {
+    EXPECT_EQ(error.code, code) << error.what();
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    return error.what();
+  }
+  return "";
+}
+
+class Simulator : public testing::Test {
+ protected:
+  void TearDown() override { simulator::set_thread_order_seed(0); }
+};
+
+// ---- Threads and blocks ----
+
+__global__ void count_visits(int* visits, dim3 grid) {
+  if (gridDim.x != grid.x || gridDim.y != grid.y || gridDim.z != grid.z) return;
+  const int64_t block =
+      blockIdx.x + int64_t{gridDim.x} * (blockIdx.y + int64_t{gridDim.y} * blockIdx.z);
+  const int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  ++visits[block * blockDim.x * blockDim.y * blockDim.z + thread];
+}
+
+TEST_F(Simulator, EveryThreadOfAThreeDimensionalGridRunsOnce) {
+  const dim3 grid(5, 3, 2), block(7, 3, 2);
+  for (const uint64_t seed : {0, 1, 2}) {
+    simulator::set_thread_order_seed(seed);
+    const Device<int> visits(std::vector<int>(5 * 3 * 2 * 7 * 3 * 2, 0));
+    launch(count_visits, grid, block, nullptr, visits.data(), grid);
+    for (const int count : visits.values()) ASSERT_EQ(count, 1);
+  }
+}
+
+__global__ void touch_inside(int* visits, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  ++visits[i];
+}
+
+TEST_F(Simulator, ThreadsBeyondTheProblemMayReturnEarly) {
+  const Device<int> visits(std::vector<int>(1000, 0));
+  launch(touch_inside, 4, 256, nullptr, visits.data(), 1000);
+  EXPECT_EQ(visits.values(), std::vector<int>(1000, 1));
+}
+
+__global__ void record_order(int* order, int* next) {
+  order[(*next)++] = threadIdx.x;  // a race on a GPU; here one thread runs at a time
+}
+
+std::vector<int> thread_order(uint64_t seed) {
+  simulator::set_thread_order_seed(seed);
+  const Device<int> order(THREADS), next(std::vector<int>(1, 0));
+  launch(record_order, 1, THREADS, nullptr, order.data(), next.data());
+  return order.values();
+}
+
+TEST_F(Simulator, SeedDecidesTheOrderOfThreads) {
+  std::vector<int> in_order(THREADS);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  EXPECT_EQ(thread_order(0), in_order);
+  EXPECT_NE(thread_order(1), in_order);
+  EXPECT_NE(thread_order(1), thread_order(2));
+  EXPECT_EQ(thread_order(1), thread_order(1));
+  const auto order = thread_order(3);
+  EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), std::size_t{THREADS});
+}
+
+__global__ void do_nothing() {}
+
+TEST_F(Simulator, RefusesTheConfigurationsThatCudaRefuses) {
+  const auto error = [](dim3 grid, dim3 block) {
+    return launch_error(cudaErrorInvalidConfiguration, do_nothing, grid, block, nullptr);
+  };
+  EXPECT_EQ(error(1, 0), "kernel launch: invalid configuration argument");
+  for (const dim3 block : {dim3(1025), dim3(32, 33), dim3(1, 1025), dim3(1, 1, 65), dim3(1, 0),
+                           dim3(1, 1, 0), dim3(1u << 16, 1u << 16)}) {
+    EXPECT_NE(error(1, block), "") << block.x << " " << block.y << " " << block.z;
+  }
+  for (const dim3 grid :
+       {dim3(0), dim3(1, 0), dim3(1, 1, 0), dim3(1, 65536), dim3(1, 1, 65536), dim3(0x80000000u)}) {
+    EXPECT_NE(error(grid, 1), "") << grid.x << " " << grid.y << " " << grid.z;
+  }
+  EXPECT_EQ(error(dim3(1, 65535), 1), "");
+  EXPECT_EQ(error(dim3(1, 1, 65535), 1), "");
+  EXPECT_EQ(error(70000, dim3(32, 32)), "");
+  EXPECT_EQ(error(1, dim3(1, 1, 64)), "");
+}
+
+__global__ void hold(int* flags) { flags[blockIdx.x] += threadIdx.x == 0; }
+
+TEST_F(Simulator, SeveralHostThreadsMayLaunchAtOnce) {
+  std::vector<std::thread> hosts;
+  for (int host = 0; host < 4; ++host) {
+    hosts.emplace_back([] {
+      const Device<int> flags(std::vector<int>(50, 0));
+      for (int i = 0; i < 20; ++i) launch(hold, 50, 64, nullptr, flags.data());
+      EXPECT_EQ(flags.values(), std::vector<int>(50, 20));
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+}
+
+// ---- Barriers ----
+
+// Over several rounds each thread adds what its right neighbour held.
+__global__ void add_neighbour(int* output, int rounds) {
+  __shared__ int held[THREADS];
+  const int t = threadIdx.x;
+  held[t] = t;
+  for (int i = 0; i < rounds; ++i) {
+    __syncthreads();
+    const int neighbour = held[(t + 1) % THREADS];
+    __syncthreads();
+    held[t] += neighbour;
+  }
+  output[blockIdx.x * THREADS + t] = held[t];
+}
+
+std::vector<int> added_neighbours(int rounds) {
+  std::vector<int> held(THREADS);
+  std::iota(held.begin(), held.end(), 0);
+  for (int i = 0; i < rounds; ++i) {
+    const std::vector<int> before = held;
+    for (int t = 0; t < THREADS; ++t) held[t] += before[(t + 1) % THREADS];
+  }
+  return held;
+}
+
+TEST_F(Simulator, BarriersSeparateInEveryOrder) {
+  constexpr int ROUNDS = 5, BLOCKS = 7;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    simulator::set_thread_order_seed(seed);
+    const Device<int> output(BLOCKS * THREADS);
+    launch(add_neighbour, BLOCKS, THREADS, nullptr, output.data(), ROUNDS);
+    const std::vector<int> values = output.values();
+    for (int b = 0; b < BLOCKS; ++b) {
+      EXPECT_EQ(std::vector<int>(values.begin() + b * THREADS, values.begin() + (b + 1) * THREADS),
+                added_neighbours(ROUNDS));
+    }
+  }
+}
+
+__global__ void shift_without_barrier(float* output) {
+  __shared__ float held[THREADS];
+  const int t = threadIdx.x;
+  held[t] = static_cast<float>(t);
+  output[t] = t == 0 ? 0.0f : held[t - 1];  // thread t - 1 must have been here
+}
+
+TEST_F(Simulator, MissingBarrierShowsUnderAnotherOrder) {
+  const auto right = [](uint64_t seed) {
+    simulator::set_thread_order_seed(seed);
+    const Device<float> output(THREADS);
+    launch(shift_without_barrier, 1, THREADS, nullptr, output.data());
+    const std::vector<float> values = output.values();
+    for (int t = 1; t < THREADS; ++t) {
+      if (!(values[t] == static_cast<float>(t - 1))) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(right(0));  // the order of indices hides the fault
+  EXPECT_FALSE(right(1));
+}
+
+__global__ void leave_before_barrier() {
+  if (threadIdx.x == 5) return;
+  __syncthreads();
+}
+
+__global__ void only_one_at_barrier() {
+  if (threadIdx.x == 5 && blockIdx.x == 3) __syncthreads();
+}
+
+__global__ void different_barriers() {
+  if (threadIdx.x == 0) {
+    __syncthreads();
+  } else if (threadIdx.x == 1) {
+    __syncwarp();
+  }
+}
+
+TEST_F(Simulator, BarrierThatNotAllReachIsAnError) {
+  EXPECT_EQ(launch_error(cudaErrorLaunchFailure, leave_before_barrier, 1, 64, nullptr),
+            "kernel launch: the kernel failed (kernel leave_before_barrier, block (0,0,0), thread "
+            "(0,0,0): waits for ever at __syncthreads(), thread (5,0,0) has left the kernel "
+            "without reaching it)");
+  const std::string one = launch_error(cudaErrorLaunchFailure, only_one_at_barrier, 9, 64, nullptr);
+  EXPECT_NE(one.find("block (3,0,0), thread (5,0,0): waits for ever"), std::string::npos) << one;
+  EXPECT_EQ(launch_error(cudaErrorLaunchFailure, different_barriers, 1, 2, nullptr),
+            "kernel launch: the kernel failed (kernel different_barriers, block (0,0,0), thread "
+            "(0,0,0): waits for ever at __syncthreads(), thread (1,0,0) waits at __syncwarp())");
+
+  // The device is none the worse for it.
+  const Device<int> output(THREADS);
+  launch(add_neighbour, 1, THREADS, nullptr, output.data(), 1);
+  EXPECT_EQ(output.values(), added_neighbours(1));
+}
+
+// Lanes of one warp exchange values; those of another one may have left.
+__global__ void add_neighbour_in_warp(int* output, int lanes) {
+  __shared__ int held[THREADS];
+  const int t = threadIdx.x, lane = t % warpSize;
+  if (lane >= lanes) return;
+  const unsigned mask = lanes == 32 ? ~0u : (1u << lanes) - 1;
+  held[t] = t;
+  __syncwarp(mask);
+  const int neighbour = held[t - lane + (lane + 1) % lanes];
+  __syncwarp(mask);
+  held[t] += neighbour;
+  output[t] = held[t];
+}
+
+TEST_F(Simulator, WarpBarrierWaitsForTheLanesOfItsMask) {
+  for (const int lanes : {32, 20, 1}) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      simulator::set_thread_order_seed(seed);
+      const Device<int> output(std::vector<int>(THREADS, -1));
+      launch(add_neighbour_in_warp, 1, THREADS, nullptr, output.data(), lanes);
+      const std::vector<int> values = output.values();
+      for (int t = 0; t < THREADS; ++t) {
+        const int lane = t % 32;
+        EXPECT_EQ(values[t], lane < lanes ? t + t - lane + (lane + 1) % lanes : -1);
+      }
+    }
+  }
+}
+
+__global__ void leave_before_warp_barrier(int* output) {
+  if (threadIdx.x % 2 == 0) return;
+  __syncwarp();  // threads that have left are not waited for
+  output[threadIdx.x] = 1;
+}
+
+__global__ void wrong_mask() { __syncwarp(threadIdx.x == 0 ? 2u : ~0u); }
+
+TEST_F(Simulator, WarpBarrierGoesByTheLanesThatAreLeft) {
+  const Device<int> output(std::vector<int>(40, 0));
+  launch(leave_before_warp_barrier, 1, 40, nullptr, output.data());  // a whole warp and a part
+  for (int t = 0; t < 40; ++t) EXPECT_EQ(output.values()[t], t % 2);
+  EXPECT_NE(launch_error(cudaErrorInvalidValue, wrong_mask, 1, 32, nullptr), "");
+}
+
+// ---- Shared memory ----
+
+template <int SIZE>
+__global__ void find_remains(int* remains) {
+  __shared__ float numbers[SIZE];
+  __shared__ int integer;
+  for (const float number : numbers) remains[blockIdx.x] += !std::isnan(number);
+  remains[blockIdx.x] += integer != -1;
+  for (float& number : numbers) number = 1.0f;
+  integer = 0;
+}
+
+TEST_F(Simulator, SharedMemoryIsNanAtTheStartOfEveryBlock) {
+  const Device<int> remains(std::vector<int>(64, 0));
+  for (int i = 0; i < 3; ++i) {
+    launch(find_remains<10>, 64, 1, nullptr, remains.data());
+    launch(find_remains<1000>, 64, 1, nullptr, remains.data());
+  }
+  EXPECT_EQ(remains.values(), std::vector<int>(64, 0));
+}
+
+thread_local int of_the_host = 42;
+
+TEST_F(Simulator, LeavesTheHostsOwnThreadLocalsAlone) {
+  launch(do_nothing, 100, 32, nullptr);
+  EXPECT_EQ(of_the_host, 42);
+}
+
+__global__ void reverse_quads(const float4* input, float4* output) {
+  __shared__ float4 tile[THREADS];
+  tile[threadIdx.x] = input[threadIdx.x];
+  __syncthreads();
+  const float4 quad = tile[THREADS - 1 - threadIdx.x];
+  output[threadIdx.x] = make_float4(quad.w, quad.z, quad.y, quad.x);
+}
+
+TEST_F(Simulator, Float4MovesSixteenBytes) {
+  std::vector<float> numbers(4 * THREADS);
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  const Device<float> input(numbers), output(4 * THREADS);
+  launch(reverse_quads, 1, THREADS, nullptr, reinterpret_cast<const float4*>(input.data()),
+         reinterpret_cast<float4*>(output.data()));
+  std::reverse(numbers.begin(), numbers.end());
+  EXPECT_EQ(output.values(), numbers);
+}
+
+// ---- Asynchronous copies ----
+
+__global__ void copy_and_look(const float* input, float* early, float* late, int groups_to_leave) {
+  __shared__ float tile[2][THREADS];
+  const int t = threadIdx.x;
+  for (int group = 0; group < 2; ++group) {
+    __pipeline_memcpy_async(&tile[group][t], &input[group * THREADS + t], 4);
+    __pipeline_commit();
+  }
+  for (int group = 0; group < 2; ++group) early[group * THREADS + t] = tile[group][t];
+  __pipeline_wait_prior(groups_to_leave);
+  for (int group = 0; group < 2; ++group) late[group * THREADS + t] = tile[group][t];
+}
+
+TEST_F(Simulator, CopiesTakeEffectWhenTheirGroupIsWaitedFor) {
+  std::vector<float> numbers(2 * THREADS);
+  std::iota(numbers.begin(), numbers.end(), 1.0f);
+  const Device<float> input(numbers);
+  for (const int pending : {0, 1, 2, 3}) {
+    const Device<float> early(2 * THREADS), late(2 * THREADS);
+    launch(copy_and_look, 1, THREADS, nullptr, input.data(), early.data(), late.data(), pending);
+    for (int i = 0; i < 2 * THREADS; ++i) {
+      const int group = i / THREADS;
+      EXPECT_TRUE(std::isnan(early.values()[i]));
+      EXPECT_EQ(std::isnan(late.values()[i]), group >= 2 - pending) << pending << " " << i;
+      if (group < 2 - pending) {
+        EXPECT_EQ(late.values()[i], numbers[i]);
+      }
+    }
+  }
+}
+
+__global__ void never_commit(const float* input, float* output) {
+  __shared__ float tile[1];
+  __pipeline_memcpy_async(tile, input, 4);
+  __pipeline_wait_prior(0);
+  *output = tile[0];
+}
+
+TEST_F(Simulator, WaitLeavesOutWhatWasNotCommitted) {
+  const Device<float> input(std::vector<float>{1.0f}), output(1);
+  launch(never_commit, 1, 1, nullptr, input.data(), output.data());
+  EXPECT_TRUE(std::isnan(output.values()[0]));
+}
+
+// Copies over what others still read: the barrier comes too late.
+__global__ void copy_too_early(const float* input, float* output) {
+  __shared__ float tile[THREADS];
+  const int t = threadIdx.x;
+  tile[t] = 0.0f;
+  __syncthreads();
+  __pipeline_memcpy_async(&tile[t], &input[t], 4);
+  __pipeline_commit();
+  output[blockIdx.x * THREADS + t] = tile[(t + 1) % THREADS];
+  __syncthreads();
+  __pipeline_wait_prior(0);
+}
+
+TEST_F(Simulator, CopiesMayAlsoTakeEffectAtOnce) {
+  constexpr int BLOCKS = 20;
+  const Device<float> input(std::vector<float>(THREADS, 1.0f));
+  const auto sum = [&](uint64_t seed) {
+    simulator::set_thread_order_seed(seed);
+    const Device<float> output(BLOCKS * THREADS);
+    launch(copy_too_early, BLOCKS, THREADS, nullptr, input.data(), output.data());
+    const std::vector<float> values = output.values();
+    return std::accumulate(values.begin(), values.end(), 0.0f);
+  };
+  EXPECT_EQ(sum(0), 0.0f);
+  EXPECT_GT(sum(1), 0.0f);
+}
+
+template <int BYTES>
+__global__ void copy_part(const float* input, float* output, int zfill) {
+  __shared__ float4 tile;
+  __pipeline_memcpy_async(&tile, input, BYTES, zfill);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  std::memcpy(output, &tile, 16);
+}
+
+TEST_F(Simulator, CopiesFourEightOrSixteenBytesAndFillWithZeros) {
+  const std::vector<float> numbers = {1, 2, 3, 4};
+  const Device<float> input(numbers), output(4);
+  const auto check = [&](int bytes, int zfill) {
+    for (int i = 0; i < 4; ++i) {
+      const float value = output.values()[i];
+      if (i * 4 >= bytes) {
+        EXPECT_TRUE(std::isnan(value)) << bytes << " " << zfill;
+      } else {
+        EXPECT_EQ(value, i * 4 < bytes - zfill ? numbers[i] : 0.0f) << bytes << " " << zfill;
+      }
+    }
+  };
+  for (int zfill = 0; zfill <= 16; zfill += 4) {
+    launch(copy_part<16>, 1, 1, nullptr, input.data(), output.data(), zfill);
+    check(16, zfill);
+    if (zfill > 8) continue;
+    launch(copy_part<8>, 1, 1, nullptr, input.data(), output.data(), zfill);
+    check(8, zfill);
+    if (zfill > 4) continue;
+    launch(copy_part<4>, 1, 1, nullptr, input.data(), output.data(), zfill);
+    check(4, zfill);
+  }
+  // All zeros: the source isn't touched.
+  launch(copy_part<16>, 1, 1, nullptr, static_cast<const float*>(nullptr), output.data(), 16);
+  check(16, 16);
+}
+
+__global__ void copy_to_global(const float* input, float* output) {
+  __pipeline_memcpy_async(output, input, 4);
+}
+
+TEST_F(Simulator, RefusesCopiesThatTheHardwareCannotMake) {
+  const Device<float> input(8), output(8);
+  const auto error = [&](cudaError_t code, auto kernel, int offset, int zfill) {
+    return launch_error(code, kernel, 1, 1, nullptr, input.data() + offset, output.data(), zfill);
+  };
+  EXPECT_NE(error(cudaErrorMisalignedAddress, copy_part<16>, 1, 0), "");
+  EXPECT_NE(error(cudaErrorMisalignedAddress, copy_part<8>, 1, 0), "");
+  EXPECT_NE(error(cudaErrorInvalidValue, copy_part<12>, 0, 0), "");
+  EXPECT_NE(error(cudaErrorInvalidValue, copy_part<4>, 0, 8), "");
+  EXPECT_EQ(launch_error(cudaErrorIllegalAddress, copy_to_global, 1, 1, nullptr, input.data(),
+                         output.data()),
+            "kernel launch: illegal memory access (kernel copy_to_global, block (0,0,0), thread "
+            "(0,0,0): __pipeline_memcpy_async: the destination is not in shared memory)");
+}
+
+// ---- The runtime ----
+
+__global__ void throw_in_the_middle() {
+  __syncthreads();
+  if (blockIdx.x == 1 && threadIdx.x == 7) throw std::runtime_error("seven");
+  __syncthreads();
+}
+
+TEST_F(Simulator, ExceptionInAKernelIsALaunchError) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    simulator::set_thread_order_seed(seed);
+    EXPECT_EQ(launch_error(cudaErrorLaunchFailure, throw_in_the_middle, 3, 64, nullptr),
+              "kernel launch: the kernel failed (kernel throw_in_the_middle, block (1,0,0), thread "
+              "(7,0,0): exception: seven)");
+  }
+}
+
+TEST_F(Simulator, MemoryIsAlignedAndNan) {
+  for (const int64_t count : {1, 63, 65}) {
+    const Device<float> memory(count);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % 256, 0u);
+    for (const float value : memory.values()) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+TEST_F(Simulator, MemoryThatIsNotThereIsRefused) {
+  std::size_t free = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  EXPECT_GT(free, 0u);
+  EXPECT_LE(free, total);
+  float* memory = nullptr;
+  for (const std::size_t bytes : {total + 1, std::size_t{1} << 50, SIZE_MAX}) {
+    EXPECT_EQ(cudaMalloc(&memory, bytes), cudaErrorMemoryAllocation);
+    EXPECT_EQ(memory, nullptr);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  }
+  EXPECT_EQ(cudaMalloc(&memory, 0), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(Simulator, ErrorsArePerThreadAndClearedByReading) {
+  int on_stack = 0;
+  EXPECT_EQ(cudaFree(&on_stack), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidValue);
+  std::thread([] { EXPECT_EQ(cudaGetLastError(), cudaSuccess); }).join();
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorInvalidValue), "cudaErrorInvalidValue");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorInvalidValue), "invalid argument");
+  EXPECT_STREQ(cudaGetErrorString(static_cast<cudaError_t>(12345)), "unrecognized error code");
+  EXPECT_EQ(cudaMemcpy(&on_stack, &on_stack, 4, static_cast<cudaMemcpyKind>(7)),
+            cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(cudaMemset(nullptr, 0, 4), cudaErrorInvalidValue);
+  cudaGetLastError();
+}
+
+TEST_F(Simulator, EventsMeasureTime) {
+  cudaStream_t stream;
+  cudaEvent_t start, stop, untimed;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&stop), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming), cudaSuccess);
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecord(start, stream), cudaSuccess);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(cudaEventRecord(stop, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(untimed, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaSuccess);
+  EXPECT_GE(milliseconds, 5.0f);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, untimed), cudaErrorInvalidResourceHandle);
+  for (const cudaEvent_t event : {start, stop, untimed}) cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
+  cudaGetLastError();
+}
+
+TEST_F(Simulator, MinAndMaxPreferTheNumberToTheNan) {
+  EXPECT_EQ(max(NAN_F, 0.0f), 0.0f);
+  EXPECT_EQ(min(1.0f, NAN_F), 1.0f);
+  EXPECT_EQ(max(-3, 2), 2);
+}
+
+// ---- cuBLAS ----
+
+struct Handle {
+  cublasHandle_t handle;
+  Handle() { EXPECT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS); }
+  ~Handle() { cublasDestroy(handle); }
+};
+
+// Small integers: every product and sum is exact, in whatever order.
+std::vector<float> small_integers(std::size_t count, unsigned step) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * step % 15) - 7.0f;
+  return values;
+}
+
+TEST_F(Simulator, GemmIsColumnMajorInAllTransposes) {
+  const Handle cublas;
+  const int m = 5, n = 7, k = 3, batch = 3, lda = 8, ldb = 9, ldc = 6;
+  const long long stride_a = 70, stride_b = 80, stride_c = 50;
+  const auto A = small_integers(batch * stride_a, 7), B = small_integers(batch * stride_b, 11);
+  for (const cublasOperation_t op_a : {CUBLAS_OP_N, CUBLAS_OP_T}) {
+    for (const cublasOperation_t op_b : {CUBLAS_OP_N, CUBLAS_OP_T}) {
+      const float alpha = 2.0f, beta = -1.0f;
+      auto C = small_integers(batch * stride_c, 13), expected = C;
+      for (int b = 0; b < batch; ++b) {
+        for (int j = 0; j < n; ++j) {
+          for (int i = 0; i < m; ++i) {
+            float sum = 0;
+            for (int l = 0; l < k; ++l) {
+              sum += A[b * stride_a + (op_a == CUBLAS_OP_N ? i + l * lda : l + i * lda)] *
+                     B[b * stride_b + (op_b == CUBLAS_OP_N ? l + j * ldb : j + l * ldb)];
+            }
+            float& c = expected[b * stride_c + i + j * ldc];
+            c = alpha * sum + beta * c;
+          }
+        }
+      }
+      ASSERT_EQ(cublasSgemmStridedBatched(cublas.handle, op_a, op_b, m, n, k, &alpha, A.data(), lda,
+                                          stride_a, B.data(), ldb, stride_b, &beta, C.data(), ldc,
+                                          stride_c, batch),
+                CUBLAS_STATUS_SUCCESS);
+      EXPECT_EQ(C, expected) << op_a << " " << op_b;
+    }
+  }
+}
+
+TEST_F(Simulator, GemmWithoutBetaDoesNotReadC) {
+  const Handle cublas;
+  const float alpha = 1.0f, beta = 0.0f;
+  for (const int size : {1, 3, 17, 130}) {
+    const std::vector<float> ones(size * size, 1.0f);
+    std::vector<float> C(size * size, NAN_F);
+    ASSERT_EQ(cublasSgemm(cublas.handle, CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &alpha,
+                          ones.data(), size, ones.data(), size, &beta, C.data(), size),
+              CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(C, std::vector<float>(size * size, static_cast<float>(size)));
+  }
+}
+
+TEST_F(Simulator, CublasRefusesBadArguments) {
+  const Handle cublas;
+  const float one = 1.0f;
+  float c = 0.0f;
+  const auto gemm = [&](int m, int lda, const float* A) {
+    return cublasSgemm(cublas.handle, CUBLAS_OP_N, CUBLAS_OP_N, m, 1, 1, &one, A, lda, &one, 1,
+                       &one, &c, 1);
+  };
+  EXPECT_EQ(gemm(1, 1, &one), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(gemm(-1, 1, &one), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(gemm(1, 0, &one), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(gemm(1, 1, nullptr), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(cublasSetStream(nullptr, nullptr), CUBLAS_STATUS_NOT_INITIALIZED);
+
+  cudaStream_t stream, bound;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  EXPECT_EQ(cublasSetStream(cublas.handle, stream), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasGetStream(cublas.handle, &bound), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(bound, stream);
+  EXPECT_EQ(cublasSetMathMode(cublas.handle, CUBLAS_PEDANTIC_MATH), CUBLAS_STATUS_SUCCESS);
+  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_SUCCESS), "success");
+  cudaStreamDestroy(stream);
+}
+
+}  // namespace
+}  // namespace convladder
