@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <new>
+#include <stdexcept>
 
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
@@ -78,7 +78,7 @@ class Checker {
   void check(Problem problem, bool listed) {
     const std::string note = fit_to_backend(problem, options_);
     std::vector<Record> records;
-    for (const Stage& stage : stages_) records.push_back({stage.name, problem.name, "", 0, note});
+    for (const Stage& stage : stages_) records.push_back(new_record(stage, problem, note));
     try {
       const ConvShape shape = make_conv_shape(problem.arguments);
       if (options_.has("--relu")) skip_stages_without_relu(records);
@@ -107,6 +107,9 @@ class Checker {
     return ok_ && failed == 0 && passed > 0 ? 0 : 1;
   }
 
+  // What last kept a stage from running; empty if all ran.
+  const std::string& error() const { return error_; }
+
   Json json() const {
     std::vector<Json> items;
     for (const Record& record : records_) items.push_back(Json::object(json_members(record)));
@@ -118,11 +121,23 @@ class Checker {
     width = std::max(width, static_cast<int>(text.size()));
   }
 
-  static void set_all(std::vector<Record>& records, const char* status, const std::string& why) {
-    for (Record& record : records) {
-      record.status = status;
-      append(record.message, why);
-    }
+  static Record new_record(const Stage& stage, const Problem& problem, const std::string& note) {
+    Record record;
+    record.stage = stage.name;
+    record.problem = problem.name;
+    record.message = note;
+    return record;
+  }
+
+  // For what kept a stage from running, as opposed to a result that is wrong.
+  void set(Record& record, const char* status, const std::string& why) {
+    record.status = status;
+    append(record.message, why);
+    error_ = why;
+  }
+
+  void set_all(std::vector<Record>& records, const char* status, const std::string& why) {
+    for (Record& record : records) set(record, status, why);
   }
 
   void skip_stages_without_relu(std::vector<Record>& records) const {
@@ -165,16 +180,15 @@ class Checker {
       const Trial trial(stage, host, offset_);
       trial.enqueue();
       trial.wait();
-      const Comparison result = judge(trial, trial.output(), host, reference, kind.rule);
+      const Comparison result =
+          judge(trial, trial.output(), host, reference, kind.rule, error_factor(host.shape));
       record.status = result.pass ? "pass" : "fail";
-      record.max_error_ratio = std::max(record.max_error_ratio, result.max_error_ratio);
+      record.max_error_ratio = std::fmax(record.max_error_ratio, result.max_error_ratio);
       if (!result.pass) append(record.message, std::string(kind.name) + ": " + result.message);
     } catch (const InvalidArgument& error) {
-      record.status = "rejected";
-      append(record.message, error.what());
+      set(record, "rejected", error.what());
     } catch (const CudaError& error) {
-      record.status = "fail";
-      append(record.message, std::string(kind.name) + ": " + error.what());
+      set(record, "fail", std::string(kind.name) + ": " + error.what());
       lost_ = device_lost();
     }
   }
@@ -182,7 +196,7 @@ class Checker {
   void finish(const std::vector<Record>& records) {
     progress_.clear();
     for (const Record& record : records) {
-      const bool ran = record.status == "pass" || record.status == "fail";
+      const bool ran = !std::isnan(record.max_error_ratio);
       const std::string ratio = ran ? "error " + fixed(record.max_error_ratio, 3) : "";
       std::printf("%-*s  %-*s  %-8s  %-11s  %s\n", stage_width_, record.stage.c_str(),
                   problem_width_, record.problem.c_str(), record.status.c_str(), ratio.c_str(),
@@ -206,6 +220,7 @@ class Checker {
   int stage_width_ = 0, problem_width_ = 0;  // columns of the output
   int64_t done_ = 0;
   std::vector<Record> records_;
+  std::string error_;
   bool ok_ = true;     // no rejection where none was due
   bool lost_ = false;  // the GPU can't be used any more
 };
@@ -236,6 +251,8 @@ int check_command(const std::vector<std::string>& arguments) {
   }
   const int status = checker.summarise();
   if (options.has("--json")) write_json(options.text("--json"), checker.json());
+  // In a list the line of the problem says it; a single problem that can't run is an error.
+  if (named && !checker.error().empty()) throw std::runtime_error(checker.error());
   return status;
 }
 

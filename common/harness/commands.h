@@ -3,7 +3,9 @@
 // and other exceptions for what goes wrong on the way; main() turns both into one line on stderr.
 #pragma once
 
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/io/json.h"
@@ -17,11 +19,11 @@ int run_command(const std::vector<std::string>& arguments);
 struct Record {
   std::string stage, problem;
   std::string status;  // pass, fail, rejected or skipped
-  double max_error_ratio = 0;
+  double max_error_ratio = std::numeric_limits<double>::quiet_NaN();  // stays NaN if nothing ran
   std::string message;  // empty, or the reason, or what else to know
 };
 
-// The members stage, problem, backend, status, max_error_ratio (null unless it ran) and message.
+// The members stage, problem, backend, status, max_error_ratio (null if nothing ran) and message.
 std::vector<std::pair<std::string, Json>> json_members(const Record& record);
 
 }  // namespace convladder

@@ -1,9 +1,13 @@
 // `run`: the stages on one problem, checked and timed, as a table; pictures of what they computed.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
+#include "common/core/launch.h"
 #include "common/harness/backend.h"
 #include "common/harness/commands.h"
 #include "common/harness/filter_bank.h"
@@ -33,7 +37,7 @@ constexpr const char* HELP =
 
 std::vector<OptionSpec> option_specs() {
   std::vector<OptionSpec> specs = job_options();
-  specs.push_back({"--output", "Y.npy", "write the output of the last stage, [N,K,P,Q]"});
+  specs.push_back({"--output", "Y.npy", "write the output of the last stage that passed"});
   specs.push_back({"--report", "DIR", "where pictures and run.json go (default build/report)"});
   specs.push_back({"--once", "", "launch each stage once and check nothing: for a profiler"});
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
@@ -61,25 +65,42 @@ void print_heading(const RunJob& job) {
               backend_name(), device_name().c_str());
 }
 
-// Times first and checks afterwards, so that the result checked is one that was timed.
-Result run_stage(const Stage& stage, const RunJob& job, const Reference& reference,
+// Times first and checks afterwards, so that the result checked is one that was timed. `output` is
+// left alone unless the stage passes.
+void run_stage(const Stage& stage, const RunJob& job, const Reference& reference, Result& result,
+               std::vector<float>& output) {
+  const HostProblem problem = job.problem();
+  const Trial trial(stage, problem);
+  result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
+  trial.wait();
+  std::vector<float> values = trial.output();
+  const double factor = job.random ? error_factor(job.shape) : any_data_factor(job.shape);
+  const Comparison check = judge(trial, values, problem, reference, Rule::kBounded, factor);
+  result.record.status = check.pass ? "pass" : "fail";
+  result.record.max_error_ratio = check.max_error_ratio;
+  result.record.message = check.message;
+  if (check.pass) output = std::move(values);
+}
+
+// As run_stage(); a stage that can't run is a result, too, and the others still run.
+Result try_stage(const Stage& stage, const RunJob& job, const Reference& reference,
                  std::vector<float>& output) {
   Result result;
-  result.record = {stage.name, job.name, "", 0, ""};
+  result.record.stage = stage.name;
+  result.record.problem = job.name;
+  result.record.status = "fail";
   if (job.relu && !stage.fuses_relu) {
     result.record.status = "skipped";
     result.record.message = "does not fuse ReLU";
     return result;
   }
-  const HostProblem problem = job.problem();
-  const Trial trial(stage, problem);
-  result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
-  trial.wait();
-  output = trial.output();
-  const Comparison check = judge(trial, output, problem, reference, Rule::kBounded);
-  result.record.status = check.pass ? "pass" : "fail";
-  result.record.max_error_ratio = check.max_error_ratio;
-  result.record.message = check.message;
+  try {
+    run_stage(stage, job, reference, result, output);
+  } catch (const InvalidArgument& error) {
+    result.record.message = error.what();
+  } catch (const CudaError& error) {
+    result.record.message = error.what();
+  }
   return result;
 }
 
@@ -97,7 +118,8 @@ void print_table(const std::vector<Result>& results, const std::vector<Stage>& s
     std::vector<std::string> row = {result.record.stage, stages[i].summary};
     row.push_back(result.timing ? significant(result.timing->milliseconds, 3) : "-");
     if (on_gpu()) row.push_back(result.timing ? fixed(tflops(shape, *result.timing), 1) : "-");
-    row.push_back(result.timing ? fixed(result.record.max_error_ratio, 3) : "-");
+    const double ratio = result.record.max_error_ratio;
+    row.push_back(std::isnan(ratio) ? "-" : fixed(ratio, 3));
     row.push_back(result.record.status);
     table.add_row(row);
   }
@@ -136,7 +158,9 @@ Json to_json(const RunJob& job, const std::vector<Result>& results) {
 
 void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
                   const Json& json) {
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw std::runtime_error(folder + ": can't be made: " + error.message());
   std::vector<std::string> written;
   const auto write = [&](const char* name, const Image& image) {
     written.push_back(write_image(folder + "/" + name, image));
@@ -188,7 +212,7 @@ int run_command(const std::vector<std::string>& arguments) {
   std::vector<float> output;
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
-    results.push_back(run_stage(stage, job, reference, output));
+    results.push_back(try_stage(stage, job, reference, output));
   }
   progress.clear();
   print_table(results, stages, job.shape);

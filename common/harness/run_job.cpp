@@ -96,7 +96,7 @@ RunJob photo_job(const Options& options) {
   return job;
 }
 
-RunJob problem_job(const Options& options) {
+RunJob problem_job(const Options& options, uint64_t seed) {
   Problem problem = named_problem(options);
   problem.arguments.n = options.integer("--batch", problem.arguments.n, 1);
   const std::string note = has_tensors(options) ? "" : fit_to_backend(problem, options);
@@ -106,9 +106,9 @@ RunJob problem_job(const Options& options) {
   job.source = "random numbers in [-1, 1)" + (note.empty() ? "" : "; " + note);
   job.shape = make_conv_shape(problem.arguments);
   job.bias = problem.bias;
+  job.random = !has_tensors(options);
   require_memory_for(job.shape);
-  job.data = make_test_data(job.shape, DataKind::kUniform,
-                            static_cast<uint64_t>(options.integer("--seed", 1, 0)));
+  job.data = make_test_data(job.shape, DataKind::kUniform, seed);
   return job;
 }
 
@@ -122,7 +122,8 @@ std::vector<OptionSpec> job_options() {
 }
 
 RunJob make_job(const Options& options) {
-  RunJob job = names_problem(options) ? problem_job(options) : photo_job(options);
+  const auto seed = static_cast<uint64_t>(options.integer("--seed", 1, 0));
+  RunJob job = names_problem(options) ? problem_job(options, seed) : photo_job(options);
   if (options.has("--bias")) job.bias = options.text("--bias") != "0";
   job.relu = options.has("--relu");
   replace_tensors(job, options);

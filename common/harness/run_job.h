@@ -15,7 +15,8 @@ struct RunJob {
   ConvShape shape;
   TestData data;
   bool bias = true, relu = false;
-  bool photo = false;  // AlexNet's layer on 3 channels and 96 filters: pictures make sense
+  bool photo = false;   // AlexNet's layer on 3 channels and 96 filters: pictures make sense
+  bool random = false;  // every tensor is: rounding errors are as small as error_factor() says
 
   HostProblem problem() const {
     return {shape, data.input.data(), data.filters.data(), bias ? data.bias.data() : nullptr, relu};

@@ -1,7 +1,9 @@
 #include "common/harness/trial.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "common/core/launch.h"
 #include "common/harness/backend.h"
@@ -83,15 +85,18 @@ std::string Trial::damage() const {
 }
 
 Comparison judge(const Trial& trial, const std::vector<float>& output, const HostProblem& problem,
-                 const Reference& reference, Rule rule) {
-  Comparison result =
-      compare(output.data(), problem.shape, reference, rule, error_factor(problem.shape));
+                 const Reference& reference, Rule rule, double factor) {
+  Comparison result = compare(output.data(), problem.shape, reference, rule, factor);
   const std::string damage = trial.damage();
   if (!damage.empty()) {
     result.pass = false;
     result.message = damage + (result.message.empty() ? "" : "; " + result.message);
   }
   return result;
+}
+
+double any_data_factor(const ConvShape& shape) {
+  return std::max(error_factor(shape), 4 * std::sqrt(shape.CRS() + 1.0));  // + 1: the bias
 }
 
 Reference affordable_reference(const HostProblem& problem, uint64_t seed) {

@@ -36,9 +36,16 @@ class Trial {
   DeviceBuffer input_, filters_, bias_, output_, workspace_;
 };
 
-// The two halves of a check, together: the output by `rule`, and damage() above.
+// The two halves of a check, together: the output by `rule` (with `factor`, if it is the bounded
+// one), and damage() above.
 Comparison judge(const Trial& trial, const std::vector<float>& output, const HostProblem& problem,
-                 const Reference& reference, Rule rule);
+                 const Reference& reference, Rule rule, double factor);
+
+// The bounded rule's factor for data of any kind. error_factor() is for signs drawn at random; on a
+// photograph partial sums grow far beyond the result, and their rounding errors with them. However
+// large they grow, a sum of n products stays within 4·sqrt(n)·2^-24·A with probability
+// 1 - 2·exp(-8) (Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", 2019).
+double any_data_factor(const ConvShape& shape);
 
 // Every output where that is affordable on a CPU, else some thousands of them.
 Reference affordable_reference(const HostProblem& problem, uint64_t seed);
