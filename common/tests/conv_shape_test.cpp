@@ -1,0 +1,184 @@
+// The extents of a problem: what is accepted, what is rejected, and with which words.
+#include "common/core/conv_shape.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
+constexpr int64_t INT64_LIMIT = std::numeric_limits<int64_t>::max();
+
+struct Argument {
+  const char* name;
+  int64_t ConvArguments::*member;
+  int64_t least;
+};
+
+constexpr Argument ARGUMENTS[] = {
+    {"n", &ConvArguments::n, 1},
+    {"c", &ConvArguments::c, 1},
+    {"h", &ConvArguments::h, 1},
+    {"w", &ConvArguments::w, 1},
+    {"k", &ConvArguments::k, 1},
+    {"r", &ConvArguments::r, 1},
+    {"s", &ConvArguments::s, 1},
+    {"stride_h", &ConvArguments::stride_h, 1},
+    {"stride_w", &ConvArguments::stride_w, 1},
+    {"pad_h", &ConvArguments::pad_h, 0},
+    {"pad_w", &ConvArguments::pad_w, 0},
+    {"dil_h", &ConvArguments::dil_h, 1},
+    {"dil_w", &ConvArguments::dil_w, 1},
+    {"groups", &ConvArguments::groups, 1},
+};
+
+ConvArguments small_problem() {
+  ConvArguments a;
+  a.n = 2, a.c = 3, a.h = 13, a.w = 17, a.k = 5, a.r = 3, a.s = 2;
+  return a;
+}
+
+std::string rejection(const ConvArguments& arguments) {
+  return message_of<InvalidArgument>([&] { make_conv_shape(arguments); });
+}
+
+bool starts_with(const std::string& text, const std::string& start) {
+  return text.compare(0, start.size(), start) == 0;
+}
+
+TEST(ConvShape, NamesEveryArgumentThatIsTooSmall) {
+  for (const Argument& argument : ARGUMENTS) {
+    for (const int64_t value :
+         {argument.least - 1, int64_t{-7}, std::numeric_limits<int64_t>::min()}) {
+      ConvArguments a = small_problem();
+      a.*argument.member = value;
+      const std::string start = std::string(argument.name) + " = " + std::to_string(value) + ":";
+      EXPECT_TRUE(starts_with(rejection(a), start)) << rejection(a) << "\nshould start " << start;
+    }
+  }
+}
+
+TEST(ConvShape, NamesEveryArgumentThatIsTooLarge) {
+  for (const Argument& argument : ARGUMENTS) {
+    for (const int64_t value : {INT_LIMIT + 1, INT64_LIMIT}) {
+      ConvArguments a = small_problem();
+      a.*argument.member = value;
+      const std::string start = std::string(argument.name) + " = " + std::to_string(value) + ":";
+      EXPECT_TRUE(starts_with(rejection(a), start)) << rejection(a) << "\nshould start " << start;
+    }
+  }
+}
+
+TEST(ConvShape, AcceptsTheLeastOfEverything) {
+  const ConvShape shape = make_conv_shape(ConvArguments());
+  EXPECT_EQ(shape.P(), 1);
+  EXPECT_EQ(shape.Q(), 1);
+  EXPECT_EQ(shape.output_count(), 1);
+  EXPECT_EQ(shape.flops(), 2);
+}
+
+TEST(ConvShape, RejectsGroups) {
+  ConvArguments a = small_problem();
+  a.groups = 3;
+  EXPECT_EQ(rejection(a), "groups = 3: grouped convolution is not supported, must be 1");
+}
+
+// (2 - 3) / 2 is 0 in C++, which would make an output of size 1 out of a filter that does not fit.
+TEST(ConvShape, NegativeNumeratorDoesNotTruncateToOneOutput) {
+  for (int64_t stride = 1; stride <= 4; ++stride) {
+    ConvArguments a = small_problem();
+    a.h = 2, a.stride_h = stride;
+    EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 3, more than (h + 2*pad) = 2");
+    a = small_problem();
+    a.w = 1, a.stride_w = stride;
+    EXPECT_EQ(rejection(a), "s = 2: the dilated filter spans 2, more than (w + 2*pad) = 1");
+  }
+}
+
+TEST(ConvShape, DilatedFilterMustFitThePaddedInput) {
+  ConvArguments a = small_problem();
+  a.h = 3, a.pad_h = 1, a.dil_h = 2;  // spans 5 of 5
+  EXPECT_EQ(make_conv_shape(a).P(), 1);
+  a.dil_h = 3;  // spans 7 of 5
+  EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 7, more than (h + 2*pad) = 5");
+  a.dil_h = INT_LIMIT;  // the span needs 64 bits
+  EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 4294967295, more than (h + 2*pad) = 5");
+}
+
+TEST(ConvShape, OutputExtentsRoundDown) {
+  ConvArguments a;
+  a.n = 256, a.c = 3, a.h = 224, a.w = 224, a.k = 96, a.r = 11, a.s = 11;
+  a.stride_h = 4, a.stride_w = 4, a.pad_h = 2, a.pad_w = 2;
+  const ConvShape shape = make_conv_shape(a);
+  EXPECT_EQ(shape.P(), 55);
+  EXPECT_EQ(shape.Q(), 55);
+  EXPECT_EQ(shape.CRS(), 363);
+  EXPECT_EQ(shape.output_count(), INT64_C(74342400));
+  EXPECT_DOUBLE_EQ(shape.flops(), 53972582400.0);
+}
+
+TEST(ConvShape, AxesAreNotSwapped) {
+  ConvArguments a = small_problem();
+  a.h = 31, a.w = 37, a.r = 3, a.s = 5;
+  a.stride_h = 3, a.stride_w = 2, a.pad_h = 7, a.pad_w = 5, a.dil_h = 2, a.dil_w = 3;
+  const ConvShape shape = make_conv_shape(a);
+  EXPECT_EQ(shape.P(), 14);  // (31 + 14 - 5) / 3 + 1
+  EXPECT_EQ(shape.Q(), 18);  // (37 + 10 - 13) / 2 + 1
+  EXPECT_EQ(to_string(shape), "n2 c3 31x37 k5 3x5 stride 3x2 pad 7x5 dil 2x3");
+}
+
+TEST(ConvShape, PaddedExtentsStayBelowTheIndexLimit) {
+  const int64_t limit = INT_LIMIT - 65535;
+  ConvArguments a;
+  a.w = limit;
+  EXPECT_EQ(make_conv_shape(a).Q(), limit);
+  a.w = limit + 1;
+  EXPECT_TRUE(starts_with(rejection(a), "w = 2147418113:")) << rejection(a);
+  a.w = limit - 1, a.pad_w = 1;
+  EXPECT_TRUE(starts_with(rejection(a), "w = 2147418111:")) << rejection(a);
+}
+
+TEST(ConvShape, RejectsImagesAndFiltersBeyondTheIndexLimit) {
+  ConvArguments a;
+  a.c = 32768, a.h = 256, a.w = 256;  // 2^31
+  EXPECT_TRUE(starts_with(rejection(a), "one input image, c*h*w")) << rejection(a);
+  a = ConvArguments();
+  a.k = 65536, a.c = 32768;
+  EXPECT_TRUE(starts_with(rejection(a), "the filters, k*c*r*s")) << rejection(a);
+  a = ConvArguments();
+  a.k = 32768, a.h = 256, a.w = 256;
+  EXPECT_TRUE(starts_with(rejection(a), "one output image, k*p*q")) << rejection(a);
+}
+
+TEST(ConvShape, TensorsMayPassTwoToThe31) {
+  ConvArguments a;
+  a.n = 1 << 20, a.c = 64, a.h = 32, a.w = 32, a.k = 128;
+  const ConvShape shape = make_conv_shape(a);
+  EXPECT_EQ(shape.input_count(), INT64_C(1) << 36);
+  EXPECT_EQ(shape.output_count(), INT64_C(1) << 37);
+}
+
+TEST(ConvShape, TensorBytesMustFit64Bits) {
+  ConvArguments a;
+  a.n = INT_LIMIT, a.w = INT64_C(1) << 30;  // 2^61 - 2^30 elements, 2^63 - 2^32 bytes: just fits
+  EXPECT_EQ(make_conv_shape(a).input_count(), (INT64_C(1) << 61) - (INT64_C(1) << 30));
+  a.w += 1;
+  EXPECT_TRUE(starts_with(rejection(a), "the input, n*c*h*w")) << rejection(a);
+  a.w = 1, a.k = (INT64_C(1) << 30) + 1;
+  EXPECT_TRUE(starts_with(rejection(a), "the output, n*k*p*q")) << rejection(a);
+}
+
+TEST(ConvShape, ShapesFilledInByHandAreCheckedToo) {
+  ConvShape shape;
+  EXPECT_NO_THROW(validate(shape));
+  shape.stride_w = 0;
+  EXPECT_EQ(message_of<InvalidArgument>([&] { validate(shape); }),
+            "stride_w = 0: must be at least 1");
+}
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,111 @@
+// JSON text, and files that are whole or not there.
+#include "common/io/json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "common/io/atomic_file.h"
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+TEST(Json, Strings) {
+  EXPECT_EQ(Json("").text(), R"("")");
+  EXPECT_EQ(Json("a \"b\" \\ /").text(), R"("a \"b\" \\ /")");
+  EXPECT_EQ(Json("\n\r\t\b\x01\x1f").text(), R"("\n\r\t\u0008\u0001\u001f")");
+  EXPECT_EQ(Json(std::string("a\0b", 3)).text(), R"("a\u0000b")");
+  EXPECT_EQ(Json("Ünï \xE2\x82\xAC \xF0\x9F\xA6\x9D").text(),
+            "\"Ünï \xE2\x82\xAC \xF0\x9F\xA6\x9D\"");
+}
+
+// Bytes that are no UTF-8 become U+FFFD each, so that the file stays JSON.
+TEST(Json, BytesThatAreNoText) {
+  const std::string replacement = "\xEF\xBF\xBD";
+  EXPECT_EQ(Json("a\xFFz").text(), "\"a" + replacement + "z\"");
+  EXPECT_EQ(Json("\xC3").text(), "\"" + replacement + "\"");    // cut off
+  EXPECT_EQ(Json("\xC3(").text(), "\"" + replacement + "(\"");  // no continuation
+  EXPECT_EQ(Json("\xE2\x82").text(), "\"" + replacement + replacement + "\"");
+  for (const char* bytes : {"\xC0\xAF", "\xED\xA0\x80", "\xE0\x80\x80", "\xF4\x90\x80\x80"}) {
+    EXPECT_EQ(Json(bytes).text().find(bytes), std::string::npos);  // overlong, surrogate, too large
+  }
+}
+
+TEST(Json, Numbers) {
+  EXPECT_EQ(Json(0).text(), "0");
+  EXPECT_EQ(Json(-7).text(), "-7");
+  EXPECT_EQ(Json(std::numeric_limits<int64_t>::min()).text(), "-9223372036854775808");
+  EXPECT_EQ(Json(0.1).text(), "0.1");
+  EXPECT_EQ(Json(1e300).text(), "1e+300");
+  EXPECT_EQ(Json(-2.5).text(), "-2.5");
+  for (const double x : {1.0 / 3, 0x1p-1074, 1.7976931348623157e308}) {
+    EXPECT_EQ(std::stod(Json(x).text()), x);
+  }
+}
+
+TEST(Json, WhatJsonCannotSayBecomesNull) {
+  EXPECT_EQ(Json(std::nan("")).text(), "null");
+  EXPECT_EQ(Json(std::numeric_limits<double>::infinity()).text(), "null");
+  EXPECT_EQ(Json(-std::numeric_limits<double>::infinity()).text(), "null");
+}
+
+TEST(Json, Nesting) {
+  EXPECT_EQ(Json(true).text(), "true");
+  EXPECT_EQ(Json::object({}).text(), "{}");
+  EXPECT_EQ(Json::array({}).text(), "[]");
+  EXPECT_EQ(Json::array({1, "two", false}).text(), R"([1, "two", false])");
+  const Json record = Json::object({{"b", 1}, {"a\"", Json::array({2.5})}});
+  EXPECT_EQ(record.text(), R"({"b": 1, "a\"": [2.5]})");
+  EXPECT_EQ(Json::array({record, record}).text(),
+            "[\n{\"b\": 1, \"a\\\"\": [2.5]},\n{\"b\": 1, \"a\\\"\": [2.5]}\n]");
+}
+
+TEST(WriteJson, ReplacesTheFile) {
+  const TempFolder folder;
+  folder.write("x.json", "something older and longer");
+  write_json(folder.path("x.json"), Json::array({1, 2}));
+  EXPECT_EQ(folder.read("x.json"), "[1, 2]\n");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(AtomicFile, WithoutCommitTheOldFileStays) {
+  const TempFolder folder;
+  folder.write("x", "old");
+  {
+    AtomicFile file(folder.path("x"));
+    file.write("half", 4);
+    EXPECT_EQ(folder.entries(), 2);
+  }
+  EXPECT_EQ(folder.read("x"), "old");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(AtomicFile, ALinkStaysALink) {
+  const TempFolder folder;
+  folder.write("target", "old");
+  std::filesystem::create_symlink(folder.path("target"), folder.path("link"));
+  write_json(folder.path("link"), 1);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+  EXPECT_EQ(folder.read("target"), "1\n");
+}
+
+TEST(AtomicFile, DevicesAreNotReplaced) {
+  EXPECT_EQ(message_of<std::runtime_error>([] { AtomicFile file("/dev/null"); }),
+            "/dev/null: is not a regular file, can't be replaced");
+}
+
+TEST(AtomicFile, AFullDiskIsReported) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this system";
+  const TempFolder folder;
+  // The temporary file's name is known: let it be a link to a disk that is always full.
+  const std::string path = folder.path("x");
+  std::filesystem::create_symlink("/dev/full", path + ".partial" + std::to_string(getpid()));
+  const std::string message = message_of<std::runtime_error>([&] { write_json(path, 1); });
+  EXPECT_EQ(message, path + ": can't be written: No space left on device");
+  EXPECT_EQ(folder.entries(), 0);
+}
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,257 @@
+// Problem lists: the CSV reader on good, odd and malformed files; the shipped list; the reduction.
+#include "common/check/problems.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+std::vector<Problem> read_text(const std::string& text) {
+  const TempFolder folder;
+  return read_problems(folder.write("list.csv", text));
+}
+
+// The complaint about a file holding `text`, without the folder's name.
+std::string complaint(const std::string& text) {
+  const TempFolder folder;
+  const std::string path = folder.write("list.csv", text);
+  const std::string message = message_of<std::runtime_error>([&] { read_problems(path); });
+  EXPECT_EQ(message.compare(0, path.size(), path), 0) << message;
+  return message.substr(std::min(path.size(), message.size()));
+}
+
+TEST(Problems, ReadsEveryColumn) {
+  const auto problems = read_text(
+      "name,n,c,h,w,k,r,s,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups,bias\n"
+      "first,1,2,3,4,5,6,7,8,9,10,11,12,13,14,0\n");
+  ASSERT_EQ(problems.size(), 1u);
+  const ConvArguments& a = problems[0].arguments;
+  EXPECT_EQ(problems[0].name, "first");
+  EXPECT_FALSE(problems[0].bias);
+  const std::vector<int64_t> values = {a.n,     a.c,     a.h,        a.w,        a.k,
+                                       a.r,     a.s,     a.stride_h, a.stride_w, a.pad_h,
+                                       a.pad_w, a.dil_h, a.dil_w,    a.groups};
+  EXPECT_EQ(values, (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}));
+}
+
+TEST(Problems, AbsentAndEmptyColumnsTakeTheDefaults) {
+  for (const char* text :
+       {"k,s,r,w,h,c,n\n7,6,5,4,3,2,1\n",
+        "k,s,r,w,h,c,n,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups,bias,name\n"
+        "7,6,5,4,3,2,1,,,,,,,,,\n"}) {
+    const auto problems = read_text(text);
+    ASSERT_EQ(problems.size(), 1u);
+    const ConvArguments& a = problems[0].arguments;
+    EXPECT_EQ(problems[0].name, "row2");
+    EXPECT_TRUE(problems[0].bias);
+    EXPECT_EQ(a.n, 1);
+    EXPECT_EQ(a.h, 3);
+    EXPECT_EQ(a.k, 7);
+    EXPECT_EQ(a.stride_h, 1);
+    EXPECT_EQ(a.pad_w, 0);
+    EXPECT_EQ(a.dil_w, 1);
+    EXPECT_EQ(a.groups, 1);
+  }
+}
+
+TEST(Problems, UnderstandsWhatSpreadsheetsWrite) {
+  const auto problems = read_text(
+      "\xEF\xBB\xBF"
+      "# a comment\r\n\r\n"
+      "\"name\", n ,c,h,w,k,r,s,remark\r\n"
+      "  \"a \"\"quoted\"\", name\" ,1, 2 ,\"3\",4,5,6,7,\"x,y\"\r\n"
+      "   \t \r\n"
+      "  # another\r\n"
+      "b,1,2,3,4,5,6,7,");
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].name, "a \"quoted\", name");
+  EXPECT_EQ(problems[0].arguments.c, 2);
+  EXPECT_EQ(problems[0].arguments.h, 3);
+  EXPECT_EQ(problems[1].name, "b");
+}
+
+TEST(Problems, RowsThatMustBeRejectedAreStillRead) {
+  const auto problems = read_text("n,c,h,w,k,r,s,groups\n0,-1,3,4,5,6,7,2\n1,1,1,1,1,1,1,1\n");
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].arguments.c, -1);
+  EXPECT_EQ(problems[0].arguments.groups, 2);
+}
+
+TEST(Problems, MalformedFilesAreReportedWithLineAndColumn) {
+  const std::string header = "name,n,c,h,w,k,r,s,bias\n";
+  EXPECT_EQ(complaint(header + "a,1,2,x,4,5,6,7,1\n"), ":2:7: h = 'x' is not an integer");
+  EXPECT_EQ(complaint(header + "# note\n\na,1,2,3,4,5,6, 7.0,1\n"),
+            ":4:16: s = '7.0' is not an integer");
+  EXPECT_EQ(complaint(header + "a,,2,3,4,5,6,7,1\n"), ":2:3: n = '' is not an integer");
+  EXPECT_EQ(complaint(header + "a,1 2,2,3,4,5,6,7,1\n"), ":2:3: n = '1 2' is not an integer");
+  EXPECT_EQ(complaint(header + "a,0x10,2,3,4,5,6,7,1\n"), ":2:3: n = '0x10' is not an integer");
+  EXPECT_EQ(complaint(header + "a,1,2,3,4,5,9223372036854775808,7,1\n"),
+            ":2:13: r = '9223372036854775808' does not fit 64 bits");
+  EXPECT_EQ(complaint(header + "a,1,2,3,4,5,6,7,yes\n"), ":2:17: bias = 'yes' must be 0 or 1");
+  EXPECT_EQ(complaint(header + "a,1,2,3\n"),
+            ":2:8: the line ends after 4 fields, the header has 9");
+  EXPECT_EQ(complaint(header + "a,1,2,3,4,5,6,7,1,8\n"), ":2:19: more fields than the header's 9");
+  EXPECT_EQ(complaint(header + "\"a,1,2,3,4,5,6,7,1\n"),
+            ":2:1: the quoted field does not end in this line");
+  EXPECT_EQ(complaint(header + "\"a\"b,1,2,3,4,5,6,7,1\n"), ":2:4: ',' expected behind the quotes");
+  EXPECT_EQ(complaint("name,n,c,h,w,k,r\na,1,2,3,4,5,6\n"), ":1:1: the header has no column 's'");
+  EXPECT_EQ(complaint("n,c,h,w,k,r,s,h\n1,2,3,4,5,6,7,8\n"),
+            ":1:15: column 'h' stands here a second time");
+}
+
+TEST(Problems, FilesWithoutProblemsAreReported) {
+  EXPECT_EQ(complaint(""), ": has no header line");
+  EXPECT_EQ(complaint("\n# nothing\n"), ": has no header line");
+  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n"), ": has a header, but no problem");
+  EXPECT_EQ(message_of<std::runtime_error>([] { read_problems("/nonexistent/list.csv"); }),
+            "/nonexistent/list.csv: can't be read");
+  EXPECT_EQ(message_of<std::runtime_error>([] { read_problems("/"); }), "/: is a folder");
+}
+
+TEST(Problems, BytesThatAreNoTextAreReportedToo) {
+  const std::string zeros(100, '\0');
+  EXPECT_EQ(complaint(zeros), ":1:1: the header has no column 'n'");
+  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n1,2,3,4,5,6," + std::string("7\0", 2) + "\n"),
+            ":2:13: s = '" + std::string("7\0", 2) + "' is not an integer");
+}
+
+TEST(FindProblem, GivesNearNames) {
+  std::vector<Problem> problems(3);
+  problems[0].name = "alexnet_conv1", problems[1].name = "alexnet_conv2";
+  problems[2].name = "unet";
+  EXPECT_EQ(&find_problem(problems, "alexnet_conv2"), &problems[1]);
+  const auto message = [&](const char* name) {
+    return message_of<InvalidArgument>([&] { find_problem(problems, name); });
+  };
+  EXPECT_EQ(message("alexnet_conv3"),
+            "problem 'alexnet_conv3' is unknown; near it: alexnet_conv1, alexnet_conv2");
+  EXPECT_EQ(message("conv2"), "problem 'conv2' is unknown; near it: alexnet_conv2");
+  EXPECT_EQ(message("unte"), "problem 'unte' is unknown; near it: unet");
+  EXPECT_EQ(message("resnet152"), "problem 'resnet152' is unknown");
+  EXPECT_EQ(message(""), "problem '' is unknown");
+}
+
+class ShippedProblems : public testing::Test {
+ protected:
+  const std::vector<Problem> problems = read_problems(CONVLADDER_PROBLEMS);
+
+  static bool is_nasty(const Problem& problem) { return problem.name.rfind("nasty_", 0) == 0; }
+};
+
+TEST_F(ShippedProblems, AreLegalAndHaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const Problem& problem : problems) {
+    EXPECT_TRUE(names.insert(problem.name).second) << problem.name << " stands there twice";
+    EXPECT_NO_THROW(make_conv_shape(problem.arguments)) << problem.name;
+    EXPECT_EQ(problem.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
+              std::string::npos)
+        << problem.name;
+  }
+}
+
+TEST_F(ShippedProblems, NastyOnesAreManyAndSmall) {
+  int nasty = 0;
+  for (const Problem& problem : problems) {
+    if (!is_nasty(problem)) continue;
+    ++nasty;
+    EXPECT_LE(multiply_adds(problem.arguments), 3e6) << problem.name;
+  }
+  EXPECT_GE(nasty, 40);
+}
+
+// 8, 16, 32, 64 and 128, one less and one more, stand among the nasty ones for each extent that a
+// tile can run along.
+TEST_F(ShippedProblems, NastyOnesSitAroundTheSizesOfTiles) {
+  std::set<int64_t> k, p, q, gemm_k, gemm_n;
+  for (const Problem& problem : problems) {
+    if (!is_nasty(problem)) continue;
+    const ConvShape shape = make_conv_shape(problem.arguments);
+    k.insert(shape.K);
+    p.insert(shape.P());
+    q.insert(shape.Q());
+    gemm_k.insert(shape.CRS());
+    gemm_n.insert(int64_t{shape.N} * shape.PQ());
+  }
+  for (const int64_t size : {8, 16, 32, 64, 128}) {
+    for (const auto* extents : {&k, &p, &q, &gemm_k, &gemm_n}) {
+      EXPECT_EQ(extents->count(size - 1), 1u) << size;
+      EXPECT_EQ(extents->count(size + 1), 1u) << size;
+    }
+  }
+}
+
+TEST_F(ShippedProblems, HoldTheTwoThatEverythingIsMeasuredOn) {
+  const ConvShape alexnet = make_conv_shape(find_problem(problems, "alexnet_conv1").arguments);
+  EXPECT_EQ(to_string(alexnet), "n256 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1");
+  const ConvShape kernelbench = make_conv_shape(find_problem(problems, "kernelbench_63").arguments);
+  EXPECT_EQ(int64_t{kernelbench.N} * kernelbench.PQ() * kernelbench.CRS(), INT64_C(2406491136));
+}
+
+TEST_F(ShippedProblems, ReducedOnesFitAndKeepTheirCharacter) {
+  for (const double limit : {1e5, 3e6, 5e7}) {
+    for (const Problem& problem : problems) {
+      SCOPED_TRACE(problem.name + " to " + std::to_string(limit));
+      const ConvArguments& whole = problem.arguments;
+      const ConvArguments cut = reduce(whole, limit);
+      const ConvShape before = make_conv_shape(whole), after = make_conv_shape(cut);
+      EXPECT_LE(multiply_adds(cut), limit);
+      if (multiply_adds(whole) > limit) {
+        EXPECT_GT(multiply_adds(cut), limit / 500);
+        EXPECT_EQ(cut.n, 1);
+      } else {
+        EXPECT_EQ(to_string(after), to_string(before));
+      }
+      EXPECT_EQ(after.P() % 2, before.P() % 2);
+      EXPECT_EQ(after.Q() % 2, before.Q() % 2);
+      EXPECT_EQ(after.K % 2, before.K % 2);
+      EXPECT_EQ(after.C % 2, before.C % 2);
+      EXPECT_EQ((before.H - after.H) % (2 * before.stride_h), 0);
+      EXPECT_EQ((before.W - after.W) % (2 * before.stride_w), 0);
+      EXPECT_LE(after.P(), before.P());
+      EXPECT_LE(after.Q(), before.Q());
+      ConvShape restored = after;  // all but N, C, H, W, K is as it was
+      restored.N = before.N, restored.C = before.C, restored.K = before.K;
+      restored.H = before.H, restored.W = before.W;
+      EXPECT_EQ(to_string(restored), to_string(before));
+    }
+  }
+}
+
+TEST(Reduce, TakesImagesThenPixelsThenChannels) {
+  ConvArguments a;
+  a.n = 10, a.c = 64, a.h = 66, a.w = 66, a.k = 64, a.r = 3, a.s = 3;  // P = Q = 64
+  const auto reduced = [&](double macs) { return to_string(make_conv_shape(reduce(a, macs))); };
+  const double image = multiply_adds(a) / 10;
+  const std::string rest = " 3x3 stride 1x1 pad 0x0 dil 1x1";
+  EXPECT_EQ(reduced(10 * image), "n10 c64 66x66 k64" + rest);
+  EXPECT_EQ(reduced(9.9 * image), "n1 c64 66x66 k64" + rest);
+  EXPECT_EQ(reduced(image / 2), "n1 c64 34x66 k64" + rest);
+  EXPECT_EQ(reduced(image / 16), "n1 c64 18x18 k64" + rest);
+  EXPECT_EQ(reduced(image / 32), "n1 c64 18x18 k32" + rest);
+  EXPECT_EQ(reduced(image / 256), "n1 c16 18x18 k16" + rest);
+  EXPECT_EQ(reduced(image / 512), "n1 c16 10x18 k16" + rest);
+  EXPECT_EQ(reduced(1), "n1 c2 4x4 k2" + rest);
+}
+
+TEST(Reduce, NeverTakesTheLastRowOfInput) {
+  ConvArguments a;  // the output is padding for the most part
+  a.h = 3, a.w = 4, a.pad_h = 5000, a.pad_w = 5000, a.k = 4;
+  const ConvArguments cut = reduce(a, 1000);
+  EXPECT_EQ(cut.h, 1);
+  EXPECT_EQ(cut.w, 2);
+  EXPECT_EQ(cut.pad_h, 5000);
+}
+
+TEST(Reduce, LeavesRejectedProblemsAlone) {
+  ConvArguments a;
+  a.n = 1000000, a.c = 0;
+  EXPECT_EQ(reduce(a, 1).n, 1000000);
+  EXPECT_EQ(multiply_adds(a), 0);
+}
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,199 @@
+// What stands between a caller and a stage: registration, the workspace question, and every
+// argument check of run(). The stage here is a stand-in that only counts its calls.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include "common/core/stage.h"
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+int calls = 0;
+void count_call(const Convolution&, cudaStream_t) { ++calls; }
+
+// Wants 4096 bytes, works with 1024.
+std::size_t want_workspace(const ConvShape&, std::size_t limit) {
+  return limit >= 4096 ? 4096 : 1024;
+}
+
+constexpr Stage PLAIN = {"98_plain", "", count_call, nullptr, false};
+constexpr Stage NEEDY = {"97_needy", "", count_call, want_workspace, true};
+
+// Registered in the wrong order.
+const StageRegistration plain_registration(PLAIN), needy_registration(NEEDY);
+
+// A valid problem over host memory; a stand-in never looks at it.
+class RunArguments : public testing::Test {
+ protected:
+  RunArguments() {
+    ConvArguments a;
+    a.n = 2, a.c = 3, a.h = 5, a.w = 7, a.k = 4, a.r = 3, a.s = 2;
+    conv.shape = make_conv_shape(a);
+    conv.input = buffer, conv.input_count = conv.shape.input_count();
+    conv.filters = buffer, conv.filter_count = conv.shape.filter_count();
+    conv.bias = buffer, conv.bias_count = conv.shape.K;
+    conv.output = buffer, conv.output_count = conv.shape.output_count();
+    conv.workspace = buffer, conv.workspace_bytes = sizeof buffer;
+    calls = 0;
+  }
+
+  void expect_accepted(const Stage& stage) {
+    EXPECT_NO_THROW(run(stage, conv, nullptr));
+    EXPECT_EQ(calls, 1);
+  }
+
+  void expect_rejected(const Stage& stage, const std::string& message) {
+    EXPECT_EQ(message_of<InvalidArgument>([&] { run(stage, conv, nullptr); }), message);
+    EXPECT_EQ(calls, 0) << "the stage was called in spite of the error";
+  }
+
+  template <typename T>
+  static T* shifted(T* pointer, int bytes) {
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + bytes);
+  }
+
+  alignas(256) float buffer[1024];
+  Convolution conv;
+};
+
+TEST(StageRegistry, StagesAreOrderedByName) {
+  ASSERT_EQ(stages().size(), 2u);
+  EXPECT_STREQ(stages()[0].name, "97_needy");
+  EXPECT_STREQ(stages()[1].name, "98_plain");
+}
+
+TEST(StageRegistry, FindsByName) {
+  EXPECT_STREQ(find_stage("98_plain").name, "98_plain");
+  EXPECT_EQ(message_of<InvalidArgument>([] { find_stage("plain"); }),
+            "stage 'plain' is unknown; there are: 97_needy, 98_plain");
+}
+
+TEST(StageWorkspace, IsAskedWithinTheLimit) {
+  const ConvShape shape = make_conv_shape(ConvArguments());
+  EXPECT_EQ(workspace_bytes(PLAIN, shape), 0u);
+  EXPECT_EQ(workspace_bytes(NEEDY, shape), 4096u);
+  EXPECT_EQ(workspace_bytes(NEEDY, shape, 4095), 1024u);
+  EXPECT_EQ(workspace_bytes(NEEDY, shape, 1024), 1024u);
+  EXPECT_EQ(message_of<InvalidArgument>([&] { workspace_bytes(NEEDY, shape, 1023); }),
+            "workspace limit = 1023: 97_needy needs at least 1024 bytes for "
+            "n1 c1 1x1 k1 1x1 stride 1x1 pad 0x0 dil 1x1");
+}
+
+TEST(StageWorkspace, InvalidShapesAreRejected) {
+  ConvShape shape;
+  shape.C = 0;
+  EXPECT_EQ(message_of<InvalidArgument>([&] { workspace_bytes(PLAIN, shape); }),
+            "c = 0: must be at least 1");
+}
+
+TEST_F(RunArguments, ValidOnesReachTheStage) { expect_accepted(NEEDY); }
+
+TEST_F(RunArguments, BiasMayBeAbsent) {
+  conv.bias = nullptr;
+  conv.bias_count = 0;
+  expect_accepted(PLAIN);
+}
+
+TEST_F(RunArguments, BuffersMayBeLarger) {
+  conv.input_count += 1, conv.filter_count += 2, conv.bias_count += 3, conv.output_count += 4;
+  expect_accepted(PLAIN);
+}
+
+TEST_F(RunArguments, FloatAlignmentIsEnough) {
+  conv.input += 1, conv.filters += 2, conv.bias += 3, conv.output += 1;
+  expect_accepted(PLAIN);
+}
+
+TEST_F(RunArguments, WorkspaceMayBeAbsentWhereNoneIsNeeded) {
+  conv.workspace = nullptr;
+  conv.workspace_bytes = 0;
+  expect_accepted(PLAIN);
+}
+
+TEST_F(RunArguments, LeastWorkspaceIsEnough) {
+  conv.workspace_bytes = 1024;
+  expect_accepted(NEEDY);
+}
+
+TEST_F(RunArguments, InvalidShape) {
+  conv.shape.R = 6;
+  expect_rejected(PLAIN, "r = 6: the dilated filter spans 6, more than (h + 2*pad) = 5");
+}
+
+TEST_F(RunArguments, NullInput) {
+  conv.input = nullptr;
+  expect_rejected(PLAIN, "input is null");
+}
+
+TEST_F(RunArguments, NullFilters) {
+  conv.filters = nullptr;
+  expect_rejected(PLAIN, "filters is null");
+}
+
+TEST_F(RunArguments, NullOutput) {
+  conv.output = nullptr;
+  expect_rejected(PLAIN, "output is null");
+}
+
+TEST_F(RunArguments, ShortInput) {
+  conv.input_count -= 1;
+  expect_rejected(PLAIN, "input holds 209 elements, the problem needs 210");
+}
+
+TEST_F(RunArguments, ShortFilters) {
+  conv.filter_count = 0;
+  expect_rejected(PLAIN, "filters holds 0 elements, the problem needs 72");
+}
+
+TEST_F(RunArguments, ShortBias) {
+  conv.bias_count = 3;
+  expect_rejected(PLAIN, "bias holds 3 elements, the problem needs 4");
+}
+
+TEST_F(RunArguments, ShortOutput) {
+  conv.output_count = -1;
+  expect_rejected(PLAIN, "output holds -1 elements, the problem needs 144");
+}
+
+TEST_F(RunArguments, MisalignedPointers) {
+  const Convolution valid = conv;
+  for (int bytes = 1; bytes <= 3; ++bytes) {
+    conv = valid, conv.input = shifted(conv.input, bytes);
+    expect_rejected(PLAIN, "input is not aligned to 4 bytes");
+    conv = valid, conv.filters = shifted(conv.filters, bytes);
+    expect_rejected(PLAIN, "filters is not aligned to 4 bytes");
+    conv = valid, conv.bias = shifted(conv.bias, bytes);
+    expect_rejected(PLAIN, "bias is not aligned to 4 bytes");
+    conv = valid, conv.output = shifted(conv.output, bytes);
+    expect_rejected(PLAIN, "output is not aligned to 4 bytes");
+  }
+}
+
+TEST_F(RunArguments, ReluWhereTheStageHasNone) {
+  conv.relu = true;
+  expect_rejected(PLAIN, "relu = 1: 98_plain does not apply ReLU");
+  expect_accepted(NEEDY);
+}
+
+TEST_F(RunArguments, ShortWorkspace) {
+  conv.workspace_bytes = 1023;
+  expect_rejected(NEEDY, "workspace holds 1023 bytes, 97_needy needs at least 1024");
+}
+
+TEST_F(RunArguments, NullWorkspace) {
+  conv.workspace = nullptr;
+  expect_rejected(NEEDY, "workspace holds 0 bytes, 97_needy needs at least 1024");
+}
+
+TEST_F(RunArguments, MisalignedWorkspace) {
+  conv.workspace = buffer + 32;
+  conv.workspace_bytes -= 128;
+  expect_rejected(NEEDY, "workspace is not aligned to 256 bytes");
+}
+
+}  // namespace
+}  // namespace convladder

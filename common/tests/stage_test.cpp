@@ -1,0 +1,352 @@
+// The suite that every stage must pass. Linked with one stage at a time; runs where the build's
+// kernels run. On a GPU every problem has its full size; in the simulator large ones are cut down,
+// and their tests are called NAME_reduced.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+
+#include "common/check/compare.h"
+#include "common/check/problems.h"
+#include "common/check/test_data.h"
+#include "common/core/launch.h"
+#include "common/core/stage.h"
+#include "common/harness/backend.h"
+#include "common/harness/device_buffer.h"
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+// In the simulator: multiply-adds per problem. Around a second for all runs of a problem.
+constexpr double SIMULATED_MACS = 12e6;
+// Up to here every run is repeated with every layout of the buffers, beyond it with one.
+constexpr double SMALL_MACS = 3e6;
+// Beyond this the reference covers some outputs only (corners, borders, and others at random).
+constexpr double FULL_REFERENCE_MACS = 1e9;
+constexpr int64_t SAMPLED_OUTPUTS = 4096;
+
+const Stage& stage() { return stages().at(0); }
+
+ConvArguments affordable(const ConvArguments& arguments) {
+  return on_gpu() ? arguments : reduce(arguments, SIMULATED_MACS);
+}
+
+// How the tensors lie in memory, in floats off the 256-byte alignment, and whether the stage gets
+// the least workspace that it works with.
+struct Layout {
+  int input, filters, bias, output;
+  bool least_workspace;
+};
+
+constexpr Layout LAYOUTS[] = {{0, 0, 0, 0, false}, {1, 1, 1, 1, true}, {2, 2, 2, 2, false},
+                              {3, 3, 3, 3, true},  {0, 1, 2, 3, true}, {1, 2, 3, 0, false},
+                              {2, 3, 0, 1, true},  {3, 0, 1, 2, false}};
+
+std::string to_string(const Layout& layout) {
+  return "tensors off alignment by " + std::to_string(layout.input) + "," +
+         std::to_string(layout.filters) + "," + std::to_string(layout.bias) + "," +
+         std::to_string(layout.output) + " floats" +
+         (layout.least_workspace ? ", least workspace" : "");
+}
+
+// The tensors of one problem on the device: output and workspace full of NaN, guard zones around
+// all of them.
+class OnDevice {
+ public:
+  OnDevice(const HostProblem& problem, const Layout& layout)
+      : host_(problem),
+        input_(problem.shape.input_count(), layout.input),
+        filters_(problem.shape.filter_count(), layout.filters),
+        bias_(problem.bias ? problem.shape.K : 0, layout.bias),
+        output_(problem.shape.output_count(), layout.output),
+        workspace_bytes_(wanted_workspace(problem.shape, layout)),
+        workspace_(ceil_div(static_cast<int64_t>(workspace_bytes_), sizeof(float))) {
+    input_.upload(problem.input);
+    filters_.upload(problem.filters);
+    if (problem.bias) bias_.upload(problem.bias);
+    // Not ordered with the default stream, so that a kernel launched there would show.
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  }
+  ~OnDevice() { cudaStreamDestroy(stream_); }
+  OnDevice(const OnDevice&) = delete;
+
+  // What a caller would pass for this problem.
+  Convolution arguments() const {
+    Convolution conv;
+    conv.shape = host_.shape;
+    conv.input = input_.data(), conv.input_count = input_.count();
+    conv.filters = filters_.data(), conv.filter_count = filters_.count();
+    conv.bias = host_.bias ? bias_.data() : nullptr, conv.bias_count = bias_.count();
+    conv.output = output_.data(), conv.output_count = output_.count();
+    conv.relu = host_.relu;
+    conv.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
+    conv.workspace_bytes = workspace_bytes_;
+    return conv;
+  }
+
+  // Runs the stage over outputs and workspace that hold NaN, and waits for it.
+  std::vector<float> run_stage() {
+    output_.fill_nan();
+    workspace_.fill_nan();
+    shuffle_threads();
+    check_cuda(cudaDeviceSynchronize(), "before the stage");
+    run(stage(), arguments(), stream_);
+    check_cuda(cudaStreamSynchronize(stream_), "the stage");
+    return output();
+  }
+
+  std::vector<float> output() const {
+    std::vector<float> values(output_.count());
+    output_.download(values.data());
+    return values;
+  }
+
+  // Nothing but the output and the workspace may have changed.
+  void expect_no_damage() const {
+    EXPECT_EQ(input_.guard_damage(), "") << "around the input";
+    EXPECT_EQ(filters_.guard_damage(), "") << "around the filters";
+    EXPECT_EQ(bias_.guard_damage(), "") << "around the bias";
+    EXPECT_EQ(output_.guard_damage(), "") << "around the output";
+    EXPECT_EQ(workspace_.guard_damage(), "") << "around the workspace";
+    EXPECT_TRUE(holds(input_, host_.input)) << "the input was changed";
+    EXPECT_TRUE(holds(filters_, host_.filters)) << "the filters were changed";
+    EXPECT_TRUE(!host_.bias || holds(bias_, host_.bias)) << "the bias was changed";
+  }
+
+ private:
+  static std::size_t wanted_workspace(const ConvShape& shape, const Layout& layout) {
+    if (layout.least_workspace && stage().workspace_bytes) return stage().workspace_bytes(shape, 0);
+    return workspace_bytes(stage(), shape);
+  }
+
+  // In the simulator each run has another order of blocks and threads.
+  static void shuffle_threads() {
+#ifndef CUDART_VERSION
+    static uint64_t seed = 0;
+    simulator::set_thread_order_seed(seed++);
+#endif
+  }
+
+  static bool holds(const DeviceBuffer& buffer, const float* expected) {
+    std::vector<float> values(buffer.count());
+    buffer.download(values.data());
+    return std::memcmp(values.data(), expected, values.size() * sizeof(float)) == 0;
+  }
+
+  HostProblem host_;
+  DeviceBuffer input_, filters_, bias_, output_;
+  std::size_t workspace_bytes_;
+  DeviceBuffer workspace_;
+  cudaStream_t stream_ = nullptr;
+};
+
+class StageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(stages().size(), 1u) << "this program must hold one stage";
+    try {
+      require_device();
+    } catch (const CudaError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  // Both halves of what the data kind promises.
+  static Rule rule_for(DataKind kind) {
+    return kind == DataKind::kUniform ? Rule::kBounded : Rule::kExact;
+  }
+
+  static HostProblem host_problem(const ConvShape& shape, const TestData& data, bool bias,
+                                  bool relu) {
+    return {shape, data.input.data(), data.filters.data(), bias ? data.bias.data() : nullptr, relu};
+  }
+
+  static bool is_small(const ConvShape& shape) { return shape.flops() / 2 <= SMALL_MACS; }
+
+  static Reference reference_for(const HostProblem& problem) {
+    if (problem.shape.flops() / 2 <= FULL_REFERENCE_MACS) return compute_reference(problem);
+    return compute_reference(problem, sample_outputs(problem.shape, SAMPLED_OUTPUTS, 1));
+  }
+
+  // Whether the host's memory holds what a test of `shape` needs at its height: empty if it does.
+  static std::string host_memory_shortage(const ConvShape& shape) {
+    const double input = shape.input_count(), filters = shape.filter_count();
+    const double output = shape.output_count();
+    const bool sampled = shape.flops() / 2 > FULL_REFERENCE_MACS;
+    const double tensors = sizeof(float) * (input + filters + output);
+    double bytes = tensors + sizeof(float) * output;     // the data, the outputs of two runs
+    if (!sampled) bytes += 2 * sizeof(double) * output;  // value and magnitude
+    if (!on_gpu()) bytes += tensors;                     // the device's memory
+    try {
+      require_host_memory(bytes);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  // One case in one layout: right, nothing else touched, and the same bits in a second run.
+  static void check_case(const HostProblem& problem, const Reference& reference, Rule rule,
+                         const Layout& layout) {
+    SCOPED_TRACE(to_string(layout));
+    OnDevice device(problem, layout);
+    const std::vector<float> output = device.run_stage();
+    const Comparison result =
+        compare(output.data(), problem.shape, reference, rule, error_factor(problem.shape));
+    EXPECT_TRUE(result.pass) << result.message;
+    if (rule == Rule::kBounded) {  // where the order of additions shows in the last bits
+      const std::vector<float> again = device.run_stage();
+      EXPECT_EQ(std::memcmp(output.data(), again.data(), output.size() * sizeof(float)), 0)
+          << "a second run gave other bits";
+    }
+    device.expect_no_damage();
+  }
+
+  // All data kinds, with and without bias and ReLU. Small problems see every layout; large ones one
+  // after the other.
+  static void check_problem(const ConvShape& shape) {
+    std::size_t next_layout = 0;
+    for (const DataKind kind :
+         {DataKind::kSmallInteger, DataKind::kWideInteger, DataKind::kUniform}) {
+      const TestData data = make_test_data(shape, kind, 1);
+      for (const bool bias : {true, false}) {
+        for (const bool relu : {false, true}) {
+          if (relu && !stage().fuses_relu) continue;
+          SCOPED_TRACE(std::string("data kind ") + std::to_string(static_cast<int>(kind)) +
+                       (bias ? ", bias" : ", no bias") + (relu ? ", ReLU" : ""));
+          const HostProblem problem = host_problem(shape, data, bias, relu);
+          const Reference reference = reference_for(problem);
+          for (const Layout& layout : LAYOUTS) {
+            const bool its_turn = &layout == &LAYOUTS[next_layout % std::size(LAYOUTS)];
+            if (!is_small(shape) && !its_turn) continue;
+            check_case(problem, reference, rule_for(kind), layout);
+            if (HasFailure()) return;  // the first failure says it; a large problem has many
+          }
+          ++next_layout;
+        }
+      }
+    }
+  }
+};
+
+class StageOnProblem : public StageTest, public testing::WithParamInterface<Problem> {};
+
+TEST_P(StageOnProblem, GivesTheReference) {
+  const ConvShape shape = make_conv_shape(affordable(GetParam().arguments));
+  SCOPED_TRACE(to_string(shape));
+  const std::string shortage = host_memory_shortage(shape);
+  if (!shortage.empty()) GTEST_SKIP() << shortage;
+  try {
+    check_problem(shape);
+  } catch (const CudaError& error) {
+    if (error.code != cudaErrorMemoryAllocation) throw;
+    GTEST_SKIP() << error.what();
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<Problem>& info) {
+  const ConvArguments& whole = info.param.arguments;
+  const bool same = multiply_adds(affordable(whole)) == multiply_adds(whole);
+  return info.param.name + (same ? "" : "_reduced");
+}
+
+INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem, testing::ValuesIn(read_problems(CONVLADDER_PROBLEMS)),
+                         test_name);
+
+// A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
+// not by way of padding, of a tile's unused part, or of a neighbouring image.
+TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
+  ConvArguments a;
+  a.n = 3, a.c = 3, a.h = 19, a.w = 23, a.k = 21, a.r = 3, a.s = 5;
+  a.stride_h = 1, a.stride_w = 2, a.pad_h = 2, a.pad_w = 1, a.dil_h = 2;
+  const ConvShape shape = make_conv_shape(a);
+  for (const bool relu : {false, true}) {
+    if (relu && !stage().fuses_relu) continue;
+    TestData data = make_test_data(shape, DataKind::kUniform, 1);
+    // The first and last pixels of the middle image, and one in between.
+    for (const int64_t i : {0, shape.CHW() / 2, shape.CHW() - 1}) {
+      data.input[shape.CHW() + i] = std::nanf("");
+    }
+    const HostProblem problem = host_problem(shape, data, true, relu);
+    const Reference reference = compute_reference(problem);
+    const std::vector<float> output = OnDevice(problem, LAYOUTS[0]).run_stage();
+    int64_t nans = 0;
+    for (int64_t i = 0; i < shape.output_count(); ++i) {
+      ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
+      nans += std::isnan(output[i]);
+    }
+    EXPECT_GT(nans, 0);
+  }
+}
+
+// What a wrong argument says, and how it comes about.
+struct WrongArgument {
+  const char* message;
+  std::function<void(Convolution&)> spoil;
+};
+
+template <typename T>
+void shift_by_one_byte(T*& pointer) {
+  pointer = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
+}
+
+std::vector<WrongArgument> wrong_arguments() {
+  std::vector<WrongArgument> wrong = {
+      {"input is null", [](Convolution& c) { c.input = nullptr; }},
+      {"filters is null", [](Convolution& c) { c.filters = nullptr; }},
+      {"output is null", [](Convolution& c) { c.output = nullptr; }},
+      {"input holds", [](Convolution& c) { c.input_count -= 1; }},
+      {"filters holds", [](Convolution& c) { c.filter_count -= 1; }},
+      {"bias holds", [](Convolution& c) { c.bias_count -= 1; }},
+      {"output holds", [](Convolution& c) { c.output_count -= 1; }},
+      {"input is not aligned", [](Convolution& c) { shift_by_one_byte(c.input); }},
+      {"filters is not aligned", [](Convolution& c) { shift_by_one_byte(c.filters); }},
+      {"bias is not aligned", [](Convolution& c) { shift_by_one_byte(c.bias); }},
+      {"output is not aligned", [](Convolution& c) { shift_by_one_byte(c.output); }},
+      {"stride_h = 0", [](Convolution& c) { c.shape.stride_h = 0; }},
+      {"dil_w = -1", [](Convolution& c) { c.shape.dil_w = -1; }},
+      {"r = 99", [](Convolution& c) { c.shape.R = 99; }}};
+  if (!stage().fuses_relu) {
+    wrong.push_back({"relu = 1", [](Convolution& c) { c.relu = true; }});
+  }
+  if (stage().workspace_bytes) {
+    wrong.push_back({"workspace holds", [](Convolution& c) {
+                       c.workspace_bytes = stage().workspace_bytes(c.shape, 0) - 1;
+                     }});
+    wrong.push_back({"workspace holds 0", [](Convolution& c) { c.workspace = nullptr; }});
+    wrong.push_back({"workspace is not aligned",
+                     [](Convolution& c) { c.workspace = static_cast<char*>(c.workspace) + 128; }});
+  }
+  return wrong;
+}
+
+TEST_F(StageTest, WrongArgumentsLeaveTheOutputAlone) {
+  ConvArguments a;
+  a.n = 2, a.c = 3, a.h = 9, a.w = 8, a.k = 5, a.r = 3, a.s = 2;
+  const ConvShape shape = make_conv_shape(a);
+  const TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  const HostProblem problem = host_problem(shape, data, true, false);
+  const Reference reference = compute_reference(problem);
+  for (const WrongArgument& wrong : wrong_arguments()) {
+    SCOPED_TRACE(wrong.message);
+    OnDevice device(problem, LAYOUTS[0]);
+    Convolution spoiled = device.arguments();
+    wrong.spoil(spoiled);
+    const std::string message =
+        message_of<InvalidArgument>([&] { run(stage(), spoiled, nullptr); });
+    EXPECT_EQ(message.rfind(wrong.message, 0), 0u) << message;
+    check_cuda(cudaDeviceSynchronize(), "after the rejected call");
+    for (const float y : device.output()) ASSERT_TRUE(std::isnan(y)) << "the output was written";
+    device.expect_no_damage();
+    // The next call is none the worse for it.
+    const std::vector<float> output = device.run_stage();
+    const Comparison result = compare(output.data(), shape, reference, Rule::kBounded);
+    EXPECT_TRUE(result.pass) << result.message;
+  }
+}
+
+}  // namespace
+}  // namespace convladder
