@@ -65,11 +65,8 @@ class Checker {
       : options_(options),
         stages_(selected_stages(options)),
         seed_(static_cast<uint64_t>(options.integer("--seed", 1, 0))),
-        offset_(static_cast<int>(options.integer("--offset", 0, 0))),
+        offset_(static_cast<int>(options.integer("--offset", 0, 0, 3))),
         progress_(static_cast<int64_t>(problems.size())) {
-    if (offset_ > 3) {
-      throw UsageError("--offset = " + std::to_string(offset_) + ": must be at most 3");
-    }
     for (const Stage& stage : stages_) widen(stage_width_, stage.name);
     for (const Problem& problem : problems) widen(problem_width_, problem.name);
   }
@@ -240,8 +237,7 @@ int check_command(const std::vector<std::string>& arguments) {
   } else {
     problems = read_problems(problems_file(options));
   }
-  const int64_t bias = options.integer("--bias", -1, 0);
-  if (bias > 1) throw UsageError("--bias = " + std::to_string(bias) + ": must be 0 or 1");
+  const int64_t bias = options.integer("--bias", -1, 0, 1);  // -1: as the problem says
 
   Checker checker(options, problems);
   require_device();

@@ -12,15 +12,6 @@
 
 namespace convladder {
 
-std::vector<std::pair<std::string, Json>> json_members(const Record& record) {
-  return {{"stage", record.stage},
-          {"problem", record.problem},
-          {"backend", backend_name()},
-          {"status", record.status},
-          {"max_error_ratio", record.max_error_ratio},
-          {"message", record.message}};
-}
-
 namespace {
 
 void print_help() {

@@ -54,7 +54,8 @@ std::string Options::text(const std::string& name, const std::string& fallback) 
   return values.empty() ? fallback : values.back();
 }
 
-int64_t Options::integer(const std::string& name, int64_t fallback, int64_t least) const {
+int64_t Options::integer(const std::string& name, int64_t fallback, int64_t least,
+                         int64_t most) const {
   if (!has(name)) return fallback;
   const std::string value = text(name);
   char* end = nullptr;
@@ -65,6 +66,9 @@ int64_t Options::integer(const std::string& name, int64_t fallback, int64_t leas
   }
   if (result < least) {
     throw UsageError(name + " = " + value + ": must be at least " + std::to_string(least));
+  }
+  if (result > most) {
+    throw UsageError(name + " = " + value + ": must be at most " + std::to_string(most));
   }
   return result;
 }

@@ -31,8 +31,9 @@ class Options {
   // The last value given, else `fallback`.
   std::string text(const std::string& name, const std::string& fallback = "") const;
   // As text(); throw UsageError, naming the option and the value, unless it is a whole number
-  // (respectively a finite number) and at least `least`.
-  int64_t integer(const std::string& name, int64_t fallback, int64_t least = INT64_MIN) const;
+  // (respectively a finite number) from `least` to `most`.
+  int64_t integer(const std::string& name, int64_t fallback, int64_t least = INT64_MIN,
+                  int64_t most = INT64_MAX) const;
   double number(const std::string& name, double fallback, double least) const;
 
  private:

@@ -1,0 +1,15 @@
+#include "common/harness/backend.h"
+#include "common/harness/commands.h"
+
+namespace convladder {
+
+std::vector<std::pair<std::string, Json>> json_members(const Record& record) {
+  return {{"stage", record.stage},
+          {"problem", record.problem},
+          {"backend", backend_name()},
+          {"status", record.status},
+          {"max_error_ratio", record.max_error_ratio},
+          {"message", record.message}};
+}
+
+}  // namespace convladder
