@@ -9,6 +9,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "common/io/quoted.h"
+
 namespace convladder {
 namespace {
 
@@ -92,7 +94,8 @@ Columns read_header(const std::vector<Field>& fields, const Place& place) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const bool is_new = columns.emplace(fields[i].text, i).second;
     if (!is_new && !fields[i].text.empty()) {
-      place.fail(fields[i].column, "column '" + fields[i].text + "' stands here a second time");
+      place.fail(fields[i].column,
+                 "column " + quoted(fields[i].text) + " stands here a second time");
     }
   }
   for (const char* needed : {"n", "c", "h", "w", "k", "r", "s"}) {
@@ -108,10 +111,10 @@ int64_t parse_integer(const Field& field, const std::string& name, const Place& 
   const char* end = field.text.data() + field.text.size();
   const auto [stop, error] = std::from_chars(field.text.data(), end, value);
   if (error == std::errc::result_out_of_range) {
-    place.fail(field.column, name + " = '" + field.text + "' does not fit 64 bits");
+    place.fail(field.column, name + " = " + quoted(field.text) + " does not fit 64 bits");
   }
   if (error != std::errc() || stop != end) {
-    place.fail(field.column, name + " = '" + field.text + "' is not an integer");
+    place.fail(field.column, name + " = " + quoted(field.text) + " is not an integer");
   }
   return value;
 }
@@ -138,7 +141,7 @@ Problem read_row(const std::vector<Field>& fields, const Columns& columns, const
   const Field* bias = find("bias");
   if (bias && !bias->text.empty()) {
     if (bias->text != "0" && bias->text != "1") {
-      place.fail(bias->column, "bias = '" + bias->text + "' must be 0 or 1");
+      place.fail(bias->column, "bias = " + quoted(bias->text) + " must be 0 or 1");
     }
     problem.bias = bias->text == "1";
   }
@@ -251,7 +254,7 @@ const Problem& find_problem(const std::vector<Problem>& problems, const std::str
     if (problem.name == name) return problem;
   }
   const std::string near = near_names(problems, name);
-  throw InvalidArgument("problem '" + name + "' is unknown" +
+  throw InvalidArgument("problem " + quoted(name) + " is unknown" +
                         (near.empty() ? "" : "; near it: " + near));
 }
 

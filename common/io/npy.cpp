@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "common/io/atomic_file.h"
+#include "common/io/quoted.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float32 is read and written as it lies");
 
@@ -52,7 +53,7 @@ class HeaderParser {
         header.shape = parse_tuple();
         has_shape = true;
       } else {
-        bad_header("key '" + key + "' is unknown or doubled");
+        bad_header("key " + quoted(key) + " is unknown or doubled");
       }
       if (!accept(',') && peek() != '}') bad_header("',' or '}' expected");
     }
@@ -182,7 +183,7 @@ Array read_npy(const std::string& path) {
 
   const Header header = HeaderParser(path, text).parse();
   if (header.dtype != "<f4") {
-    fail(path, "dtype is '" + header.dtype + "', must be float32 ('<f4')");
+    fail(path, "dtype is " + quoted(header.dtype) + ", must be float32 ('<f4')");
   }
   if (header.fortran_order) fail(path, "is in Fortran order, must be in C order");
   const uint64_t bytes = tensor_bytes(path, header.shape);

@@ -115,8 +115,12 @@ TEST(Problems, FilesWithoutProblemsAreReported) {
 TEST(Problems, BytesThatAreNoTextAreReportedToo) {
   const std::string zeros(100, '\0');
   EXPECT_EQ(complaint(zeros), ":1:1: the header has no column 'n'");
-  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n1,2,3,4,5,6," + std::string("7\0", 2) + "\n"),
-            ":2:13: s = '" + std::string("7\0", 2) + "' is not an integer");
+  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n1,2,3,4,5,6," + std::string("7\0\x1b", 3) + "\n"),
+            ":2:13: s = '7?"
+            "?' is not an integer");
+  const std::string long_text(100000, 'x');
+  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n1,2,3,4,5,6," + long_text + "\n"),
+            ":2:13: s = '" + long_text.substr(0, 60) + "...' is not an integer");
 }
 
 TEST(FindProblem, GivesNearNames) {

@@ -302,7 +302,7 @@ TEST_F(Simulator, WarpBarrierGoesByTheLanesThatAreLeft) {
 
 template <int SIZE>
 __global__ void find_remains(int* remains) {
-  __shared__ float numbers[SIZE];
+  __shared__ __align__(16) float numbers[SIZE];
   __shared__ int integer;
   for (const float number : numbers) remains[blockIdx.x] += !std::isnan(number);
   remains[blockIdx.x] += integer != -1;
