@@ -5,6 +5,12 @@
 #include <atomic>
 #include <new>
 
+#if defined(__SANITIZE_ADDRESS__)
+// Boost's own frames begin before AddressSanitizer hears of a new stack, so that it must not move
+// their variables elsewhere (as it does to find uses after return).
+extern "C" const char* __asan_default_options() { return "detect_stack_use_after_return=0"; }
+#endif
+
 namespace convladder::simulator {
 namespace {
 

@@ -303,9 +303,9 @@ TEST_F(Simulator, WarpBarrierGoesByTheLanesThatAreLeft) {
 template <int SIZE>
 __global__ void find_remains(int* remains) {
   __shared__ __align__(16) float numbers[SIZE];
-  __shared__ int integer;
+  __shared__ int integer, never_written;
   for (const float number : numbers) remains[blockIdx.x] += !std::isnan(number);
-  remains[blockIdx.x] += integer != -1;
+  remains[blockIdx.x] += integer != -1 || never_written != -1;
   for (float& number : numbers) number = 1.0f;
   integer = 0;
 }

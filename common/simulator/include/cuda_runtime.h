@@ -16,10 +16,11 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __align__(bytes) alignas(bytes)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 // One block at a time runs on a worker thread, so what a block shares is what a thread owns. The
-// simulator fills it with NaN before each block.
-#define __shared__ static thread_local
+// simulator fills it with NaN before each block; `used` forbids the compiler to count on the zeros
+// that a static variable begins with.
+#define __shared__ static thread_local __attribute__((used))
 
 // ---- Vectors ----
 
