@@ -1,6 +1,7 @@
 #include "common/simulator/device.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <new>
 #include <numeric>
