@@ -1,0 +1,222 @@
+// What the program's commands are built of: options, tables, the photograph, the filters, pictures.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "common/core/launch.h"
+#include "common/harness/device_buffer.h"
+#include "common/harness/filter_bank.h"
+#include "common/harness/montage.h"
+#include "common/harness/options.h"
+#include "common/harness/photo.h"
+#include "common/harness/table.h"
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+const std::vector<OptionSpec> SPECS = {
+    {"--stage", "NAME", "which"}, {"--seed", "S", "of the data"}, {"--relu", "", "apply ReLU"}};
+
+TEST(Options, ValuesFlagsAndRepetitions) {
+  const Options options(SPECS, {"--stage", "a", "--relu", "--seed=-5", "--stage=b=c"});
+  EXPECT_TRUE(options.has("--relu"));
+  EXPECT_EQ(options.all("--stage"), (std::vector<std::string>{"a", "b=c"}));
+  EXPECT_EQ(options.text("--stage"), "b=c");
+  EXPECT_EQ(options.integer("--seed", 1), -5);
+  EXPECT_EQ(Options(SPECS, {}).integer("--seed", 1), 1);
+}
+
+std::string complaint(const std::vector<std::string>& arguments) {
+  return message_of<UsageError>([&] {
+    const Options options(SPECS, arguments);
+    options.integer("--seed", 1, 0, 9);
+  });
+}
+
+TEST(Options, MistakesNameTheOptionAndTheValue) {
+  EXPECT_EQ(complaint({"--sed", "3"}), "unknown option '--sed' (--help lists them)");
+  EXPECT_EQ(complaint({"seed"}), "unexpected argument 'seed' (--help lists the options)");
+  EXPECT_EQ(complaint({"--seed"}), "--seed needs a value: --seed S");
+  EXPECT_EQ(complaint({"--relu=1"}), "--relu takes no value");
+  EXPECT_EQ(complaint({"--seed", "1.5"}), "--seed = '1.5': must be a whole number");
+  EXPECT_EQ(complaint({"--seed", ""}), "--seed = '': must be a whole number");
+  EXPECT_EQ(complaint({"--seed", "-1"}), "--seed = -1: must be at least 0");
+  EXPECT_EQ(complaint({"--seed", "10"}), "--seed = 10: must be at most 9");
+}
+
+TEST(Options, NumbersMustBeFinite) {
+  EXPECT_EQ(Options(SPECS, {"--seed", "2.5"}).number("--seed", 0, 1), 2.5);
+  for (const char* value : {"nan", "inf", "0.5", "2,5", "x"}) {
+    const Options options(SPECS, {"--seed", value});
+    EXPECT_THROW(options.number("--seed", 0, 1), UsageError) << value;
+  }
+}
+
+TEST(Table, ColumnsAreAligned) {
+  Table table;
+  table.add_column("stage", Align::kLeft);
+  table.add_column("ms", Align::kRight);
+  table.add_row({"naive", fixed(18.25, 1)});
+  table.add_row({"im2col", significant(4.151, 2)});
+  EXPECT_EQ(table.text(),
+            "stage     ms\n"
+            "------  ----\n"
+            "naive   18.2\n"
+            "im2col   4.2\n");
+}
+
+const float* filter_of(const FilterBank& bank, int k) {
+  return &bank.filters[static_cast<std::size_t>(k) * BANK_CHANNELS * BANK_SIZE * BANK_SIZE];
+}
+
+TEST(FilterBank, ZeroMeanUnitNormNonZeroBias) {
+  const FilterBank bank = make_filter_bank(1);
+  const int taps = BANK_CHANNELS * BANK_SIZE * BANK_SIZE;
+  ASSERT_EQ(bank.filters.size(), static_cast<std::size_t>(BANK_FILTERS * taps));
+  ASSERT_EQ(bank.bias.size(), static_cast<std::size_t>(BANK_FILTERS));
+  for (int k = 0; k < BANK_FILTERS; ++k) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < taps; ++i) {
+      sum += filter_of(bank, k)[i];
+      squares += filter_of(bank, k)[i] * filter_of(bank, k)[i];
+    }
+    EXPECT_NEAR(sum, 0, 1e-5) << k;
+    EXPECT_NEAR(squares, 1, 1e-5) << k;
+    EXPECT_GE(std::fabs(bank.bias[k]), 0.05f) << k;
+  }
+}
+
+TEST(FilterBank, HalfIsGreyHalfHasColour) {
+  const FilterBank bank = make_filter_bank(1);
+  const int plane = BANK_SIZE * BANK_SIZE;
+  for (int k = 0; k < BANK_FILTERS; ++k) {
+    const float* filter = filter_of(bank, k);
+    const bool grey = std::equal(filter, filter + plane, filter + plane) &&
+                      std::equal(filter, filter + plane, filter + 2 * plane);
+    EXPECT_EQ(grey, k < BANK_FILTERS / 2) << k;
+  }
+}
+
+// The largest difference between filter a and filter b, or b with its r and s swapped.
+double difference(const FilterBank& bank, int a, int b, bool swapped) {
+  double largest = 0;
+  for (int i = 0; i < BANK_CHANNELS * BANK_SIZE * BANK_SIZE; ++i) {
+    const int c = i / (BANK_SIZE * BANK_SIZE), r = i / BANK_SIZE % BANK_SIZE, s = i % BANK_SIZE;
+    const int j = swapped ? (c * BANK_SIZE + s) * BANK_SIZE + r : i;
+    largest = std::fmax(largest, std::fabs(filter_of(bank, a)[i] - filter_of(bank, b)[j]));
+  }
+  return largest;
+}
+
+TEST(FilterBank, NoFilterIsAnotherOneOrItsTranspose) {
+  const FilterBank bank = make_filter_bank(1);
+  for (int a = 0; a < BANK_FILTERS; ++a) {
+    for (int b = 0; b < BANK_FILTERS; ++b) {
+      if (a != b) {
+        EXPECT_GT(difference(bank, a, b, false), 1e-3) << a << " and " << b;
+      }
+      EXPECT_GT(difference(bank, a, b, true), 1e-4) << a << " and " << b << " transposed";
+    }
+  }
+}
+
+TEST(FilterBank, TheSeedDecides) {
+  EXPECT_EQ(make_filter_bank(3).filters, make_filter_bank(3).filters);
+  EXPECT_NE(make_filter_bank(3).filters, make_filter_bank(4).filters);
+}
+
+TEST(Photo, FirstImageIsThePhotoNormalised) {
+  const Image photo{2, 1, {255, 0, 128, 0, 51, 255}};
+  const std::vector<float> batch = make_photo_batch(photo, 1);
+  ASSERT_EQ(batch.size(), 6u);
+  EXPECT_FLOAT_EQ(batch[0], (1.0f - 0.485f) / 0.229f);  // red, first pixel
+  EXPECT_FLOAT_EQ(batch[1], (0.0f - 0.485f) / 0.229f);
+  EXPECT_FLOAT_EQ(batch[3], (0.2f - 0.456f) / 0.224f);  // green, second pixel
+  EXPECT_FLOAT_EQ(batch[5], (1.0f - 0.406f) / 0.225f);
+  EXPECT_EQ(denormalise(batch.data(), 1, 2).pixels, photo.pixels);
+}
+
+TEST(Photo, EveryImageOfABatchDiffers) {
+  const Image photo = read_ppm(CONVLADDER_PHOTO);
+  const int batch = 512;
+  const std::vector<float> images = make_photo_batch(photo, batch);
+  std::set<std::vector<float>> different;  // by their first rows
+  for (int n = 0; n < batch; ++n) {
+    const auto image =
+        images.begin() + static_cast<std::ptrdiff_t>(n) * 3 * photo.height * photo.width;
+    different.emplace(image, image + photo.width);
+  }
+  EXPECT_EQ(different.size(), static_cast<std::size_t>(batch));
+}
+
+TEST(Montage, TilesStandRowByRowWithGaps) {
+  const Image black{1, 1, {0, 0, 0}}, red{1, 1, {255, 0, 0}};
+  const Image picture = montage({black, red, red}, 2, 2, 1);
+  ASSERT_EQ(picture.width, 7);
+  ASSERT_EQ(picture.height, 7);
+  const auto pixel = [&](int x, int y) {
+    const uint8_t* rgb = &picture.pixels[3 * (y * 7 + x)];
+    return rgb[0] * 65536 + rgb[1] * 256 + rgb[2];
+  };
+  EXPECT_EQ(pixel(0, 0), 0xFFFFFF);
+  EXPECT_EQ(pixel(2, 2), 0x000000);
+  EXPECT_EQ(pixel(3, 1), 0xFFFFFF);
+  EXPECT_EQ(pixel(4, 1), 0xFF0000);
+  EXPECT_EQ(pixel(1, 4), 0xFF0000);
+  EXPECT_EQ(pixel(4, 4), 0xFFFFFF);  // the place of the fourth tile
+}
+
+TEST(Montage, FeatureMapsAreGreyAtTheirLevel) {
+  const float maps[] = {2, 1, 3, 2};
+  const float level = 2;
+  const Image tile = draw_feature_maps(maps, &level, 1, 2, 2).front();
+  EXPECT_EQ(tile.pixels,
+            (std::vector<uint8_t>{128, 128, 128, 0, 0, 0, 255, 255, 255, 128, 128, 128}));
+  const float flat[] = {2, 2, 2, 2};
+  EXPECT_EQ(draw_feature_maps(flat, &level, 1, 2, 2).front().pixels[0], 128);
+}
+
+class DeviceBufferTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU here";
+  }
+};
+
+TEST_F(DeviceBufferTest, BeginsAsNanAndKeepsWhatItIsGiven) {
+  DeviceBuffer buffer(3, 1);
+  float values[3] = {};
+  buffer.download(values);
+  for (float value : values) EXPECT_TRUE(std::isnan(value));
+  const float given[3] = {1, 2, 3};
+  buffer.upload(given);
+  buffer.download(values);
+  EXPECT_TRUE(std::equal(given, given + 3, values));
+  EXPECT_EQ(buffer.guard_damage(), "");
+}
+
+TEST_F(DeviceBufferTest, NoticesStrayWritesOnBothSides) {
+  for (int offset = 0; offset < 4; ++offset) {
+    DeviceBuffer over(5, offset), under(5, offset), far(5, offset);
+    cudaMemset(over.data() + 5, 0, sizeof(float));
+    EXPECT_EQ(over.guard_damage(), "written 1 float past the end");
+    cudaMemset(under.data() - 1, 0, sizeof(float));
+    EXPECT_EQ(under.guard_damage(), "written 1 float before the start");
+    cudaMemset(far.data() + 5 + 1000, 0xFF, sizeof(float));  // NaN: the pattern is none
+    EXPECT_EQ(far.guard_damage(), "written 1001 floats past the end");
+  }
+}
+
+TEST_F(DeviceBufferTest, TooMuchIsAnErrorWithTheBytes) {
+  const int64_t count = INT64_C(1) << 50;
+  const std::string message = message_of<CudaError>([&] { DeviceBuffer buffer(count); });
+  EXPECT_NE(message.find(std::to_string((count + 8192) * 4) + " bytes needed"), std::string::npos)
+      << message;
+}
+
+}  // namespace
+}  // namespace convladder
