@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "common/check/problems.h"
+
 namespace convladder {
 
 // Made on construction, removed with all it holds on destruction.
@@ -63,5 +65,8 @@ std::string message_of(const Body& body) {
   ADD_FAILURE() << "nothing was thrown";
   return "";
 }
+
+// How GoogleTest shows a problem.
+inline void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
 
 }  // namespace convladder
