@@ -31,7 +31,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(const void* data, std::size_t bytes) {
   if (bytes == 0) return;  // `data` may be null then, which fwrite may not be given
-  if (bytes > 0 && std::fwrite(data, 1, bytes, stream_) != bytes) fail("can't be written", errno);
+  if (std::fwrite(data, 1, bytes, stream_) != bytes) fail("can't be written", errno);
 }
 
 void AtomicFile::commit() {

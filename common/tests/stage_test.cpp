@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <functional>
-#include <map>
+#include <iterator>
 
 #include "common/check/compare.h"
 #include "common/check/problems.h"
@@ -44,6 +45,11 @@ struct Layout {
 constexpr Layout LAYOUTS[] = {{0, 0, 0, 0, false}, {1, 1, 1, 1, true}, {2, 2, 2, 2, false},
                               {3, 3, 3, 3, true},  {0, 1, 2, 3, true}, {1, 2, 3, 0, false},
                               {2, 3, 0, 1, true},  {3, 0, 1, 2, false}};
+
+constexpr std::pair<DataKind, const char*> DATA_KINDS[] = {
+    {DataKind::kSmallInteger, "small integers"},
+    {DataKind::kWideInteger, "wide integers"},
+    {DataKind::kUniform, "uniform in [-1, 1)"}};
 
 std::string to_string(const Layout& layout) {
   return "tensors off alignment by " + std::to_string(layout.input) + "," +
@@ -154,7 +160,6 @@ class StageTest : public testing::Test {
     }
   }
 
-  // Both halves of what the data kind promises.
   static Rule rule_for(DataKind kind) {
     return kind == DataKind::kUniform ? Rule::kBounded : Rule::kExact;
   }
@@ -209,14 +214,13 @@ class StageTest : public testing::Test {
   // after the other.
   static void check_problem(const ConvShape& shape) {
     std::size_t next_layout = 0;
-    for (const DataKind kind :
-         {DataKind::kSmallInteger, DataKind::kWideInteger, DataKind::kUniform}) {
+    for (const auto& [kind, kind_name] : DATA_KINDS) {
       const TestData data = make_test_data(shape, kind, 1);
       for (const bool bias : {true, false}) {
         for (const bool relu : {false, true}) {
           if (relu && !stage().fuses_relu) continue;
-          SCOPED_TRACE(std::string("data kind ") + std::to_string(static_cast<int>(kind)) +
-                       (bias ? ", bias" : ", no bias") + (relu ? ", ReLU" : ""));
+          SCOPED_TRACE(std::string(kind_name) + (bias ? ", bias" : ", no bias") +
+                       (relu ? ", ReLU" : ""));
           const HostProblem problem = host_problem(shape, data, bias, relu);
           const Reference reference = reference_for(problem);
           for (const Layout& layout : LAYOUTS) {
@@ -293,7 +297,7 @@ void shift_by_one_byte(T*& pointer) {
   pointer = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
 }
 
-std::vector<WrongArgument> wrong_arguments() {
+std::vector<WrongArgument> wrong_arguments(const ConvShape& shape) {
   std::vector<WrongArgument> wrong = {
       {"input is null", [](Convolution& c) { c.input = nullptr; }},
       {"filters is null", [](Convolution& c) { c.filters = nullptr; }},
@@ -312,10 +316,9 @@ std::vector<WrongArgument> wrong_arguments() {
   if (!stage().fuses_relu) {
     wrong.push_back({"relu = 1", [](Convolution& c) { c.relu = true; }});
   }
-  if (stage().workspace_bytes) {
-    wrong.push_back({"workspace holds", [](Convolution& c) {
-                       c.workspace_bytes = stage().workspace_bytes(c.shape, 0) - 1;
-                     }});
+  const std::size_t least = stage().workspace_bytes ? stage().workspace_bytes(shape, 0) : 0;
+  if (least > 0) {
+    wrong.push_back({"workspace holds", [=](Convolution& c) { c.workspace_bytes = least - 1; }});
     wrong.push_back({"workspace holds 0", [](Convolution& c) { c.workspace = nullptr; }});
     wrong.push_back({"workspace is not aligned",
                      [](Convolution& c) { c.workspace = static_cast<char*>(c.workspace) + 128; }});
@@ -330,7 +333,7 @@ TEST_F(StageTest, WrongArgumentsLeaveTheOutputAlone) {
   const TestData data = make_test_data(shape, DataKind::kUniform, 1);
   const HostProblem problem = host_problem(shape, data, true, false);
   const Reference reference = compute_reference(problem);
-  for (const WrongArgument& wrong : wrong_arguments()) {
+  for (const WrongArgument& wrong : wrong_arguments(shape)) {
     SCOPED_TRACE(wrong.message);
     OnDevice device(problem, LAYOUTS[0]);
     Convolution spoiled = device.arguments();
