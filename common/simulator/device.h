@@ -35,8 +35,6 @@ class Device {
   // the first failing block threw (KernelError, std::bad_alloc); blocks not begun are left out.
   void run(const Grid& grid);
 
-  int workers() const { return static_cast<int>(threads_.size()); }
-
  private:
   Device();
   ~Device();

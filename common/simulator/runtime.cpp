@@ -5,12 +5,13 @@
 #include <cstdio>
 #include <optional>
 
-#include "common/simulator/device.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/memory.h"
 
 using namespace convladder::simulator;
 using Clock = std::chrono::steady_clock;
+
+constexpr int MULTIPROCESSORS = 132;  // an H200's
 
 struct CUstream_st {};  // has nothing to remember: all work is done when a call returns
 struct CUevent_st {
@@ -47,7 +48,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsDim[2] = 64;
   properties->maxGridSize[0] = 0x7fffffff;
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-  properties->multiProcessorCount = Device::instance().workers();
+  properties->multiProcessorCount = MULTIPROCESSORS;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (!value || attribute != cudaDevAttrMultiProcessorCount) {
+    return set_last_error(cudaErrorInvalidValue);
+  }
+  if (device != 0) return set_last_error(cudaErrorInvalidDevice);
+  *value = MULTIPROCESSORS;
   return cudaSuccess;
 }
 

@@ -121,10 +121,15 @@ struct cudaDeviceProp {
   int multiProcessorCount;
 };
 
+// An H200's number of multiprocessors, so that a kernel that is launched according to it is
+// launched alike on both backends.
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 
 enum cudaFuncAttribute {
