@@ -3,7 +3,7 @@
 # them. Exits 77 (skipped) where the program has no device to run on.
 set -euo pipefail
 
-program=$1
+program=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"

@@ -156,6 +156,12 @@ Json to_json(const RunJob& job, const std::vector<Result>& results) {
                        {"stages", Json::array(records)}});
 }
 
+// The path as seen from here, if it lies below the current folder.
+std::string shortened(const std::string& path) {
+  const std::string relative = std::filesystem::proximate(path).string();
+  return relative.rfind("..", 0) == 0 ? path : relative;
+}
+
 void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
                   const Json& json) {
   std::error_code error;
@@ -176,7 +182,7 @@ void write_report(const RunJob& job, const std::vector<float>& output, const std
   }
   written.push_back(folder + "/run.json");
   write_json(written.back(), json);
-  for (const std::string& path : written) std::printf("wrote %s\n", path.c_str());
+  for (const std::string& path : written) std::printf("wrote %s\n", shortened(path).c_str());
 }
 
 // For a profiler: one launch of each stage, and nothing else that runs a kernel.
