@@ -13,19 +13,18 @@ namespace {
 
 constexpr int THREADS = 256;  // per block: 8 warps, each 32 neighbouring outputs
 
-__global__ void conv2d_naive(ConvShape shape,
+__global__ void conv2d_naive(ConvShape shape, int blocks_per_image,
                              const float* __restrict__ input,    // [N,C,H,W]
                              const float* __restrict__ filters,  // [K,C,R,S]
                              float* __restrict__ output) {       // [N,K,P,Q]
-  const int64_t index = int64_t{blockIdx.x} * THREADS + threadIdx.x;
-  if (index >= shape.output_count()) return;
-  const int64_t n = index / shape.KPQ();
-  const int kpq = static_cast<int>(index % shape.KPQ());
+  const int n = blockIdx.x / blocks_per_image;
+  const int kpq = blockIdx.x % blocks_per_image * THREADS + threadIdx.x;
+  if (kpq >= shape.KPQ()) return;
   const int q = kpq % shape.Q();  // neighbouring threads: neighbouring q
   const int p = kpq / shape.Q() % shape.P();
   const int k = kpq / shape.PQ();
 
-  const float* image = input + n * shape.CHW();
+  const float* image = input + n * int64_t{shape.CHW()};
   const float* filter = filters + k * shape.CRS();
   float sum = 0.0f;
   for (int c = 0; c < shape.C; ++c) {
@@ -39,13 +38,14 @@ __global__ void conv2d_naive(ConvShape shape,
       }
     }
   }
-  output[index] = sum;
+  output[n * int64_t{shape.KPQ()} + kpq] = sum;
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
-  launch(conv2d_naive, grid_x(ceil_div(shape.output_count(), THREADS)), THREADS, stream, shape,
-         conv.input, conv.filters, conv.output);
+  const int64_t blocks_per_image = ceil_div(shape.KPQ(), THREADS);
+  launch(conv2d_naive, grid_x(blocks_per_image * shape.N), THREADS, stream, shape,
+         static_cast<int>(blocks_per_image), conv.input, conv.filters, conv.output);
   add_bias(conv, stream);
 }
 

@@ -16,10 +16,12 @@ __global__ void add_bias_kernel(float* output,      // [N,K,P,Q]
   const int first = (blockIdx.x % blocks_per_plane) * (THREADS * PER_THREAD) + threadIdx.x;
   const float b = bias[plane % K];
   float* out = output + int64_t{plane} * PQ;
-  UNROLL
-  for (int i = 0; i < PER_THREAD; ++i) {
-    const int pq = first + i * THREADS;
-    if (pq < PQ) out[pq] += b;
+  float value[PER_THREAD] = {};  // read all, then write all: a read could not pass an earlier write
+  UNROLL for (int i = 0; i < PER_THREAD; ++i) {
+    if (first + i * THREADS < PQ) value[i] = out[first + i * THREADS];
+  }
+  UNROLL for (int i = 0; i < PER_THREAD; ++i) {
+    if (first + i * THREADS < PQ) out[first + i * THREADS] = value[i] + b;
   }
 }
 

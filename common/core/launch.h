@@ -9,7 +9,7 @@
 
 #include "common/core/conv_shape.h"
 
-// Asks for a loop to be unrolled. A macro, so that the formatter leaves it where it stands.
+// Asks for a loop to be unrolled: UNROLL for (...). A macro, so that the formatter leaves it there.
 #define CONVLADDER_PRAGMA(text) _Pragma(#text)
 #ifdef __CUDACC__
 #define UNROLL CONVLADDER_PRAGMA(unroll)
@@ -43,6 +43,16 @@ inline unsigned grid_x(int64_t blocks) {
                           " blocks, more than a grid holds (2147483647)");
   }
   return static_cast<unsigned>(blocks);
+}
+
+// Multiprocessors of the current device. The simulator answers for an H200, so that what a stage
+// makes of the number is the same there.
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+             "cudaDeviceGetAttribute");
+  return count;
 }
 
 // Enqueues kernel(args...) on `stream`; throws CudaError when the launch is refused. `<<<>>>` is

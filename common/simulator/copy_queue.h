@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "common/simulator/observer.h"
+
 namespace convladder::simulator {
 
 // A copy may take effect at any moment between its issue and the wait for its group. Here it is
@@ -14,6 +16,7 @@ namespace convladder::simulator {
 class CopyQueue {
  public:
   bool immediate = false;
+  Observer* observer = nullptr;  // null without counting
 
   // Copies `bytes` (4, 8 or 16) to shared memory, the last `zfill` of them as zeros; nothing is
   // read from `from` when zfill == bytes.
@@ -48,7 +51,8 @@ class CopyQueue {
     unsigned bytes, zfill;
   };
 
-  static void perform(const Copy& copy) {
+  void perform(const Copy& copy) const {
+    if constexpr (COUNTING) observer->end_copy(copy.to, copy.bytes);
     if (copy.bytes == 4) perform<4>(copy);
     if (copy.bytes == 8) perform<8>(copy);
     if (copy.bytes == 16) perform<16>(copy);

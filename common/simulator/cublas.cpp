@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <new>
 
+#include "common/simulator/observer.h"
+
 struct cublasContext {
   cudaStream_t stream = nullptr;
   cublasMath_t math_mode = CUBLAS_DEFAULT_MATH;
@@ -13,6 +15,14 @@ namespace {
 
 CBLAS_TRANSPOSE transpose(cublasOperation_t op) {
   return op == CUBLAS_OP_T ? CblasTrans : CblasNoTrans;
+}
+
+// `batch` matrices of `rows` x `columns`, of which those with stride 0 are one and the same.
+template <typename Report>
+void report(Report report, const char* function, const float* data, int64_t rows, int64_t columns,
+            int64_t pitch, int64_t stride, int batch) {
+  const int distinct = stride == 0 ? std::min(batch, 1) : batch;
+  for (int i = 0; i < distinct; ++i) report(function, {data + i * stride, rows, columns, pitch});
 }
 
 bool is_operation(cublasOperation_t op) { return op == CUBLAS_OP_N || op == CUBLAS_OP_T; }
@@ -113,6 +123,15 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
       lda < std::max(1, rows_a) || ldb < std::max(1, rows_b) || ldc < std::max(1, m) || !alpha ||
       !beta || !A || !B || !C) {
     return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if constexpr (COUNTING) {
+    using namespace convladder::simulator;
+    const int columns_a = op_a == CUBLAS_OP_N ? k : m, columns_b = op_b == CUBLAS_OP_N ? n : k;
+    report(library_reads, "cublasSgemm", A, rows_a, columns_a, lda, stride_a, batch);
+    report(library_reads, "cublasSgemm", B, rows_b, columns_b, ldb, stride_b, batch);
+    if (*beta != 0) report(library_reads, "cublasSgemm", C, m, n, ldc, stride_c, batch);
+    report(library_writes, "cublasSgemm", C, m, n, ldc, stride_c, batch);
+    end_library_call("cublasSgemm");
   }
   for (int i = 0; i < batch; ++i) {
     cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, A + i * stride_a,

@@ -92,6 +92,7 @@ void Device::run(const Grid& grid) {
   const std::lock_guard alone(one_grid_);
   const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
   const BlockOrder order(blocks, grid.seed);
+  if constexpr (COUNTING) begin_launch(grid);
   std::unique_lock lock(mutex_);
   grid_ = &grid;
   order_ = &order;
@@ -102,6 +103,7 @@ void Device::run(const Grid& grid) {
   wake_.notify_all();
   done_.wait(lock, [this] { return busy_ == 0; });
   if (error_) std::rethrow_exception(error_);
+  if constexpr (COUNTING) end_launch();
 }
 
 // The life of a worker thread.
@@ -133,13 +135,13 @@ void Device::run_blocks(Worker& worker) {
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
 
 void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
-              const void* kernel) {
+              std::size_t argument_bytes, const void* kernel) {
   if (!is_valid(grid, block)) {
     set_last_error(cudaErrorInvalidConfiguration);
     return;
   }
   try {
-    Device::instance().run({grid, block, body, argument, order_seed()});
+    Device::instance().run({grid, block, body, argument, argument_bytes, kernel, order_seed()});
   } catch (const KernelError& error) {
     set_last_error(error.code, "kernel " + symbol_name(kernel) + ", " + error.what());
   } catch (const std::bad_alloc&) {

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace convladder::simulator {
@@ -18,13 +19,18 @@ void set_thread_order_seed(uint64_t seed);
 // another. Throws std::invalid_argument when CONVLADDER_SIM_THREADS or CONVLADDER_SIM_SEED can't
 // be read.
 void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
-              const void* kernel);
+              std::size_t argument_bytes, const void* kernel);
 
 template <typename Body>
 void launch(dim3 grid, dim3 block, cudaStream_t /*every stream is in order*/, const Body& body,
             const void* kernel) {
   run_grid(
-      grid, block, [](const void* b) { (*static_cast<const Body*>(b))(); }, &body, kernel);
+      grid, block, [](const void* b) { (*static_cast<const Body*>(b))(); }, &body, sizeof(body),
+      kernel);
 }
+
+// Makes kernels that touch these bytes of device memory fail, where the build counts (elsewhere it
+// does nothing): a guard zone is no part of the tensor, though cudaMalloc gave it.
+void forbid_memory(const void* begin, std::size_t bytes);
 
 }  // namespace convladder::simulator

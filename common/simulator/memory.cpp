@@ -12,6 +12,8 @@
 #include <unordered_set>
 
 #include "common/simulator/errors.h"
+#include "common/simulator/launch.h"
+#include "common/simulator/observer.h"
 
 namespace convladder::simulator {
 namespace {
@@ -71,6 +73,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   std::memset(memory, 0xff, bytes);  // all bits set is a quiet NaN
   const std::lock_guard lock(allocations_mutex);
   allocations().insert(memory);
+  if constexpr (COUNTING) memory_allocated(memory, bytes);
   *pointer = memory;
   return cudaSuccess;
 }
@@ -80,6 +83,7 @@ cudaError_t cudaFree(void* pointer) {
   {
     const std::lock_guard lock(allocations_mutex);
     if (allocations().erase(pointer) == 0) return set_last_error(cudaErrorInvalidValue);
+    if constexpr (COUNTING) memory_freed(pointer);
   }
   std::free(pointer);
   return cudaSuccess;
@@ -100,6 +104,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (bytes == 0) return cudaSuccess;
   if (!to || !from) return set_last_error(cudaErrorInvalidValue);
   std::memmove(to, from, bytes);
+  if constexpr (COUNTING) memory_written(to, bytes);
   return cudaSuccess;
 }
 
@@ -112,6 +117,10 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (!to) return set_last_error(cudaErrorInvalidValue);
   std::memset(to, value, bytes);
+  if constexpr (COUNTING) {
+    // All bits set, a NaN, is how cudaMalloc leaves memory, and how it is made undefined again.
+    (value & 0xff) == 0xff ? memory_undefined(to, bytes) : memory_written(to, bytes);
+  }
   return cudaSuccess;
 }
 

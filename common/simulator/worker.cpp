@@ -1,5 +1,6 @@
 #include "common/simulator/worker.h"
 
+#include <csetjmp>
 #include <numeric>
 
 #include "common/simulator/copy_queue.h"
@@ -32,12 +33,15 @@ struct Worker::Carrier {
 
   Fibre fibre;
   CopyQueue copies;
+  std::jmp_buf start;  // where stop_thread() goes
   unsigned thread = 0;
   bool waits = false;      // its thread waits at a barrier
   unsigned warp_mask = 0;  // at __syncwarp(): the lanes it waits for
 };
 
-Worker::Worker() = default;
+Worker::Worker() {
+  if constexpr (COUNTING) observer_ = make_observer(*this);
+}
 
 Worker::~Worker() {
   closing_ = true;
@@ -48,6 +52,7 @@ void Worker::run_block(const Grid& grid, uint64_t index) {
   start_block(grid, index);
   scheduler_.switch_to(next_turn());
   if (error_) throw *error_;
+  if constexpr (COUNTING) observer_->end_block();
 }
 
 void Worker::start_block(const Grid& grid, uint64_t index) {
@@ -76,6 +81,7 @@ void Worker::start_block(const Grid& grid, uint64_t index) {
     warps_[i].alive = lanes >= WARP ? ~0u : (1u << lanes) - 1;
     warps_[i].waiting.clear();
   }
+  if constexpr (COUNTING) observer_->begin_block(grid, index);
 }
 
 void Worker::set_block_dim(dim3 threads) {
@@ -102,6 +108,18 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
   self.thread = thread;
   self.copies.immediate = immediate_copies_;
   take_turn(self);
+  if constexpr (COUNTING) {
+    if (setjmp(self.start) == 0) run_body();
+    observer_->leave(thread);
+  } else {
+    run_body();
+  }
+  self.waits = false;
+  self.copies.clear();
+  leave(thread);
+}
+
+void Worker::run_body() {
   cudaError_t code = cudaSuccess;
   std::string message;
   try {
@@ -114,16 +132,22 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
   } catch (...) {
     code = cudaErrorLaunchFailure, message = "an exception of unknown type";
   }
-  self.waits = false;
-  self.copies.clear();
-  if (code != cudaSuccess) fail(code, thread, message);
-  leave(thread);
+  if (code != cudaSuccess) fail(code, running_->thread, message);
+}
+
+void Worker::stop_thread(cudaError_t code, const std::string& message) {
+  fail(code, running_->thread, message);
+  std::longjmp(running_->start, 1);
 }
 
 void Worker::take_turn(Carrier& self) {
   running_ = &self;
   threadIdx = thread_index_[self.thread];
   copy_queue = &self.copies;
+  if constexpr (COUNTING) {
+    self.copies.observer = observer_.get();
+    observer_->resume(self.thread, self.fibre);
+  }
 }
 
 // Lets others have their turn until the thread of `self` may go on.
@@ -159,6 +183,7 @@ Fibre& Worker::free_fibre() {
 // ---- Barriers ----
 
 void Worker::sync_threads() {
+  if constexpr (COUNTING) observer_->leave(running_->thread);
   at_barrier_.push_back(running_);
   wait(*running_);
 }
@@ -170,6 +195,7 @@ void Worker::release_block() {
     at_barrier_.clear();
     next_ready_ = 0;
     if (grid_->seed != 0) random_.shuffle(ready_);
+    if constexpr (COUNTING) observer_->sync_threads();
     return;
   }
   const Carrier* in_warp = nullptr;
@@ -198,6 +224,7 @@ void Worker::sync_warp(unsigned mask) {
   warp.waiting.push_back(&self);
   release_warp(warp, mask);
   wait(self);
+  if constexpr (COUNTING) observer_->sync_warp(self.thread);
 }
 
 // Makes those ready that wait for the lanes in `mask`, once all of these are there.

@@ -12,6 +12,7 @@
 
 #include "common/simulator/fibre.h"
 #include "common/simulator/kernel_error.h"
+#include "common/simulator/observer.h"
 #include "common/simulator/random.h"
 #include "common/simulator/shared_memory.h"
 
@@ -22,7 +23,9 @@ struct Grid {
   dim3 blocks, threads;
   void (*body)(const void*);
   const void* argument;
-  uint64_t seed;  // of the order of blocks and threads; 0: that of their indices
+  std::size_t argument_bytes;
+  const void* kernel;  // its code
+  uint64_t seed;       // of the order of blocks and threads; 0: that of their indices
 };
 
 // Belongs to one operating-system thread, on which it must be made, used and destroyed.
@@ -44,6 +47,12 @@ class Worker {
   // don't return but unwind the thread.
   void sync_threads();
   void sync_warp(unsigned mask);
+  // Fails the kernel like an exception thrown by it, from where none may be thrown: a hook that the
+  // compiler counts on. What the thread has on its stack is not destroyed.
+  [[noreturn]] void stop_thread(cudaError_t code, const std::string& message);
+
+  const SharedMemory& memory() const { return memory_; }
+  uint3 thread_index(unsigned thread) const { return thread_index_[thread]; }
 
  private:
   struct Carrier;  // a fibre, and the thread that it carries
@@ -56,6 +65,7 @@ class Worker {
   void set_block_dim(dim3 threads);
   void run_threads(Carrier& self);
   void run_thread(Carrier& self, unsigned thread);
+  void run_body();
   void take_turn(Carrier& self);
   void wait(Carrier& self);
   Fibre& next_turn();
@@ -87,6 +97,8 @@ class Worker {
   std::vector<Carrier*> at_barrier_;  // those that wait at __syncthreads()
   std::vector<Warp> warps_;
   std::optional<KernelError> error_;  // once set, no thread begins, and all must leave
+
+  std::unique_ptr<Observer> observer_;  // null without counting
 };
 
 }  // namespace convladder::simulator

@@ -1,0 +1,132 @@
+// Stage 04: stage 03's tiles, but each thread holds a TM x TN tile of outputs in registers.
+//
+// TM + TN values read from shared memory now serve TM·TN multiplications instead of one. Three
+// tiles lie in shared memory at a time: while one is multiplied, asynchronous copies fill the other
+// two, so that arithmetic covers the latency of global memory. The filters are put in tile order
+// first. Should drop: shared-memory wavefronts per FLOP, by TM·TN / (TM + TN) and more with 128-bit
+// reads. What hurts: one copy instruction per input value, stores in runs of four outputs (4x the
+// sectors where they cannot be 16 bytes wide), and the bias, which still takes a pass of its own.
+#include <cuda_pipeline.h>
+
+#include "common/core/add_bias.h"
+#include "common/core/filter_tiles.h"
+#include "common/core/indexing.h"
+#include "common/core/launch.h"
+#include "common/core/stage.h"
+
+namespace convladder {
+namespace {
+
+constexpr int THREADS_N = 16;  // threads across the pixels
+constexpr int THREADS_M = 8;   // threads across the filters
+constexpr int THREADS = THREADS_M * THREADS_N;
+constexpr int TN = 8;               // pixels per thread: 4, and 4 more BN/2 further on
+constexpr int BN = THREADS_N * TN;  // output pixels per block, any of the N·P·Q
+constexpr int BK = 8;               // filter taps (c,r,s) per tile
+constexpr int DEPTH = 3;            // tiles in shared memory
+static_assert(THREADS == BN, "each thread copies the taps of one pixel");
+
+// TM: filters per thread.
+template <int TM>
+__global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
+    conv2d_register_blocking(ConvShape shape, int blocks_m, int depth, bool vector_stores,
+                             const float* __restrict__ input,     // [N,C,H,W]
+                             const float* __restrict__ filters,   // [blocks_m][depth][BM]
+                             const FilterRow* __restrict__ taps,  // [depth]
+                             float* __restrict__ output) {        // [N,K,P,Q]
+  constexpr int BM = THREADS_M * TM;                              // filters per block
+  __shared__ __align__(16) float w_tile[DEPTH][BK][BM];
+  __shared__ __align__(16) float x_tile[DEPTH][BK][BN];
+  const int tid = threadIdx.x, block_m = blockIdx.x % blocks_m;
+  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+
+  // What this thread copies: some 16-byte pieces of the filters, and all taps of one pixel.
+  const Pixel mine = pixels[tid];
+  const bool exists = mine.n < shape.N;
+  const int h0 = exists ? mine.p * shape.stride_h - shape.pad_h : OUTSIDE;
+  const int w0 = mine.q * shape.stride_w - shape.pad_w;
+  const float* corner = zeros;
+  if (exists) corner = input + mine.n * int64_t{shape.CHW()} + (h0 * shape.W + w0);
+  const float* w_from = filters + int64_t{block_m} * depth * BM + tid * 4;
+  const auto copy_tile = [&](int slot) {
+    UNROLL for (int i = 0; i < BK * BM; i += THREADS * 4) {
+      float* to = &w_tile[slot][0][0] + i + tid * 4;
+      if (i + tid * 4 < BK * BM) __pipeline_memcpy_async(to, w_from + i, 16);
+    }
+    UNROLL for (int i = 0; i < BK; ++i) {
+      const FilterRow tap = taps[i];
+      const bool inside = (static_cast<unsigned>(h0 + tap.h) < static_cast<unsigned>(shape.H)) &
+                          (static_cast<unsigned>(w0 + tap.w) < static_cast<unsigned>(shape.W));
+      __pipeline_memcpy_async(&x_tile[slot][i][tid], inside ? corner + tap.offset : zeros, 4);
+    }
+    w_from += BK * BM, taps += BK;
+  };
+
+  const int tx = tid % THREADS_N, ty = tid / THREADS_N, tiles = depth / BK;
+  float sum[TM][TN] = {};
+  for (int tile = 0; tile < DEPTH - 1; ++tile) {
+    if (tile < tiles) copy_tile(tile);
+    __pipeline_commit();
+  }
+  for (int tile = 0, slot = 0; tile < tiles; ++tile, slot = slot == DEPTH - 1 ? 0 : slot + 1) {
+    __pipeline_wait_prior(DEPTH - 2);
+    __syncthreads();  // this tile is complete, and the one before is read to the end
+    if (tile + DEPTH - 1 < tiles) copy_tile(slot == 0 ? DEPTH - 1 : slot - 1);
+    __pipeline_commit();
+    UNROLL for (int i = 0; i < BK; ++i) {
+      float w[TM], x[TN];
+      UNROLL for (int m = 0; m < TM; m += 4) {
+        const float* from = &w_tile[slot][i][ty * TM + m];
+        *reinterpret_cast<float4*>(w + m) = *reinterpret_cast<const float4*>(from);
+      }
+      UNROLL for (int j = 0; j < TN; j += 4) {
+        const float* from = &x_tile[slot][i][tx * 4 + j / 4 * (BN / 2)];
+        *reinterpret_cast<float4*>(x + j) = *reinterpret_cast<const float4*>(from);
+      }
+      UNROLL for (int m = 0; m < TM; ++m) {
+        UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += w[m] * x[j];
+      }
+    }
+  }
+
+  const int k0 = block_m * BM + ty * TM;
+  const int64_t PQ = shape.PQ();
+  UNROLL for (int j = 0; j < TN; ++j) {
+    const Pixel out = pixels[tx * 4 + j % 4 + j / 4 * (BN / 2)];
+    if (out.n >= shape.N || (vector_stores && j % 4 != 0)) continue;
+    float* to = output + (int64_t{out.n} * shape.K + k0) * PQ + out.p * shape.Q() + out.q;
+    UNROLL for (int m = 0; m < TM; ++m, to += PQ) {
+      if (k0 + m >= shape.K) continue;
+      if (vector_stores) {
+        *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(&sum[m][j / 4 * 4]);
+      } else {
+        *to = sum[m][j];
+      }
+    }
+  }
+}
+
+template <int TM>
+void run_tile(const Convolution& conv, int64_t blocks_n, cudaStream_t stream) {
+  const bool vector_stores =
+      conv.shape.PQ() % 4 == 0 && reinterpret_cast<std::uintptr_t>(conv.output) % 16 == 0;
+  const FilterTiles w = arrange_filters(conv, THREADS_M * TM, BK, 1, stream);
+  launch(conv2d_register_blocking<TM>, grid_x(blocks_n * w.blocks_m), THREADS, stream, conv.shape,
+         w.blocks_m, w.depth, vector_stores, conv.input, w.filters, w.rows, conv.output);
+}
+
+void enqueue(const Convolution& conv, cudaStream_t stream) {
+  const int64_t blocks_n = ceil_div(int64_t{conv.shape.N} * conv.shape.PQ(), BN);
+  const int TM = filters_per_thread(blocks_n, conv.shape.K, THREADS_M);
+  const auto run = TM == 8 ? run_tile<8> : TM == 12 ? run_tile<12> : run_tile<16>;
+  run(conv, blocks_n, stream);
+  add_bias(conv, stream);
+}
+
+std::size_t workspace(const ConvShape& shape, std::size_t) { return filter_tiles_bytes(shape); }
+
+CONVLADDER_REGISTER_STAGE({"04_register_blocking", "a tile of outputs per thread", enqueue,
+                           workspace, false});
+
+}  // namespace
+}  // namespace convladder

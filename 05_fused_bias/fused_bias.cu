@@ -1,0 +1,197 @@
+// Stage 05: bias and ReLU are added to the sums while they are in registers, and the rest of the
+// kernel is rebuilt around what stage 04 still wastes.
+//   input    in shared memory as rows, not as im2col columns: the S taps of a filter row slide over
+//            the same registers (for three common sizes; a general path stands beside them)
+//   filters  put in tile order once per call: a tile is then one run of 16-byte copies
+//   output   turned through shared memory: a warp stores 32 neighbours
+// Should drop: shared loads and copies per FLOP, store sectors per request, the whole bias pass.
+// What limits now: operands that meet in one register bank, and the copies' address arithmetic.
+#include <cuda_pipeline.h>
+
+#include "common/core/filter_tiles.h"
+#include "common/core/indexing.h"
+#include "common/core/launch.h"
+#include "common/core/stage.h"
+
+namespace convladder {
+namespace {
+
+constexpr int THREADS = 128;
+constexpr int TN = 8;                     // outputs per thread: a strip, neighbours along q
+constexpr int STRIPS = 16;                // strips per block
+constexpr int BN = STRIPS * TN;           // output pixels per block
+constexpr int GROUPS = THREADS / STRIPS;  // threads that share a strip, each with TM filters
+constexpr int DEPTH = 3;                  // tiles in shared memory
+static_assert(BN == THREADS, "each thread stores one column of pixels");
+
+// TAPS = S, STRIDE = stride_w and dilation 1; or TAPS = 1 for any convolution: then every (c,r,s)
+// is a filter row of its own, and the outputs of a strip may be any pixels. TM: filters per thread.
+template <int TAPS, int STRIDE, int TM>
+struct Tile {
+  static constexpr int BM = GROUPS * TM;                                 // filters per block
+  static constexpr int ROWS = TAPS == 1 ? 8 : TAPS > 7 ? 1 : 3;          // filter rows per tile
+  static constexpr int COLS = TAPS == 1 ? 1 : (TN - 1) * STRIDE + TAPS;  // inputs under a strip
+  static constexpr int PHASES = STRIDE < TAPS ? STRIDE : TAPS;        // taps s = phase (mod STRIDE)
+  static constexpr int SPAN = round_up(TN + (TAPS - 1) / STRIDE, 4);  // inputs of one phase
+  // An odd number of 16-byte words from strip to strip: 8 strips lie in 8 different bank groups.
+  static constexpr int PITCH = round_up(PHASES * SPAN + 4, 8) - 4;
+  static constexpr int FILTERS = ROWS * TAPS * BM, SIZE = FILTERS + ROWS * STRIPS * PITCH;
+  static constexpr int PANEL = 4 * GROUPS * BN;  // outputs turned at a time
+  static constexpr int SHARED = DEPTH * SIZE > PANEL ? DEPTH* SIZE : PANEL;
+};
+
+template <int TAPS, int STRIDE, int TM>
+__global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
+    conv2d_fused_bias(ConvShape shape, int blocks_m, int tiles, int row_length,
+                      const float* __restrict__ input,     // [N,C,H,W]
+                      const float* __restrict__ filters,   // [blocks_m][tiles*ROWS*TAPS][BM]
+                      const FilterRow* __restrict__ rows,  // [tiles*ROWS]
+                      const float* __restrict__ bias,      // [K], or null
+                      float* __restrict__ output,          // [N,K,P,Q]
+                      bool relu) {
+  using T = Tile<TAPS, STRIDE, TM>;
+  __shared__ __align__(16) float shared[T::SHARED];
+  const int tid = threadIdx.x, block_m = blockIdx.x % blocks_m, k0 = block_m * T::BM;
+  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), row_length);
+
+  // What this thread copies: the filters' next 16 bytes, and under one strip every 8th input.
+  const Pixel at = pixels[TAPS == 1 ? tid : tid / TN * TN];
+  const int col = TAPS == 1 ? 0 : tid % TN, w0 = at.q * shape.stride_w - shape.pad_w + col;
+  const int h0 = at.n < shape.N ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
+  const float* corner = zeros;
+  if (at.n < shape.N) corner = input + at.n * int64_t{shape.CHW()} + (h0 * shape.W + w0);
+  unsigned columns = 0;  // bit i: input w0 + i * TN is inside the image and under the strip
+  UNROLL for (int i = 0; i < T::COLS; i += TN) {
+    const bool inside = static_cast<unsigned>(w0 + i) < static_cast<unsigned>(shape.W);
+    if (TAPS == 1 || (inside && col + i < T::COLS)) columns |= 1u << (i / TN);
+  }
+  const float* w_from = filters + int64_t{block_m} * tiles * T::FILTERS + tid * 4;
+  const FilterRow* row_from = rows;
+  float* w_to = shared + tid * 4;
+  float* x_to = shared + T::FILTERS + tid / TN * T::PITCH +
+                (TAPS == 1 ? tid % TN : col % STRIDE * T::SPAN + col / STRIDE);
+  int copy_slot = 0;
+  const auto copy_tile = [&] {
+    UNROLL for (int i = 0; i < T::FILTERS; i += THREADS * 4) {
+      if (i + tid * 4 < T::FILTERS) __pipeline_memcpy_async(w_to + i, w_from + i, 16);
+    }
+    UNROLL for (int row = 0; row < T::ROWS; ++row) {
+      const FilterRow filter = row_from[row];
+      bool inside = static_cast<unsigned>(h0 + filter.h) < static_cast<unsigned>(shape.H);
+      if (TAPS == 1)
+        inside &= static_cast<unsigned>(w0 + filter.w) < static_cast<unsigned>(shape.W);
+      const float* x_from = inside ? corner + filter.offset : zeros;
+      UNROLL for (int i = 0; i < T::COLS; i += TN) {
+        float* to = x_to + row * STRIPS * T::PITCH + i / STRIDE;
+        if (TAPS == 1 || (columns >> (i / TN) & 1)) __pipeline_memcpy_async(to, x_from + i, 4);
+      }
+    }
+    const int jump = copy_slot == DEPTH - 1 ? (1 - DEPTH) * T::SIZE : T::SIZE;
+    copy_slot = copy_slot == DEPTH - 1 ? 0 : copy_slot + 1;
+    w_from += T::FILTERS, row_from += T::ROWS, w_to += jump, x_to += jump;
+  };
+  for (int i = tid; TAPS > 1 && i < DEPTH * T::SIZE; i += THREADS) shared[i] = 0.0f;
+  __syncthreads();  // zero lies wherever `columns` copies nothing
+  for (int tile = 0; tile < DEPTH - 1; ++tile) {
+    if (tile < tiles) copy_tile();
+    __pipeline_commit();
+  }
+
+  // What it computes: TM filters x one strip. Lane bits 0 and 4 choose the filters, 1 to 3 the
+  // strip: a 16-byte read then needs two wavefronts, the fewest there are.
+  const int group = (tid & 1) | (tid >> 3 & 2) | (tid >> 4 & 4);
+  const int strip = (tid >> 1 & 7) | (tid >> 2 & 8);
+  const float *w_tile = shared + group * TM, *x_tile = shared + T::FILTERS + strip * T::PITCH;
+  float sum[TM][TN] = {};
+  for (int tile = 0, slot = 0; tile < tiles; ++tile) {
+    __pipeline_wait_prior(DEPTH - 2);
+    __syncthreads();  // this tile is complete, and the one before is read to the end
+    if (tile + DEPTH - 1 < tiles) copy_tile();
+    __pipeline_commit();
+    UNROLL for (int row = 0; row < T::ROWS; ++row) {
+      UNROLL for (int phase = 0; phase < T::PHASES; ++phase) {
+        float x[T::SPAN], w[TM];
+        UNROLL for (int i = 0; i < T::SPAN; i += 4) {
+          const float* from = x_tile + row * STRIPS * T::PITCH + phase * T::SPAN + i;
+          *reinterpret_cast<float4*>(x + i) = *reinterpret_cast<const float4*>(from);
+        }
+        UNROLL for (int s = phase; s < TAPS; s += STRIDE) {
+          UNROLL for (int m = 0; m < TM; m += 4) {
+            const float* from = w_tile + (row * TAPS + s) * T::BM + m;
+            *reinterpret_cast<float4*>(w + m) = *reinterpret_cast<const float4*>(from);
+          }
+          UNROLL for (int m = 0; m < TM; ++m) {
+            UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += w[m] * x[s / STRIDE + j];
+          }
+        }
+      }
+    }
+    const int jump = slot == DEPTH - 1 ? (1 - DEPTH) * T::SIZE : T::SIZE;
+    slot = slot == DEPTH - 1 ? 0 : slot + 1;
+    w_tile += jump, x_tile += jump;
+  }
+
+  // The epilogue: what cost stage 04 a second kernel costs no memory traffic here.
+  UNROLL for (int m = 0; m < TM; ++m) {
+    const int k = k0 + group * TM + m;
+    const float b = bias && k < shape.K ? bias[k] : 0.0f;
+    UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += b;
+    if (!relu) continue;
+    UNROLL for (int j = 0; j < TN; ++j) sum[m][j] =
+        sum[m][j] < 0.0f ? 0.0f : sum[m][j];  // NaN stays
+  }
+  const Pixel out = pixels[tid];
+  const int64_t PQ = shape.PQ();
+  const bool stores = out.n < shape.N && out.q < shape.Q();
+  float* column = output + (int64_t{out.n} * shape.K + k0) * PQ + out.p * shape.Q() + out.q;
+  UNROLL for (int m0 = 0; m0 < TM; m0 += 4, column += 4 * PQ) {
+    __syncthreads();  // the tiles, or the panel before, are read to the end
+    UNROLL for (int i = 0; i < 4 * TN; ++i) {
+      shared[(group * 4 + i / TN) * BN + strip * TN + i % TN] = sum[m0 + i / TN][i % TN];
+    }
+    __syncthreads();  // the panel is complete: each thread stores one column of it
+    float* to = column;
+    for (int row = 0; row < GROUPS * 4; ++row) {
+      const int k = k0 + row / 4 * TM + m0 + row % 4;
+      const float y = shared[row * BN + tid];
+      if (stores & (k < shape.K)) *to = y;
+      to += row % 4 == 3 ? (TM - 3) * PQ : PQ;
+    }
+  }
+}
+
+template <int TAPS, int STRIDE, int TM>
+void run_tile(const Convolution& conv, int64_t blocks_n, cudaStream_t stream) {
+  using T = Tile<TAPS, STRIDE, TM>;
+  const ConvShape& s = conv.shape;
+  const FilterTiles w = arrange_filters(conv, T::BM, T::ROWS * TAPS, TAPS, stream);
+  const int row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
+  launch(conv2d_fused_bias<TAPS, STRIDE, TM>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
+         w.blocks_m, w.depth / (T::ROWS * TAPS), row_length, conv.input, w.filters, w.rows,
+         conv.bias, conv.output, conv.relu);
+}
+
+template <int TAPS, int STRIDE>
+void run_size(const Convolution& conv, cudaStream_t stream) {
+  const ConvShape& s = conv.shape;
+  const int64_t row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
+  const int64_t blocks_n = ceil_div(row_length * s.P() * s.N, BN);
+  const int TM = filters_per_thread(blocks_n, s.K, GROUPS);
+  (TM == 8    ? run_tile<TAPS, STRIDE, 8>
+   : TM == 12 ? run_tile<TAPS, STRIDE, 12>
+              : run_tile<TAPS, STRIDE, 16>)(conv, blocks_n, stream);
+}
+
+void enqueue(const Convolution& conv, cudaStream_t stream) {
+  const int S = conv.shape.dil_w == 1 ? conv.shape.S : 0, stride = conv.shape.stride_w;
+  if (S == 3 && stride == 1) return run_size<3, 1>(conv, stream);
+  if (S == 7 && stride == 2) return run_size<7, 2>(conv, stream);
+  if (S == 11 && stride == 4) return run_size<11, 4>(conv, stream);
+  run_size<1, 1>(conv, stream);
+}
+
+std::size_t workspace(const ConvShape& shape, std::size_t) { return filter_tiles_bytes(shape); }
+CONVLADDER_REGISTER_STAGE({"05_fused_bias", "bias in the epilogue", enqueue, workspace, true});
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,48 @@
+#include "common/core/cublas.h"
+
+#include <cublas_v2.h>
+
+#include <map>
+#include <string>
+
+#include "common/core/launch.h"
+
+namespace convladder {
+namespace {
+
+void check_cublas(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    throw CudaError(std::string(what) + ": " + cublasGetStatusString(status));
+  }
+}
+
+// Creating a handle takes milliseconds and allocates device memory, so it is done once. A handle
+// must not serve two host threads at a time, hence one each. Never destroyed: when a thread ends,
+// the CUDA context may be gone already.
+cublasHandle_t thread_handle() {
+  static thread_local std::map<int, cublasHandle_t> handles;  // by device
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  cublasHandle_t& handle = handles[device];
+  if (!handle) {
+    check_cublas(cublasCreate(&handle), "cublasCreate");
+    check_cublas(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "cublasSetMathMode");
+  }
+  return handle;
+}
+
+}  // namespace
+
+void sgemm_strided_batched(cudaStream_t stream, int m, int n, int k, const float* a, int lda,
+                           int64_t stride_a, const float* b, int ldb, int64_t stride_b, float* c,
+                           int ldc, int64_t stride_c, int batch) {
+  const float one = 1.0f, zero = 0.0f;
+  cublasHandle_t handle = thread_handle();
+  check_cublas(cublasSetStream(handle, stream), "cublasSetStream");
+  check_cublas(
+      cublasSgemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, a, lda, stride_a,
+                                b, ldb, stride_b, &zero, c, ldc, stride_c, batch),
+      "cublasSgemmStridedBatched");
+}
+
+}  // namespace convladder

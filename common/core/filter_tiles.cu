@@ -1,0 +1,57 @@
+#include "common/core/filter_tiles.h"
+#include "common/core/indexing.h"
+#include "common/core/launch.h"
+
+namespace convladder {
+namespace {
+
+constexpr int MOST_BM = 128, MOST_BK = 32;
+
+// One block: one of the `depth` taps of one block of filters. Neighbouring threads write
+// neighbours; their reads are CRS apart, but the filters are small and read once.
+__global__ void arrange_filters_kernel(ConvShape shape, int BM, int taps, int depth,
+                                       const float* __restrict__ filters,  // [K,C,R,S]
+                                       float* __restrict__ arranged,       // [blocks_m][depth][BM]
+                                       FilterRow* __restrict__ rows) {     // [depth / taps]
+  const int crs = blockIdx.x % depth, CRS = shape.CRS(), RS = shape.R * shape.S;
+  const int m = threadIdx.x, block_m = blockIdx.x / depth, k = block_m * BM + m;
+  const bool exists = k < shape.K && crs < CRS;
+  if (m < BM) arranged[int64_t{blockIdx.x} * BM + m] = exists ? filters[k * CRS + crs] : 0.0f;
+  if (block_m == 0 && m == 0 && crs % taps == 0) {
+    const int h = crs % RS / shape.S * shape.dil_h, w = crs % shape.S * shape.dil_w;
+    FilterRow row = {0, OUTSIDE, 0};
+    if (crs < CRS) row = {(crs / RS * shape.H + h) * shape.W + w, h, w};
+    rows[crs / taps] = row;
+  }
+}
+
+}  // namespace
+
+FilterTiles arrange_filters(const Convolution& conv, int BM, int BK, int taps,
+                            cudaStream_t stream) {
+  const ConvShape& shape = conv.shape;
+  const int depth = round_up(shape.CRS(), BK);
+  const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
+  FilterRow* rows = static_cast<FilterRow*>(conv.workspace);
+  float* arranged = reinterpret_cast<float*>(rows + depth / taps);
+  launch(arrange_filters_kernel, grid_x(int64_t{blocks_m} * depth), MOST_BM, stream, shape, BM,
+         taps, depth, conv.filters, arranged, rows);
+  return {arranged, rows, blocks_m, depth};
+}
+
+int filters_per_thread(int64_t blocks_n, int K, int groups) {
+  const int64_t processors = multiprocessors();
+  const auto cost = [&](int TM) {  // + 1: what a thread does besides its TM rows of multiplications
+    return ceil_div(blocks_n * ceil_div(K, groups * TM), processors) * (TM + 1);
+  };
+  const int64_t least = std::min({cost(8), cost(12), cost(16)});
+  return least == cost(8) ? 8 : least == cost(12) ? 12 : 16;
+}
+
+std::size_t filter_tiles_bytes(const ConvShape& shape) {
+  const std::size_t depth = std::size_t(shape.CRS()) + MOST_BK - 1;
+  const std::size_t filters = std::size_t(shape.K) + MOST_BM - 1;
+  return depth * (sizeof(FilterRow) + filters * sizeof(float));
+}
+
+}  // namespace convladder

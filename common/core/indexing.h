@@ -1,0 +1,42 @@
+// Index arithmetic that several stages share.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "common/core/conv_shape.h"
+
+namespace convladder {
+
+// A row or column that no image has: added to any tap's offset it stays negative.
+constexpr int OUTSIDE = -(1 << 30);
+
+// In global memory, for padding to be copied from.
+static __device__ const float zeros[64] = {};
+
+constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
+
+// An output pixel of the batch: N images of P rows of `row_length` pixels.
+struct Pixel {
+  int n, p, q;
+};
+
+// The pixels of one block are `first`, first + 1, ...: only the block's first one needs 64 bits.
+class PixelRange {
+ public:
+  __device__ PixelRange(int64_t first, int P, int row_length)
+      : plane_(P * row_length), row_length_(row_length) {
+    n_ = static_cast<int>(first / plane_);
+    pq_ = static_cast<int>(first % plane_);
+  }
+  __device__ Pixel operator[](int i) const {
+    const int pq = pq_ + i, in_plane = pq % plane_;
+    return {n_ + pq / plane_, in_plane / row_length_, in_plane % row_length_};
+  }
+
+ private:
+  int plane_, row_length_, n_, pq_;
+};
+
+}  // namespace convladder

@@ -1,0 +1,104 @@
+#include "common/simulator/counting/traffic.h"
+
+#include <algorithm>
+
+namespace convladder::simulator {
+namespace {
+
+constexpr unsigned LANES = 32, SECTOR = 32, BANKS = 32, WORD = 4;
+
+// The different values among `count` of them, which are sorted on the way.
+int count_distinct(uint64_t* values, int count) {
+  if (!std::is_sorted(values, values + count)) std::sort(values, values + count);
+  return static_cast<int>(std::unique(values, values + count) - values);
+}
+
+bool takes_part(const WarpAccess& access, unsigned lane) { return access.lanes >> lane & 1; }
+
+// Whether every lane has the same address as the lane whose number differs in `bit`, where both
+// take part.
+bool pairs_agree(const WarpAccess& access, unsigned bit) {
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    const unsigned other = lane ^ bit;
+    if (takes_part(access, lane) && takes_part(access, other) &&
+        access.address[lane] != access.address[other]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Passes for lanes [first, first + count): the most different words that one bank must give.
+int passes(const WarpAccess& access, unsigned first, unsigned count) {
+  uint64_t words[LANES * 4];
+  int size = 0;
+  for (unsigned lane = first; lane < first + count; ++lane) {
+    if (!takes_part(access, lane)) continue;
+    for (unsigned byte = 0; byte < access.bytes; byte += WORD) {
+      words[size++] = (access.address[lane] + byte) / WORD;
+    }
+  }
+  size = count_distinct(words, size);
+  int in_bank[BANKS] = {};
+  int most = 0;
+  for (int i = 0; i < size; ++i) most = std::max(most, ++in_bank[words[i] % BANKS]);
+  return most;
+}
+
+}  // namespace
+
+int count_sectors(const WarpAccess& access) {
+  uint64_t sectors[LANES];
+  int size = 0;
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    if (takes_part(access, lane)) sectors[size++] = access.address[lane] / SECTOR;
+  }
+  return count_distinct(sectors, size);
+}
+
+int count_unique_bytes(const WarpAccess& access) {
+  uint64_t addresses[LANES];
+  int size = 0;
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    if (takes_part(access, lane)) addresses[size++] = access.address[lane];
+  }
+  return count_distinct(addresses, size) * static_cast<int>(access.bytes);
+}
+
+// The data path gives a warp 128 bytes per pass, 4 for each lane, so that 8-byte accesses go by half
+// warps and 16-byte ones by quarters. Two of these go together when each lane has the same address
+// as its neighbour (or as the neighbour's neighbour): then one value serves both.
+Wavefronts count_wavefronts(const WarpAccess& access) {
+  unsigned group = access.bytes <= WORD ? LANES : LANES * WORD / access.bytes;
+  if (group < LANES && (pairs_agree(access, 1) || pairs_agree(access, 2))) group *= 2;
+  Wavefronts wavefronts{0, 0};
+  for (unsigned first = 0; first < LANES; first += group) {
+    const int needed = passes(access, first, group);
+    wavefronts.total += needed;
+    wavefronts.conflicts += std::max(needed - 1, 0);
+  }
+  return wavefronts;
+}
+
+void add(const WarpAccess& access, KernelCounts& counts) {
+  if (access.space == Space::kShared) {
+    SharedCounts& shared = access.operation == Operation::kLoad    ? counts.shared_load
+                           : access.operation == Operation::kStore ? counts.shared_store
+                                                                   : counts.shared_copy;
+    const Wavefronts wavefronts = count_wavefronts(access);
+    ++shared.requests;
+    shared.wavefronts += wavefronts.total;
+    shared.conflicts += wavefronts.conflicts;
+    return;
+  }
+  GlobalCounts& global = access.operation == Operation::kLoad    ? counts.load
+                         : access.operation == Operation::kStore ? counts.store
+                         : access.bytes == 16                    ? counts.copy_past_l1
+                                                                 : counts.copy_through_l1;
+  ++global.requests;
+  global.sectors += count_sectors(access);
+  global.bytes += int64_t{access.bytes} * __builtin_popcount(access.lanes);
+  global.unique_bytes += count_unique_bytes(access);
+}
+
+}  // namespace convladder::simulator

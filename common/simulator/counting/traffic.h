@@ -1,0 +1,38 @@
+// What one memory instruction of a warp costs: requests, sectors, wavefronts.
+#pragma once
+
+#include <cstdint>
+
+#include "common/simulator/counts.h"
+
+namespace convladder::simulator {
+
+enum class Space : uint8_t { kGlobal, kShared };
+// kCopy: an asynchronous copy, seen from the global or from the shared side.
+enum class Operation : uint8_t { kLoad, kStore, kCopy };
+
+// One instruction that the lanes of a warp execute together, each with an address of its own.
+struct WarpAccess {
+  Space space = Space::kGlobal;
+  Operation operation = Operation::kLoad;
+  unsigned bytes = 4;        // per lane: 1, 2, 4, 8 or 16
+  uint32_t lanes = 0;        // a bit per lane that takes part
+  uint64_t address[32] = {}; // of those lanes; aligned to `bytes`
+};
+
+// The different 32-byte sectors of global memory that the lanes ask for.
+int count_sectors(const WarpAccess& access);
+
+// The different bytes that the lanes ask for: a broadcast counts once.
+int count_unique_bytes(const WarpAccess& access);
+
+// Passes through the 32 banks of shared memory, each 4 bytes wide. `conflicts` are those beyond what
+// the same lanes and bytes would need without bank conflicts.
+struct Wavefronts {
+  int total, conflicts;
+};
+Wavefronts count_wavefronts(const WarpAccess& access);
+
+void add(const WarpAccess& access, KernelCounts& counts);
+
+}  // namespace convladder::simulator
