@@ -19,9 +19,22 @@ endfunction()
 # .cu files are CUDA to nvcc and plain C++ to the simulator.
 function(convladder_device_sources)
   if(CONVLADDER_BACKEND STREQUAL "sim")
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+    set(options -x c++)
+    if(CONVLADDER_COUNTING)
+      list(APPEND options ${CONVLADDER_COUNTING_OPTIONS})
+    endif()
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}")
   endif()
 endfunction()
+
+# How the counting simulator has kernels compiled; docs/counting.md says why.
+set(CONVLADDER_COUNTING_OPTIONS
+  # the compiler calls a hook for every access and for every basic block
+  -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fsanitize-coverage=trace-pc
+  # one access in the source is one in the code: none split, merged or duplicated
+  -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
+  # messages name lines
+  -g1 "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
 # Called last: what needs to know all stages. bin/convladder holds every one of them.
 function(convladder_finish)

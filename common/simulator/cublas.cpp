@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "common/simulator/observer.h"
 
@@ -11,19 +13,15 @@ struct cublasContext {
   cublasMath_t math_mode = CUBLAS_DEFAULT_MATH;
 };
 
+using namespace convladder::simulator;
+
 namespace {
 
 CBLAS_TRANSPOSE transpose(cublasOperation_t op) {
   return op == CUBLAS_OP_T ? CblasTrans : CblasNoTrans;
 }
 
-// `batch` matrices of `rows` x `columns`, of which those with stride 0 are one and the same.
-template <typename Report>
-void report(Report report, const char* function, const float* data, int64_t rows, int64_t columns,
-            int64_t pitch, int64_t stride, int batch) {
-  const int distinct = stride == 0 ? std::min(batch, 1) : batch;
-  for (int i = 0; i < distinct; ++i) report(function, {data + i * stride, rows, columns, pitch});
-}
+thread_local std::string failure;  // the reason for the last CUBLAS_STATUS_EXECUTION_FAILED
 
 bool is_operation(cublasOperation_t op) { return op == CUBLAS_OP_N || op == CUBLAS_OP_T; }
 
@@ -58,7 +56,7 @@ const char* cublasGetStatusString(cublasStatus_t status) {
     case CUBLAS_STATUS_INVALID_VALUE:
       return "an argument has an invalid value";
     case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "the operation failed";
+      return failure.empty() ? "the operation failed" : failure.c_str();
     case CUBLAS_STATUS_NOT_SUPPORTED:
       return "not supported";
   }
@@ -125,13 +123,16 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if constexpr (COUNTING) {
-    using namespace convladder::simulator;
-    const int columns_a = op_a == CUBLAS_OP_N ? k : m, columns_b = op_b == CUBLAS_OP_N ? n : k;
-    report(library_reads, "cublasSgemm", A, rows_a, columns_a, lda, stride_a, batch);
-    report(library_reads, "cublasSgemm", B, rows_b, columns_b, ldb, stride_b, batch);
-    if (*beta != 0) report(library_reads, "cublasSgemm", C, m, n, ldc, stride_c, batch);
-    report(library_writes, "cublasSgemm", C, m, n, ldc, stride_c, batch);
-    end_library_call("cublasSgemm");
+    std::vector<MatrixView> reads, writes;
+    for (int i = 0; i < batch; ++i) {
+      const bool first = i == 0;  // with stride 0 it is the same matrix every time
+      if (first || stride_a) reads.push_back({A + i * stride_a, rows_a, op_a ? m : k, lda});
+      if (first || stride_b) reads.push_back({B + i * stride_b, rows_b, op_b ? k : n, ldb});
+      if (*beta != 0) reads.push_back({C + i * stride_c, m, n, ldc});
+      writes.push_back({C + i * stride_c, m, n, ldc});
+    }
+    failure = library_call("cublasSgemm", reads, writes);
+    if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   for (int i = 0; i < batch; ++i) {
     cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, A + i * stride_a,

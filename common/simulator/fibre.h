@@ -32,6 +32,12 @@ class Fibre {
     arrive(std::move(to.context_).resume());
   }
 
+  // Whether `address` is on its stack.
+  bool holds(const void* address) const {
+    return static_cast<std::size_t>(static_cast<const char*>(address) -
+                                    static_cast<const char*>(stack_bottom_)) < stack_bytes_;
+  }
+
  private:
   // Runs first after a switch: keeps the place where the fibre that was left stands.
   void arrive(boost::context::fiber&& left) {

@@ -57,6 +57,10 @@ HostMemory host_memory() {
   return memory;
 }
 
+void forbid_memory(const void* begin, std::size_t bytes) {
+  if constexpr (COUNTING) set_memory_state(begin, bytes, MemoryState::kForbidden);
+}
+
 }  // namespace convladder::simulator
 
 using namespace convladder::simulator;
@@ -104,7 +108,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (bytes == 0) return cudaSuccess;
   if (!to || !from) return set_last_error(cudaErrorInvalidValue);
   std::memmove(to, from, bytes);
-  if constexpr (COUNTING) memory_written(to, bytes);
+  if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
   return cudaSuccess;
 }
 
@@ -119,7 +123,8 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   std::memset(to, value, bytes);
   if constexpr (COUNTING) {
     // All bits set, a NaN, is how cudaMalloc leaves memory, and how it is made undefined again.
-    (value & 0xff) == 0xff ? memory_undefined(to, bytes) : memory_written(to, bytes);
+    const bool nan = (value & 0xff) == 0xff;
+    set_memory_state(to, bytes, nan ? MemoryState::kUndefined : MemoryState::kDefined);
   }
   return cudaSuccess;
 }

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace convladder::simulator {
 
@@ -18,6 +20,7 @@ constexpr bool COUNTING = false;
 
 class Fibre;
 class Worker;
+struct KernelCounts;
 struct Grid;
 
 // Follows the blocks of one worker, one at a time.
@@ -29,9 +32,9 @@ class Observer {
   virtual void end_block() = 0;  // the kernel has not failed
 
   virtual void resume(unsigned thread, const Fibre& fibre) = 0;  // has its turn from here on
-  virtual void leave(unsigned thread) = 0;        // has left the kernel, or waits at a barrier
-  virtual void sync_warp(unsigned thread) = 0;    // has come through __syncwarp()
-  virtual void sync_threads() = 0;                // all have come to __syncthreads()
+  virtual void leave(unsigned thread) = 0;      // has left the kernel, or waits at __syncthreads()
+  virtual void sync_warp(unsigned thread) = 0;  // has come through __syncwarp()
+  virtual void sync_threads() = 0;              // all threads have come to __syncthreads()
 
   // An asynchronous copy of the running thread, asked for by the call that returns to `pc`, and its
   // end. Nothing is read from `from` where bytes == zfill.
@@ -45,21 +48,27 @@ std::unique_ptr<Observer> make_observer(Worker& worker);
 // Around every grid that runs. Without end_launch() (the kernel failed) nothing is counted.
 void begin_launch(const Grid& grid);
 void end_launch();
+std::vector<KernelCounts> take_launch_counts();  // as take_kernel_counts()
 
-// Device memory: what there is of it, and what the host has done to it.
+// Device memory: what there is of it, and whether a kernel may read it.
+enum class MemoryState : uint8_t {
+  kUndefined,  // as cudaMalloc leaves it: nobody has written it
+  kDefined,
+  kForbidden,  // see forbid_memory()
+};
 void memory_allocated(void* begin, std::size_t bytes);
 void memory_freed(void* begin);
-void memory_written(const void* begin, std::size_t bytes);
-void memory_undefined(const void* begin, std::size_t bytes);  // as fresh from cudaMalloc
+// Does nothing for memory of the host.
+void set_memory_state(const void* begin, std::size_t bytes, MemoryState state);
 
-// A column-major matrix in device memory that a library reads or writes, `columns` times
-// `rows` floats, `pitch` floats from column to column.
+// A column-major matrix of floats, with `pitch` of them from column to column.
 struct MatrixView {
   const float* data;
   int64_t rows, columns, pitch;
 };
-void library_reads(const char* function, const MatrixView& matrix);
-void library_writes(const char* function, const MatrixView& matrix);
-void end_library_call(const char* function);
+// Counts a call of a library function and returns what is wrong with it: that it reads what nobody
+// has written. Empty if nothing is.
+std::string library_call(const std::string& function, const std::vector<MatrixView>& reads,
+                         const std::vector<MatrixView>& writes);
 
 }  // namespace convladder::simulator

@@ -24,12 +24,20 @@ T read(const std::vector<char>& file, std::size_t offset) {
   return value;
 }
 
-// The mangled name, from the ELF file's own symbol table: kernels have internal linkage, which the
-// table for the dynamic linker leaves out.
-std::string find_symbol(const std::vector<char>& file, uintptr_t base, uintptr_t address) {
+std::vector<char> read_module(const Dl_info& module) {
+  std::ifstream stream(module.dli_fname, std::ios::binary);
+  if (!stream) stream.open("/proc/self/exe", std::ios::binary);  // the program, found by PATH
+  std::vector<char> file(std::istreambuf_iterator<char>(stream), {});
+  file.push_back('\0');  // ends a name that a damaged file does not
+  return file;
+}
+
+// Calls visit(symbol, name) for all that the ELF file's own symbol table lists: kernels have
+// internal linkage, which the table for the dynamic linker leaves out.
+template <typename Visit>
+void visit_symbols(const std::vector<char>& file, Visit visit) {
   const auto header = read<ElfW(Ehdr)>(file, 0);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "";
-  const uintptr_t value = header.e_type == ET_EXEC ? address : address - base;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;
   for (int i = 0; i < header.e_shnum; ++i) {
     const auto table = read<ElfW(Shdr)>(file, header.e_shoff + i * sizeof(ElfW(Shdr)));
     if (table.sh_type != SHT_SYMTAB) continue;
@@ -37,12 +45,29 @@ std::string find_symbol(const std::vector<char>& file, uintptr_t base, uintptr_t
     for (std::size_t at = 0; at < table.sh_size; at += sizeof(ElfW(Sym))) {
       const auto symbol = read<ElfW(Sym)>(file, table.sh_offset + at);
       const std::size_t name = names.sh_offset + symbol.st_name;
-      if (symbol.st_value == value && (symbol.st_info & 0xf) == STT_FUNC && name < file.size()) {
-        return file.data() + name;
-      }
+      if (name < file.size()) visit(symbol, file.data() + name);
     }
   }
-  return "";
+}
+
+// The mangled name of the function that begins at `address`; empty if none does.
+std::string find_function(const std::vector<char>& file, const Dl_info& module,
+                          const void* address) {
+  const bool fixed = read<ElfW(Ehdr)>(file, 0).e_type == ET_EXEC;
+  const uintptr_t base = fixed ? 0 : reinterpret_cast<uintptr_t>(module.dli_fbase);
+  const uintptr_t value = reinterpret_cast<uintptr_t>(address) - base;
+  std::string found;
+  visit_symbols(file, [&](const ElfW(Sym) & symbol, const char* name) {
+    if (symbol.st_value == value && (symbol.st_info & 0xf) == STT_FUNC) found = name;
+  });
+  return found;
+}
+
+std::string demangle(const std::string& mangled) {
+  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
+  const std::string name = demangled ? demangled : mangled;
+  std::free(demangled);
+  return name;
 }
 
 // "void a::(anonymous namespace)::kernel<b<3> >(float*)" -> "kernel"
@@ -66,17 +91,26 @@ std::string plain_name(const std::string& name) {
 std::string symbol_name(const void* address) {
   Dl_info module;
   if (dladdr(address, &module) == 0) return "?";
-  std::ifstream stream(module.dli_fname, std::ios::binary);
-  if (!stream) stream.open("/proc/self/exe", std::ios::binary);  // the program, found by PATH
-  std::vector<char> file(std::istreambuf_iterator<char>(stream), {});
-  file.push_back('\0');  // ends a name that a damaged file does not
-  const std::string mangled = find_symbol(file, reinterpret_cast<uintptr_t>(module.dli_fbase),
-                                          reinterpret_cast<uintptr_t>(address));
-  if (mangled.empty()) return "?";
-  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
-  const std::string name = demangled ? demangled : mangled;
-  std::free(demangled);
-  return plain_name(name);
+  const std::string mangled = find_function(read_module(module), module, address);
+  return mangled.empty() ? "?" : plain_name(demangle(mangled));
+}
+
+std::vector<SharedVariable> shared_variables(const void* kernel) {
+  std::vector<SharedVariable> variables;
+  Dl_info module;
+  if (dladdr(kernel, &module) == 0) return variables;
+  const std::vector<char> file = read_module(module);
+  const std::string mangled = find_function(file, module, kernel);
+  if (mangled.empty()) return variables;
+  // The static variable x of a function _Zf is _ZZfE1x.
+  const std::string prefix = "_ZZ" + mangled.substr(2) + "E";
+  visit_symbols(file, [&](const ElfW(Sym) & symbol, const char* name) {
+    if ((symbol.st_info & 0xf) != STT_TLS || std::strncmp(name, prefix.c_str(), prefix.size()))
+      return;
+    const std::string full = demangle(name);
+    variables.push_back({full.substr(full.rfind(':') + 1), symbol.st_value, symbol.st_size});
+  });
+  return variables;
 }
 
 }  // namespace convladder::simulator

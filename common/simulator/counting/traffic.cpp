@@ -65,9 +65,9 @@ int count_unique_bytes(const WarpAccess& access) {
   return count_distinct(addresses, size) * static_cast<int>(access.bytes);
 }
 
-// The data path gives a warp 128 bytes per pass, 4 for each lane, so that 8-byte accesses go by half
-// warps and 16-byte ones by quarters. Two of these go together when each lane has the same address
-// as its neighbour (or as the neighbour's neighbour): then one value serves both.
+// The data path gives a warp 128 bytes per pass, 4 for each lane, so that 8-byte accesses go by
+// half warps and 16-byte ones by quarters. Two of these go together when each lane has the same
+// address as its neighbour (or as the neighbour's neighbour): then one value serves both.
 Wavefronts count_wavefronts(const WarpAccess& access) {
   unsigned group = access.bytes <= WORD ? LANES : LANES * WORD / access.bytes;
   if (group < LANES && (pairs_agree(access, 1) || pairs_agree(access, 2))) group *= 2;

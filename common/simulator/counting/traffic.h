@@ -15,9 +15,9 @@ enum class Operation : uint8_t { kLoad, kStore, kCopy };
 struct WarpAccess {
   Space space = Space::kGlobal;
   Operation operation = Operation::kLoad;
-  unsigned bytes = 4;        // per lane: 1, 2, 4, 8 or 16
-  uint32_t lanes = 0;        // a bit per lane that takes part
-  uint64_t address[32] = {}; // of those lanes; aligned to `bytes`
+  unsigned bytes = 4;         // per lane: 1, 2, 4, 8 or 16
+  uint32_t lanes = 0;         // a bit per lane that takes part
+  uint64_t address[32] = {};  // of those lanes; aligned to `bytes`
 };
 
 // The different 32-byte sectors of global memory that the lanes ask for.
@@ -26,8 +26,8 @@ int count_sectors(const WarpAccess& access);
 // The different bytes that the lanes ask for: a broadcast counts once.
 int count_unique_bytes(const WarpAccess& access);
 
-// Passes through the 32 banks of shared memory, each 4 bytes wide. `conflicts` are those beyond what
-// the same lanes and bytes would need without bank conflicts.
+// Passes through the 32 banks of shared memory, each 4 bytes wide. `conflicts` are those beyond
+// what the same lanes and bytes would need without bank conflicts.
 struct Wavefronts {
   int total, conflicts;
 };

@@ -15,23 +15,24 @@ class LaneLog {
  public:
   struct Event {
     uint64_t what;     // an instruction (code address, space, operation, bytes), or a loop's begin
-    uint64_t address;  // of the data; or where the loop jumps back from
+    uint64_t address;  // of the data; or where in the code the loop jumps back from
   };
 
   void access(const void* pc, Space space, Operation operation, unsigned bytes, uint64_t address) {
     events_.push_back({pack(pc, space, operation, bytes), address});
+    last_code_ = reinterpret_cast<uint64_t>(pc);
   }
 
-  // A basic block begins at `pc`. Code addresses grow along the source, so that a jump to an earlier
-  // one (or to the same) closes a loop.
+  // A basic block begins at `pc`. Code addresses grow along the source, so that a jump to an
+  // earlier one (or to the same) closes a loop.
   void block(const void* pc) {
     const auto begin = reinterpret_cast<uint64_t>(pc);
-    if (begin <= last_block_) events_.push_back({begin << 8 | BACK_EDGE, last_block_});
-    last_block_ = begin;
+    if (begin <= last_block_) events_.push_back({begin << 8 | BACK_EDGE, last_code_});
+    last_block_ = last_code_ = begin;
   }
 
-  void clear() { events_.clear(); }             // at a barrier
-  void restart() { clear(), last_block_ = 0; }  // at the begin of a thread
+  void clear() { events_.clear(); }                          // at a barrier
+  void restart() { clear(), last_block_ = last_code_ = 0; }  // at the begin of a thread
   const std::vector<Event>& events() const { return events_; }
 
   static constexpr uint64_t BACK_EDGE = 0xff;  // no instruction's low byte
@@ -46,7 +47,8 @@ class LaneLog {
   }
 
   std::vector<Event> events_;
-  uint64_t last_block_ = 0;
+  uint64_t last_block_ = 0;  // where the block that runs begins
+  uint64_t last_code_ = 0;   // its last access, or its begin
 };
 
 // Puts the logs of a warp's lanes together. Learns the loops of the kernels as it sees them.
@@ -57,12 +59,10 @@ class WarpLog {
 
  private:
   struct Loop {
-    uint64_t begin, end;  // code addresses of its first and last block
+    uint64_t begin, end;  // code addresses: of its first block, and of the last access in it
   };
-  // The loops around an instruction are those from first_loop on (which are sorted by begin) whose
-  // bit is set.
-  struct Site {
-    std::vector<unsigned> loops;
+  struct Site {                   // an instruction
+    std::vector<unsigned> loops;  // around it, the outermost first
   };
   struct Group {  // one instruction of the warp
     uint64_t what;

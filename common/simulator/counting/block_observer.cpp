@@ -1,0 +1,247 @@
+#include "common/simulator/counting/block_observer.h"
+
+#include <algorithm>
+
+#include "common/simulator/counting/source_line.h"
+#include "common/simulator/fibre.h"
+
+namespace convladder::simulator {
+namespace {
+
+constexpr unsigned WARP = warpSize;
+
+std::string plural(uint64_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string to_string(uint3 i) {
+  return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
+}
+
+uint3 unflatten(uint64_t index, dim3 extents) {
+  return {static_cast<unsigned>(index % extents.x),
+          static_cast<unsigned>(index / extents.x % extents.y),
+          static_cast<unsigned>(index / extents.x / extents.y)};
+}
+
+// threadIdx and the like are registers on a GPU.
+bool is_index(uintptr_t address) {
+  const auto within = [&](const auto& variable) {
+    return address - reinterpret_cast<uintptr_t>(&variable) < sizeof(variable);
+  };
+  return within(threadIdx) || within(blockIdx) || within(blockDim) || within(gridDim);
+}
+
+}  // namespace
+
+// ---- The course of a block ----
+
+void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
+  watching = nullptr;  // thread-local storage has just been filled with NaN
+  launch_ = &LaunchCounts::instance().launch();
+  grid_ = grid.blocks;
+  block_ = block;
+  threads_ = grid.threads.x * grid.threads.y * grid.threads.z;
+  interval_ = 0;
+  phase_.assign(threads_, 0);
+  logs_.resize(std::max<std::size_t>(logs_.size(), threads_));
+  for (unsigned thread = 0; thread < threads_; ++thread) logs_[thread].restart();
+  left_.assign((threads_ + WARP - 1) / WARP, 0);
+  counts_ = {};
+  if (launch_->number == launch_number_) return;
+
+  launch_number_ = launch_->number;
+  last_allocation_ = nullptr;
+  shared_begin_ = reinterpret_cast<uintptr_t>(worker_.memory().begin);
+  shared_bytes_ = worker_.memory().bytes;
+  shared_shadow_.assign(shared_bytes_ / 4 + 1, {});
+}
+
+void BlockObserver::end_block() { LaunchCounts::instance().add(counts_); }
+
+void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
+  thread_ = thread;
+  log_ = &logs_[thread];
+  fibre_ = &fibre;
+  watching = this;
+}
+
+// When all lanes of a warp have left, their logs are put together.
+void BlockObserver::leave(unsigned thread) {
+  watching = nullptr;
+  const unsigned warp = thread / WARP, lanes = std::min(WARP, threads_ - warp * WARP);
+  if (++left_[warp] < lanes) return;
+  left_[warp] = 0;
+  warp_log_.add(&logs_[warp * WARP], lanes, counts_);
+  for (unsigned lane = 0; lane < lanes; ++lane) logs_[warp * WARP + lane].clear();
+}
+
+void BlockObserver::sync_warp(unsigned thread) { ++phase_[thread]; }
+void BlockObserver::sync_threads() { ++interval_; }
+
+// ---- Accesses ----
+
+void BlockObserver::access(const Access& access) {
+  if (fibre_->holds(reinterpret_cast<const void*>(access.address))) return;  // the thread's own
+  if (access.address - reinterpret_cast<uintptr_t>(launch_->argument) < launch_->argument_bytes) {
+    return;  // the kernel's arguments
+  }
+  if (!is_shared(access.address)) {
+    access_global(access);
+  } else if (!is_index(access.address)) {
+    access_shared(access);
+  }
+}
+
+void BlockObserver::access_shared(const Access& access) {
+  require_shared_variable(access);
+  require_aligned(access);
+  log_->access(access.pc, Space::kShared, access.operation, access.bytes, access.address);
+  const bool write = access.operation != Operation::kLoad;
+  Touch now = touch(access.pc);
+  now.stamp.in_flight = access.operation == Operation::kCopy;
+  const std::size_t first = (access.address - shared_begin_) / 4;
+  const std::size_t last = (access.address + access.bytes - 1 - shared_begin_) / 4;
+  for (std::size_t i = first; i <= last; ++i) {
+    ShadowWord& word = shared_shadow_[i];
+    const bool written = word.write.present && word.write.block == block_;
+    if (written && word.write.in_flight) {
+      stop(access, Space::kShared,
+           ", into which an asynchronous copy is under way: " +
+               describe({word.write, word.write_code}) + " asked for it");
+    }
+    if (!write && !written) stop(access, Space::kShared, " that nobody has written");
+    const Touch before =
+        write ? enter_write(word, now, Scope::kBlock) : enter_read(word, now, Scope::kBlock);
+    if (before.stamp.present) stop_race(access, Space::kShared, before);
+  }
+}
+
+void BlockObserver::access_global(const Access& access) {
+  const bool write = access.operation == Operation::kStore;
+  if (Allocation* allocation = require_allocation(access)) {
+    require_aligned(access);
+    const std::size_t first = (access.address - allocation->begin()) / 4;
+    const std::size_t last = (access.address + access.bytes - 1 - allocation->begin()) / 4;
+    const Touch now = touch(access.pc);
+    for (std::size_t i = first; i <= last; ++i) {
+      if (!write && allocation->state(i) == MemoryState::kUndefined) {
+        stop(access, Space::kGlobal, " that nobody has written");
+      }
+      const Touch before = allocation->enter(i, now, write);
+      if (before.stamp.present) stop_race(access, Space::kGlobal, before);
+    }
+    if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
+  }
+  log_->access(access.pc, Space::kGlobal, access.operation, access.bytes, access.address);
+}
+
+void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
+                               const void* pc) {
+  const auto size = static_cast<unsigned>(bytes);
+  if (zfill < bytes) {
+    access_global({reinterpret_cast<uintptr_t>(from), size, Operation::kCopy, pc});
+  }
+  access_shared({reinterpret_cast<uintptr_t>(to), size, Operation::kCopy, pc});
+}
+
+void BlockObserver::end_copy(void* to, std::size_t bytes) {
+  const std::size_t first = (reinterpret_cast<uintptr_t>(to) - shared_begin_) / 4;
+  for (std::size_t i = first; i < first + bytes / 4; ++i) {
+    Stamp& write = shared_shadow_[i].write;
+    write = stamp();  // done only now, as far as others can know
+  }
+}
+
+// ---- What is wrong with an access ----
+
+void BlockObserver::require_aligned(const Access& access) {
+  if (access.address % access.bytes == 0) return;
+  const Space space = is_shared(access.address) ? Space::kShared : Space::kGlobal;
+  stop(access, space, ", not aligned to as many");
+}
+
+void BlockObserver::require_shared_variable(const Access& access) {
+  const std::size_t offset = access.address - shared_begin_;
+  for (const SharedVariable& variable : launch_->shared) {
+    const std::size_t inside = offset - variable.begin;
+    if (inside < variable.bytes && inside + access.bytes <= variable.bytes) return;
+  }
+  stop(access, Space::kShared, " out of bounds");
+}
+
+// The allocation that holds all bytes of the access; null for a variable of the program.
+Allocation* BlockObserver::require_allocation(const Access& access) {
+  Allocation* allocation = last_allocation_;
+  if (!allocation || !allocation->contains(access.address)) {
+    allocation = find(launch_->memory, access.address);
+    if (!allocation && is_program_data(access.address)) return nullptr;
+    if (!allocation) stop(access, Space::kGlobal, " out of bounds");
+    last_allocation_ = allocation;
+  }
+  const std::size_t last = access.address + access.bytes - 1 - allocation->begin();
+  const std::size_t first = access.address - allocation->begin();
+  if (last >= allocation->bytes() || allocation->state(first / 4) == MemoryState::kForbidden ||
+      allocation->state(last / 4) == MemoryState::kForbidden) {
+    stop(access, Space::kGlobal, " out of bounds");
+  }
+  return allocation;
+}
+
+Stamp BlockObserver::stamp() const {
+  Stamp stamp{};
+  stamp.present = 1;
+  stamp.thread = thread_;
+  stamp.phase = phase_[thread_];
+  stamp.interval = interval_;
+  stamp.block = block_;
+  return stamp;
+}
+
+Touch BlockObserver::touch(const void* pc) const { return {stamp(), code_offset(pc)}; }
+
+void BlockObserver::stop(const Access& access, Space space, const std::string& what) {
+  watching = nullptr;
+  worker_.stop_thread(cudaErrorIllegalAddress, describe(access, space) + what + ", at " +
+                                                   source_line(code_offset(access.pc)));
+}
+
+void BlockObserver::stop_race(const Access& access, Space space, const Touch& before) {
+  watching = nullptr;
+  const std::string order = before.stamp.block == block_
+                                ? ", and no barrier lies between (both come after " +
+                                      plural(interval_, "__syncthreads()") + ")"
+                                : ", and nothing orders the blocks of a grid";
+  worker_.stop_thread(cudaErrorIllegalAddress, "data race: " + describe(access, space) + " at " +
+                                                   source_line(code_offset(access.pc)) + "; " +
+                                                   describe(before) + " touched it at " +
+                                                   source_line(before.code) + order);
+}
+
+// "reads 4 bytes of shared memory (x_tile + 48 bytes)"
+std::string BlockObserver::describe(const Access& access, Space space) const {
+  const char* verb = access.operation == Operation::kLoad    ? "reads "
+                     : access.operation == Operation::kStore ? "writes "
+                                                             : "copies ";
+  std::string text = verb + plural(access.bytes, "byte") +
+                     (space == Space::kShared ? " of shared memory" : " of global memory");
+  if (space == Space::kGlobal) return text;
+  for (const SharedVariable& variable : launch_->shared) {
+    const std::size_t offset = access.address - shared_begin_ - variable.begin;
+    if (offset >= variable.bytes) continue;
+    text += " (" + variable.name + " + " + plural(offset, "byte") + ")";
+  }
+  return text;
+}
+
+// "block (0,0,0), thread (1,0,0)"
+std::string BlockObserver::describe(const Touch& touch) const {
+  return "block " + to_string(unflatten(touch.stamp.block, grid_)) + ", thread " +
+         to_string(worker_.thread_index(touch.stamp.thread));
+}
+
+std::unique_ptr<Observer> make_observer(Worker& worker) {
+  return std::make_unique<BlockObserver>(worker);
+}
+
+}  // namespace convladder::simulator

@@ -1,0 +1,87 @@
+// One worker's block, watched: every access is entered in the log of its thread, for counting, and
+// in shadow memory, for finding bugs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/simulator/counting/launch_counts.h"
+#include "common/simulator/counting/shadow.h"
+#include "common/simulator/counting/warp_log.h"
+#include "common/simulator/observer.h"
+#include "common/simulator/worker.h"
+
+namespace convladder::simulator {
+
+// What an instruction does to memory.
+struct Access {
+  uintptr_t address;
+  unsigned bytes;
+  Operation operation;
+  const void* pc;  // where the hook's call returns to
+};
+
+class BlockObserver : public Observer {
+ public:
+  explicit BlockObserver(Worker& worker) : worker_(worker) {}
+
+  void begin_block(const Grid& grid, uint64_t block) override;
+  void end_block() override;
+  void resume(unsigned thread, const Fibre& fibre) override;
+  void leave(unsigned thread) override;
+  void sync_warp(unsigned thread) override;
+  void sync_threads() override;
+  void begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
+                  const void* pc) override;
+  void end_copy(void* to, std::size_t bytes) override;
+
+  // Called by the hooks, for the running thread. Do not return when the access is wrong.
+  void access(const Access& access);
+  void enter_code(const void* pc) { log_->block(pc); }
+
+ private:
+  void access_shared(const Access& access);
+  void access_global(const Access& access);
+  void require_aligned(const Access& access);
+  void require_shared_variable(const Access& access);
+  Allocation* require_allocation(const Access& access);
+  bool is_shared(uintptr_t address) const { return address - shared_begin_ < shared_bytes_; }
+
+  Stamp stamp() const;
+  Touch touch(const void* pc) const;
+  [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
+  [[noreturn]] void stop_race(const Access& access, Space space, const Touch& before);
+  std::string describe(const Access& access, Space space) const;
+  std::string describe(const Touch& touch) const;
+
+  Worker& worker_;
+  const Launch* launch_ = nullptr;
+  uint64_t launch_number_ = 0;
+  dim3 grid_;
+  uint64_t block_ = 0;
+  unsigned threads_ = 0;
+  unsigned interval_ = 0;        // __syncthreads() so far
+  std::vector<unsigned> phase_;  // __syncwarp() so far, per thread
+  std::vector<LaneLog> logs_;    // per thread
+  std::vector<unsigned> left_;   // per warp: lanes whose log is complete
+  WarpLog warp_log_;
+  KernelCounts counts_;  // of this block
+
+  // Shared memory: the worker's thread-local storage, of which only the kernel's variables are it.
+  uintptr_t shared_begin_ = 0;
+  std::size_t shared_bytes_ = 0;
+  std::vector<ShadowWord> shared_shadow_;
+
+  // The running thread.
+  unsigned thread_ = 0;
+  LaneLog* log_ = nullptr;
+  const Fibre* fibre_ = nullptr;
+  Allocation* last_allocation_ = nullptr;
+};
+
+// Whose hooks are called on this worker; null while no thread of a kernel runs.
+inline thread_local BlockObserver* watching = nullptr;
+
+}  // namespace convladder::simulator

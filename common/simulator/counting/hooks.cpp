@@ -1,0 +1,66 @@
+// What the compiler calls: with -fsanitize=thread before every access to memory, with
+// -fsanitize-coverage=trace-pc at the begin of every basic block. Its own runtime library is not
+// linked; these functions take its place. Host code is instrumented, too, where it stands in a
+// kernel's source: nobody is watching then.
+#include <cstdint>
+
+#include "common/simulator/counting/block_observer.h"
+
+using namespace convladder::simulator;
+
+namespace {
+
+void hook(const void* address, unsigned bytes, Operation operation, const void* pc) {
+  if (!watching) return;
+  watching->access({reinterpret_cast<uintptr_t>(address), bytes, operation, pc});
+}
+
+// A range: a struct of a size that no single instruction moves. Word by word.
+void hook_range(const void* address, unsigned long bytes, Operation operation, const void* pc) {
+  if (!watching) return;
+  for (unsigned long done = 0; done < bytes; done += 4) {
+    const unsigned rest = static_cast<unsigned>(bytes - done);
+    hook(static_cast<const char*>(address) + done, rest < 4 ? 1 : 4, operation, pc);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+#define CONVLADDER_HOOKS(bytes)                                           \
+  void __tsan_read##bytes(void* address) {                                \
+    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));  \
+  }                                                                       \
+  void __tsan_write##bytes(void* address) {                               \
+    hook(address, bytes, Operation::kStore, __builtin_return_address(0)); \
+  }                                                                       \
+  void __tsan_unaligned_read##bytes(void* address) {                      \
+    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));  \
+  }                                                                       \
+  void __tsan_unaligned_write##bytes(void* address) {                     \
+    hook(address, bytes, Operation::kStore, __builtin_return_address(0)); \
+  }
+CONVLADDER_HOOKS(1)
+CONVLADDER_HOOKS(2)
+CONVLADDER_HOOKS(4)
+CONVLADDER_HOOKS(8)
+CONVLADDER_HOOKS(16)
+#undef CONVLADDER_HOOKS
+
+void __tsan_read_range(void* address, unsigned long bytes) {
+  hook_range(address, bytes, Operation::kLoad, __builtin_return_address(0));
+}
+void __tsan_write_range(void* address, unsigned long bytes) {
+  hook_range(address, bytes, Operation::kStore, __builtin_return_address(0));
+}
+
+void __sanitizer_cov_trace_pc() {
+  if (watching) watching->enter_code(__builtin_return_address(0));
+}
+
+void __tsan_init() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+}  // extern "C"

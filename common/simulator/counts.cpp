@@ -1,0 +1,83 @@
+#include "common/simulator/counts.h"
+
+#include "common/simulator/observer.h"
+
+namespace convladder::simulator {
+namespace {
+
+GlobalCounts& operator+=(GlobalCounts& a, const GlobalCounts& b) {
+  a.requests += b.requests;
+  a.sectors += b.sectors;
+  a.bytes += b.bytes;
+  a.unique_bytes += b.unique_bytes;
+  return a;
+}
+
+SharedCounts& operator+=(SharedCounts& a, const SharedCounts& b) {
+  a.requests += b.requests;
+  a.wavefronts += b.wavefronts;
+  a.conflicts += b.conflicts;
+  return a;
+}
+
+double ratio(int64_t a, int64_t b) { return b == 0 ? 0.0 : static_cast<double>(a) / b; }
+
+}  // namespace
+
+KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
+  launches += other.launches;
+  load += other.load;
+  store += other.store;
+  copy_through_l1 += other.copy_through_l1;
+  copy_past_l1 += other.copy_past_l1;
+  shared_load += other.shared_load;
+  shared_store += other.shared_store;
+  shared_copy += other.shared_copy;
+  sectors_read += other.sectors_read;
+  sectors_written += other.sectors_written;
+  return *this;
+}
+
+bool counts_kernels() { return COUNTING; }
+
+std::vector<KernelCounts> take_kernel_counts() {
+  if constexpr (COUNTING) return take_launch_counts();
+  return {};
+}
+
+std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) {
+  std::vector<std::pair<std::string, double>> all = {
+      {"sectors_touched_read.sum", counts.sectors_read},
+      {"sectors_touched_write.sum", counts.sectors_written}};
+  if (counts.library) return all;
+
+  const std::pair<const char*, const GlobalCounts&> global[] = {{"_ld", counts.load},
+                                                                {"_st", counts.store}};
+  for (const auto& [operation, count] : global) {
+    const std::string suffix = std::string("_mem_global_op") + operation;
+    all.push_back({"l1tex__t_requests_pipe_lsu" + suffix + ".sum", count.requests});
+    all.push_back({"l1tex__t_sectors_pipe_lsu" + suffix + ".sum", count.sectors});
+    all.push_back({"smsp__sass_data_bytes" + suffix + ".sum", count.bytes});
+    all.push_back({"smsp__sass_average_data_bytes_per_sector" + suffix + ".ratio",
+                   ratio(count.unique_bytes, count.sectors)});
+  }
+  const std::pair<const char*, const GlobalCounts&> copies[] = {{"_access", counts.copy_through_l1},
+                                                                {"_bypass", counts.copy_past_l1}};
+  for (const auto& [way, count] : copies) {
+    const std::string suffix = std::string("_pipe_lsu_mem_global_op_ldgsts_cache") + way + ".sum";
+    all.push_back({"sm__sass_l1tex_t_requests" + suffix, count.requests});
+    all.push_back({"sm__sass_l1tex_t_sectors" + suffix, count.sectors});
+  }
+  const std::pair<const char*, const SharedCounts&> shared[] = {{"_ld", counts.shared_load},
+                                                                {"_st", counts.shared_store}};
+  for (const auto& [operation, count] : shared) {
+    const std::string suffix = std::string("_mem_shared_op") + operation + ".sum";
+    all.push_back({"l1tex__data_pipe_lsu_wavefronts" + suffix, count.wavefronts});
+    all.push_back({"l1tex__data_bank_conflicts_pipe_lsu" + suffix, count.conflicts});
+  }
+  all.push_back({"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+                 counts.shared_copy.wavefronts});
+  return all;
+}
+
+}  // namespace convladder::simulator
