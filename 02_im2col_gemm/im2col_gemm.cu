@@ -14,7 +14,7 @@ namespace convladder {
 namespace {
 
 constexpr int THREADS = 256;  // per block: neighbouring columns of the matrix
-constexpr int BATCH = 4;      // values of a thread that are under way at a time
+constexpr int BATCH = 3;      // values of a thread that are under way at a time
 constexpr int ALIGN = 8;      // rows of the matrix are padded to whole 32-byte sectors
 
 // One thread: the R·S inputs under one output pixel, in one channel of one image. They go to R·S

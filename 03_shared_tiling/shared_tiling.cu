@@ -53,12 +53,14 @@ __global__ void __launch_bounds__(BM* BN, 2)
     w_tile[ty][tx] = w;
     x_tile[ty][tx] = x;
     __syncthreads();  // these tiles are complete
-    UNROLL for (int i = 0; i < BK; i += 4) {
-      const float4 a = *reinterpret_cast<const float4*>(&w_tile[ty][i]);  // the same for the warp
-      sum += a.x * x_tile[i][tx];
-      sum += a.y * x_tile[i + 1][tx];
-      sum += a.z * x_tile[i + 2][tx];
-      sum += a.w * x_tile[i + 3][tx];
+    for (int half = 0; half < BK && crs + half < CRS; half += BK / 2) {
+      UNROLL for (int i = half; i < half + BK / 2; i += 4) {
+        const float4 a = *reinterpret_cast<const float4*>(&w_tile[ty][i]);  // the same for the warp
+        sum += a.x * x_tile[i][tx];
+        sum += a.y * x_tile[i + 1][tx];
+        sum += a.z * x_tile[i + 2][tx];
+        sum += a.w * x_tile[i + 3][tx];
+      }
     }
   }
   if (exists && k < shape.K) {

@@ -66,17 +66,15 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     if (TAPS == 1 || (inside && col + i < T::COLS)) columns |= 1u << (i / TN);
   }
   const float* w_from = filters + int64_t{block_m} * tiles * T::FILTERS + tid * 4;
-  const FilterRow* row_from = rows;
   float* w_to = shared + tid * 4;
   float* x_to = shared + T::FILTERS + tid / TN * T::PITCH +
                 (TAPS == 1 ? tid % TN : col % STRIDE * T::SPAN + col / STRIDE);
-  int copy_slot = 0;
-  const auto copy_tile = [&] {
+  const auto copy_tile = [&](int jump) {  // jump: from this tile to the next in shared memory
     UNROLL for (int i = 0; i < T::FILTERS; i += THREADS * 4) {
       if (i + tid * 4 < T::FILTERS) __pipeline_memcpy_async(w_to + i, w_from + i, 16);
     }
     UNROLL for (int row = 0; row < T::ROWS; ++row) {
-      const FilterRow filter = row_from[row];
+      const FilterRow filter = rows[row];
       bool inside = static_cast<unsigned>(h0 + filter.h) < static_cast<unsigned>(shape.H);
       if (TAPS == 1)
         inside &= static_cast<unsigned>(w0 + filter.w) < static_cast<unsigned>(shape.W);
@@ -86,14 +84,14 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
         if (TAPS == 1 || (columns >> (i / TN) & 1)) __pipeline_memcpy_async(to, x_from + i, 4);
       }
     }
-    const int jump = copy_slot == DEPTH - 1 ? (1 - DEPTH) * T::SIZE : T::SIZE;
-    copy_slot = copy_slot == DEPTH - 1 ? 0 : copy_slot + 1;
-    w_from += T::FILTERS, row_from += T::ROWS, w_to += jump, x_to += jump;
+    w_from += T::FILTERS, rows += T::ROWS, w_to += jump, x_to += jump;
   };
-  for (int i = tid; TAPS > 1 && i < DEPTH * T::SIZE; i += THREADS) shared[i] = 0.0f;
+  for (int i = tid * 4; TAPS > 1 && i < DEPTH * T::SIZE; i += THREADS * 4) {
+    *reinterpret_cast<float4*>(shared + i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  }
   __syncthreads();  // zero lies wherever `columns` copies nothing
   for (int tile = 0; tile < DEPTH - 1; ++tile) {
-    if (tile < tiles) copy_tile();
+    if (tile < tiles) copy_tile(T::SIZE);
     __pipeline_commit();
   }
 
@@ -103,10 +101,10 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   const int strip = (tid >> 1 & 7) | (tid >> 2 & 8);
   const float *w_tile = shared + group * TM, *x_tile = shared + T::FILTERS + strip * T::PITCH;
   float sum[TM][TN] = {};
-  for (int tile = 0, slot = 0; tile < tiles; ++tile) {
+  for (int slot = 0; tiles > 0; --tiles, slot = slot == DEPTH - 1 ? 0 : slot + 1) {
     __pipeline_wait_prior(DEPTH - 2);
     __syncthreads();  // this tile is complete, and the one before is read to the end
-    if (tile + DEPTH - 1 < tiles) copy_tile();
+    if (tiles >= DEPTH) copy_tile(slot == 0 ? (1 - DEPTH) * T::SIZE : T::SIZE);
     __pipeline_commit();
     UNROLL for (int row = 0; row < T::ROWS; ++row) {
       UNROLL for (int phase = 0; phase < T::PHASES; ++phase) {
@@ -127,7 +125,6 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
       }
     }
     const int jump = slot == DEPTH - 1 ? (1 - DEPTH) * T::SIZE : T::SIZE;
-    slot = slot == DEPTH - 1 ? 0 : slot + 1;
     w_tile += jump, x_tile += jump;
   }
 
@@ -136,9 +133,12 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     const int k = k0 + group * TM + m;
     const float b = bias && k < shape.K ? bias[k] : 0.0f;
     UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += b;
-    if (!relu) continue;
-    UNROLL for (int j = 0; j < TN; ++j) sum[m][j] =
-        sum[m][j] < 0.0f ? 0.0f : sum[m][j];  // NaN stays
+  }
+  if (relu) {
+    UNROLL for (int i = 0; i < TM * TN; ++i) {
+      float& y = sum[i / TN][i % TN];
+      y = y < 0.0f ? 0.0f : y;  // no comparison with NaN holds: NaN stays
+    }
   }
   const Pixel out = pixels[tid];
   const int64_t PQ = shape.PQ();
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     }
     __syncthreads();  // the panel is complete: each thread stores one column of it
     float* to = column;
-    for (int row = 0; row < GROUPS * 4; ++row) {
+    UNROLL for (int row = 0; row < GROUPS * 4; ++row) {
       const int k = k0 + row / 4 * TM + m0 + row % 4;
       const float y = shared[row * BN + tid];
       if (stores & (k < shape.K)) *to = y;
@@ -183,7 +183,10 @@ void run_size(const Convolution& conv, cudaStream_t stream) {
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const int S = conv.shape.dil_w == 1 ? conv.shape.S : 0, stride = conv.shape.stride_w;
+  const ConvShape& s = conv.shape;
+  // Strips end with their row: where that idles more than an eighth of them, any pixels are better.
+  const bool rows = s.dil_w == 1 && round_up(s.Q(), TN) - s.Q() <= s.Q() / 8;
+  const int S = rows ? s.S : 0, stride = s.stride_w;
   if (S == 3 && stride == 1) return run_size<3, 1>(conv, stream);
   if (S == 7 && stride == 2) return run_size<7, 2>(conv, stream);
   if (S == 11 && stride == 4) return run_size<11, 4>(conv, stream);
