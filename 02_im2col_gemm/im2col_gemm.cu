@@ -5,6 +5,8 @@
 // already a matrix [K, C·R·S], and their product with it lies in memory just as NKPQ wants it.
 // Should drop: time, since cuBLAS computes from registers. What hurts: the matrix goes out to DRAM
 // and comes back. Stage 03 never writes it.
+#include <algorithm>
+
 #include "common/core/add_bias.h"
 #include "common/core/cublas.h"
 #include "common/core/launch.h"
@@ -35,7 +37,7 @@ __global__ void im2col(ConvShape shape, int Q, int first_p, int pixels, int ld, 
     for (int s = 0; s < shape.S; s += BATCH) {
       float value[BATCH];  // read all, then write all: a read could not pass an earlier write
       UNROLL for (int i = 0; i < BATCH; ++i) {
-        const int w = (s + i) * shape.dil_w;
+        const int w = min(s + i, shape.S - 1) * shape.dil_w;
         const bool inside = h_inside && w0 + w >= 0 && w0 + w < shape.W && s + i < shape.S;
         value[i] = inside ? corner[h * shape.W + w] : 0.0f;  // the product reads padding too
       }
@@ -59,7 +61,8 @@ Chunk chunk_for(const ConvShape& shape, std::size_t limit) {
   const auto ld = [&](int64_t rows) { return ceil_div(rows * shape.Q(), ALIGN) * ALIGN; };
   const int64_t P = shape.P();
   if (bytes(ld(P)) <= limit) {
-    const int64_t most = std::min<std::size_t>(shape.N, limit / bytes(ld(P)));
+    // 65,535: a grid's z extent, along which batched products are laid out.
+    const int64_t most = std::min<std::size_t>({std::size_t(shape.N), 65535, limit / bytes(ld(P))});
     const int images = static_cast<int>(ceil_div(shape.N, ceil_div(shape.N, most)));  // even chunks
     return {images, shape.P(), static_cast<int>(ld(P)), images * bytes(ld(P))};
   }
@@ -77,19 +80,18 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& s = conv.shape;
   const Chunk chunk = chunk_for(s, conv.workspace_bytes);
   float* columns = static_cast<float*>(conv.workspace);
-  for (int n = 0; n < s.N; n += chunk.images) {
-    const int images = std::min(chunk.images, s.N - n);
-    for (int p = 0; p < s.P(); p += chunk.rows) {
-      const int pixels = std::min(chunk.rows, s.P() - p) * s.Q();
+  for (int64_t n = 0; n < s.N; n += chunk.images) {
+    const int images = static_cast<int>(std::min<int64_t>(chunk.images, s.N - n));
+    for (int64_t row = 0; row < s.P(); row += chunk.rows) {
+      const int p = static_cast<int>(row), pixels = std::min(chunk.rows, s.P() - p) * s.Q();
       const int64_t blocks = ceil_div(pixels, THREADS);
       launch(im2col, grid_x(blocks * images * s.C), THREADS, stream, s, s.Q(), p, pixels, chunk.ld,
-             static_cast<int>(blocks), conv.input + int64_t{n} * s.CHW(), columns);
+             static_cast<int>(blocks), conv.input + n * s.CHW(), columns);
       // Row-major out[K, PQ] = filters[K, CRS] · columns[CRS, ld] is column-major
       // out^T[PQ, K] = columns^T[ld, CRS] · filters^T[CRS, K]: no transposition, operands swapped.
       sgemm_strided_batched(stream, pixels, s.K, s.CRS(), columns, chunk.ld,
                             int64_t{s.CRS()} * chunk.ld, conv.filters, s.CRS(), 0,
-                            conv.output + n * int64_t{s.KPQ()} + p * s.Q(), s.PQ(), s.KPQ(),
-                            images);
+                            conv.output + n * s.KPQ() + p * s.Q(), s.PQ(), s.KPQ(), images);
     }
   }
   add_bias(conv, stream);

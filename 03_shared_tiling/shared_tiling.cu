@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(BM* BN, 2)
     w_tile[ty][tx] = w;
     x_tile[ty][tx] = x;
     __syncthreads();  // these tiles are complete
+    // In halves: the last tile is often less than half full.
     for (int half = 0; half < BK && crs + half < CRS; half += BK / 2) {
       UNROLL for (int i = half; i < half + BK / 2; i += 4) {
         const float4 a = *reinterpret_cast<const float4*>(&w_tile[ty][i]);  // the same for the warp

@@ -1,11 +1,11 @@
 // Stage 04: stage 03's tiles, but each thread holds a TM x TN tile of outputs in registers.
 //
-// TM + TN values read from shared memory now serve TM·TN multiplications instead of one. Three
-// tiles lie in shared memory at a time: while one is multiplied, asynchronous copies fill the other
-// two, so that arithmetic covers the latency of global memory. The filters are put in tile order
-// first. Should drop: shared-memory wavefronts per FLOP, by TM·TN / (TM + TN) and more with 128-bit
-// reads. What hurts: one copy instruction per input value, stores in runs of four outputs (4x the
-// sectors where they cannot be 16 bytes wide), and the bias, which still takes a pass of its own.
+// TM + TN values read from shared memory now serve TM·TN multiplications instead of one. Three tiles
+// lie in shared memory at a time: while one is multiplied, asynchronous copies fill the other two,
+// so that arithmetic covers the latency of global memory. The filters are put in tile order first.
+// Should drop: values read from shared memory per multiplication, from 2 to (TM + TN) / (TM·TN).
+// What hurts: one copy instruction per input value, stores in runs of four outputs (4x the sectors
+// where they cannot be 16 bytes wide), and the bias, which still takes a pass of its own.
 #include <cuda_pipeline.h>
 
 #include "common/core/add_bias.h"
@@ -23,20 +23,20 @@ constexpr int THREADS = THREADS_M * THREADS_N;
 constexpr int TN = 8;               // pixels per thread: 4, and 4 more BN/2 further on
 constexpr int BN = THREADS_N * TN;  // output pixels per block, any of the N·P·Q
 constexpr int BK = 8;               // filter taps (c,r,s) per tile
-constexpr int DEPTH = 3;            // tiles in shared memory
+constexpr int SLOTS = 3;            // tiles in shared memory
 static_assert(THREADS == BN, "each thread copies the taps of one pixel");
 
 // TM: filters per thread.
 template <int TM>
 __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
-    conv2d_register_blocking(ConvShape shape, int blocks_m, int depth, bool vector_stores,
+    conv2d_register_blocking(ConvShape shape, int blocks_m, int padded_CRS, bool vector_stores,
                              const float* __restrict__ input,     // [N,C,H,W]
-                             const float* __restrict__ filters,   // [blocks_m][depth][BM]
-                             const FilterRow* __restrict__ taps,  // [depth]
+                             const float* __restrict__ filters,   // [blocks_m][padded_CRS][BM]
+                             const FilterRow* __restrict__ taps,  // [padded_CRS]
                              float* __restrict__ output) {        // [N,K,P,Q]
   constexpr int BM = THREADS_M * TM;                              // filters per block
-  __shared__ __align__(16) float w_tile[DEPTH][BK][BM];
-  __shared__ __align__(16) float x_tile[DEPTH][BK][BN];
+  __shared__ __align__(16) float w_tile[SLOTS][BK][BM];
+  __shared__ __align__(16) float x_tile[SLOTS][BK][BN];
   const int tid = threadIdx.x, block_m = blockIdx.x % blocks_m;
   const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
 
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   const int w0 = mine.q * shape.stride_w - shape.pad_w;
   const float* corner = zeros;
   if (exists) corner = input + mine.n * int64_t{shape.CHW()} + (h0 * shape.W + w0);
-  const float* w_from = filters + int64_t{block_m} * depth * BM + tid * 4;
+  const float* w_from = filters + int64_t{block_m} * padded_CRS * BM + tid * 4;
   const auto copy_tile = [&](int slot) {
     UNROLL for (int i = 0; i < BK * BM; i += THREADS * 4) {
       float* to = &w_tile[slot][0][0] + i + tid * 4;
@@ -62,19 +62,19 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     w_from += BK * BM, taps += BK;
   };
 
-  const int tx = tid % THREADS_N, ty = tid / THREADS_N, tiles = depth / BK;
-  float sum[TM][TN] = {};
-  for (int tile = 0; tile < DEPTH - 1; ++tile) {
+  const int tx = tid % THREADS_N, ty = tid / THREADS_N, tiles = padded_CRS / BK;
+  __align__(16) float sum[TM][TN] = {};
+  for (int tile = 0; tile < SLOTS - 1; ++tile) {
     if (tile < tiles) copy_tile(tile);
     __pipeline_commit();
   }
-  for (int tile = 0, slot = 0; tile < tiles; ++tile, slot = slot == DEPTH - 1 ? 0 : slot + 1) {
-    __pipeline_wait_prior(DEPTH - 2);
+  for (int tile = 0, slot = 0; tile < tiles; ++tile, slot = slot == SLOTS - 1 ? 0 : slot + 1) {
+    __pipeline_wait_prior(SLOTS - 2);
     __syncthreads();  // this tile is complete, and the one before is read to the end
-    if (tile + DEPTH - 1 < tiles) copy_tile(slot == 0 ? DEPTH - 1 : slot - 1);
+    if (tile + SLOTS - 1 < tiles) copy_tile(slot == 0 ? SLOTS - 1 : slot - 1);
     __pipeline_commit();
     UNROLL for (int i = 0; i < BK; ++i) {
-      float w[TM], x[TN];
+      __align__(16) float w[TM], x[TN];
       UNROLL for (int m = 0; m < TM; m += 4) {
         const float* from = &w_tile[slot][i][ty * TM + m];
         *reinterpret_cast<float4*>(w + m) = *reinterpret_cast<const float4*>(from);
@@ -112,21 +112,19 @@ void run_tile(const Convolution& conv, int64_t blocks_n, cudaStream_t stream) {
       conv.shape.PQ() % 4 == 0 && reinterpret_cast<std::uintptr_t>(conv.output) % 16 == 0;
   const FilterTiles w = arrange_filters(conv, THREADS_M * TM, BK, 1, stream);
   launch(conv2d_register_blocking<TM>, grid_x(blocks_n * w.blocks_m), THREADS, stream, conv.shape,
-         w.blocks_m, w.depth, vector_stores, conv.input, w.filters, w.rows, conv.output);
+         w.blocks_m, w.padded_CRS, vector_stores, conv.input, w.filters, w.rows, conv.output);
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const int64_t blocks_n = ceil_div(int64_t{conv.shape.N} * conv.shape.PQ(), BN);
-  const int TM = filters_per_thread(blocks_n, conv.shape.K, THREADS_M);
-  const auto run = TM == 8 ? run_tile<8> : TM == 12 ? run_tile<12> : run_tile<16>;
-  run(conv, blocks_n, stream);
+  const int TM = filters_per_thread(blocks_n, conv.shape.K);
+  const auto launch_tiles = TM == 8 ? run_tile<8> : TM == 12 ? run_tile<12> : run_tile<16>;
+  launch_tiles(conv, blocks_n, stream);
   add_bias(conv, stream);
 }
 
-std::size_t workspace(const ConvShape& shape, std::size_t) { return filter_tiles_bytes(shape); }
-
 CONVLADDER_REGISTER_STAGE({"04_register_blocking", "a tile of outputs per thread", enqueue,
-                           workspace, false});
+                           filter_tiles_workspace, false});
 
 }  // namespace
 }  // namespace convladder

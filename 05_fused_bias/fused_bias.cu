@@ -1,9 +1,8 @@
 // Stage 05: bias and ReLU are added to the sums while they are in registers, and the rest of the
 // kernel is rebuilt around what stage 04 still wastes.
-//   input    in shared memory as rows, not as im2col columns: the S taps of a filter row slide over
-//            the same registers (for three common sizes; a general path stands beside them)
-//   filters  put in tile order once per call: a tile is then one run of 16-byte copies
-//   output   turned through shared memory: a warp stores 32 neighbours
+//   input   lies in shared memory as rows, not as im2col columns: the S taps of a filter row slide
+//           over the same registers (three common sizes; a general path stands beside them)
+//   output  is turned through shared memory: a warp stores 32 neighbours
 // Should drop: shared loads and copies per FLOP, store sectors per request, the whole bias pass.
 // What limits now: operands that meet in one register bank, and the copies' address arithmetic.
 #include <cuda_pipeline.h>
@@ -21,8 +20,8 @@ constexpr int TN = 8;                     // outputs per thread: a strip, neighb
 constexpr int STRIPS = 16;                // strips per block
 constexpr int BN = STRIPS * TN;           // output pixels per block
 constexpr int GROUPS = THREADS / STRIPS;  // threads that share a strip, each with TM filters
-constexpr int DEPTH = 3;                  // tiles in shared memory
-static_assert(BN == THREADS, "each thread stores one column of pixels");
+constexpr int SLOTS = 3;                  // tiles in shared memory
+static_assert(BN == THREADS, "each thread stores one pixel of every filter");
 
 // TAPS = S, STRIDE = stride_w and dilation 1; or TAPS = 1 for any convolution: then every (c,r,s)
 // is a filter row of its own, and the outputs of a strip may be any pixels. TM: filters per thread.
@@ -36,8 +35,10 @@ struct Tile {
   // An odd number of 16-byte words from strip to strip: 8 strips lie in 8 different bank groups.
   static constexpr int PITCH = round_up(PHASES * SPAN + 4, 8) - 4;
   static constexpr int FILTERS = ROWS * TAPS * BM, SIZE = FILTERS + ROWS * STRIPS * PITCH;
+  static_assert(TN % STRIDE == 0 && COLS < 64,
+                "inputs TN apart share a phase; zeros[] covers COLS");
   static constexpr int PANEL = 4 * GROUPS * BN;  // outputs turned at a time
-  static constexpr int SHARED = DEPTH * SIZE > PANEL ? DEPTH* SIZE : PANEL;
+  static constexpr int SHARED = SLOTS * SIZE > PANEL ? SLOTS* SIZE : PANEL;
 };
 
 template <int TAPS, int STRIDE, int TM>
@@ -60,10 +61,10 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   const int h0 = at.n < shape.N ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const float* corner = zeros;
   if (at.n < shape.N) corner = input + at.n * int64_t{shape.CHW()} + (h0 * shape.W + w0);
-  unsigned columns = 0;  // bit i: input w0 + i * TN is inside the image and under the strip
+  unsigned inside_mask = 0;  // bit i: input w0 + i * TN is inside the image and under the strip
   UNROLL for (int i = 0; i < T::COLS; i += TN) {
     const bool inside = static_cast<unsigned>(w0 + i) < static_cast<unsigned>(shape.W);
-    if (TAPS == 1 || (inside && col + i < T::COLS)) columns |= 1u << (i / TN);
+    if (inside && col + i < T::COLS) inside_mask |= 1u << (i / TN);
   }
   const float* w_from = filters + int64_t{block_m} * tiles * T::FILTERS + tid * 4;
   float* w_to = shared + tid * 4;
@@ -81,16 +82,18 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
       const float* x_from = inside ? corner + filter.offset : zeros;
       UNROLL for (int i = 0; i < T::COLS; i += TN) {
         float* to = x_to + row * STRIPS * T::PITCH + i / STRIDE;
-        if (TAPS == 1 || (columns >> (i / TN) & 1)) __pipeline_memcpy_async(to, x_from + i, 4);
+        if (TAPS == 1 || (inside_mask >> (i / TN) & 1)) __pipeline_memcpy_async(to, x_from + i, 4);
       }
     }
     w_from += T::FILTERS, rows += T::ROWS, w_to += jump, x_to += jump;
   };
-  for (int i = tid * 4; TAPS > 1 && i < DEPTH * T::SIZE; i += THREADS * 4) {
-    *reinterpret_cast<float4*>(shared + i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  if (TAPS > 1) {  // zero wherever `inside_mask` lets nothing be copied
+    for (int i = tid * 4; i < SLOTS * T::SIZE; i += THREADS * 4) {
+      *reinterpret_cast<float4*>(shared + i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+    __syncthreads();  // the zeros are written before any copy
   }
-  __syncthreads();  // zero lies wherever `columns` copies nothing
-  for (int tile = 0; tile < DEPTH - 1; ++tile) {
+  for (int tile = 0; tile < SLOTS - 1; ++tile) {
     if (tile < tiles) copy_tile(T::SIZE);
     __pipeline_commit();
   }
@@ -100,15 +103,15 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   const int group = (tid & 1) | (tid >> 3 & 2) | (tid >> 4 & 4);
   const int strip = (tid >> 1 & 7) | (tid >> 2 & 8);
   const float *w_tile = shared + group * TM, *x_tile = shared + T::FILTERS + strip * T::PITCH;
-  float sum[TM][TN] = {};
-  for (int slot = 0; tiles > 0; --tiles, slot = slot == DEPTH - 1 ? 0 : slot + 1) {
-    __pipeline_wait_prior(DEPTH - 2);
+  __align__(16) float sum[TM][TN] = {};
+  for (int slot = 0; tiles > 0; --tiles, slot = slot == SLOTS - 1 ? 0 : slot + 1) {
+    __pipeline_wait_prior(SLOTS - 2);
     __syncthreads();  // this tile is complete, and the one before is read to the end
-    if (tiles >= DEPTH) copy_tile(slot == 0 ? (1 - DEPTH) * T::SIZE : T::SIZE);
+    if (tiles >= SLOTS) copy_tile(slot == 0 ? (1 - SLOTS) * T::SIZE : T::SIZE);
     __pipeline_commit();
     UNROLL for (int row = 0; row < T::ROWS; ++row) {
       UNROLL for (int phase = 0; phase < T::PHASES; ++phase) {
-        float x[T::SPAN], w[TM];
+        __align__(16) float x[T::SPAN], w[TM];
         UNROLL for (int i = 0; i < T::SPAN; i += 4) {
           const float* from = x_tile + row * STRIPS * T::PITCH + phase * T::SPAN + i;
           *reinterpret_cast<float4*>(x + i) = *reinterpret_cast<const float4*>(from);
@@ -124,7 +127,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
         }
       }
     }
-    const int jump = slot == DEPTH - 1 ? (1 - DEPTH) * T::SIZE : T::SIZE;
+    const int jump = slot == SLOTS - 1 ? (1 - SLOTS) * T::SIZE : T::SIZE;
     w_tile += jump, x_tile += jump;
   }
 
@@ -167,7 +170,7 @@ void run_tile(const Convolution& conv, int64_t blocks_n, cudaStream_t stream) {
   const FilterTiles w = arrange_filters(conv, T::BM, T::ROWS * TAPS, TAPS, stream);
   const int row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
   launch(conv2d_fused_bias<TAPS, STRIDE, TM>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
-         w.blocks_m, w.depth / (T::ROWS * TAPS), row_length, conv.input, w.filters, w.rows,
+         w.blocks_m, w.padded_CRS / (T::ROWS * TAPS), row_length, conv.input, w.filters, w.rows,
          conv.bias, conv.output, conv.relu);
 }
 
@@ -176,7 +179,7 @@ void run_size(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& s = conv.shape;
   const int64_t row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
   const int64_t blocks_n = ceil_div(row_length * s.P() * s.N, BN);
-  const int TM = filters_per_thread(blocks_n, s.K, GROUPS);
+  const int TM = filters_per_thread(blocks_n, s.K);
   (TM == 8    ? run_tile<TAPS, STRIDE, 8>
    : TM == 12 ? run_tile<TAPS, STRIDE, 12>
               : run_tile<TAPS, STRIDE, 16>)(conv, blocks_n, stream);
@@ -184,8 +187,8 @@ void run_size(const Convolution& conv, cudaStream_t stream) {
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& s = conv.shape;
-  // Strips end with their row: where that idles more than an eighth of them, any pixels are better.
-  const bool rows = s.dil_w == 1 && round_up(s.Q(), TN) - s.Q() <= s.Q() / 8;
+  // Strips end with their row: where that adds more than an eighth to it, any pixels are better.
+  const bool rows = s.dil_w == 1 && round_up(s.Q(), TN) - s.Q() <= s.Q() / 8 && s.PQ() < 1 << 30;
   const int S = rows ? s.S : 0, stride = s.stride_w;
   if (S == 3 && stride == 1) return run_size<3, 1>(conv, stream);
   if (S == 7 && stride == 2) return run_size<7, 2>(conv, stream);
@@ -193,8 +196,8 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   run_size<1, 1>(conv, stream);
 }
 
-std::size_t workspace(const ConvShape& shape, std::size_t) { return filter_tiles_bytes(shape); }
-CONVLADDER_REGISTER_STAGE({"05_fused_bias", "bias in the epilogue", enqueue, workspace, true});
+CONVLADDER_REGISTER_STAGE({"05_fused_bias", "bias in the epilogue", enqueue, filter_tiles_workspace,
+                           true});
 
 }  // namespace
 }  // namespace convladder

@@ -1,10 +1,14 @@
 #include "common/core/add_bias.h"
+
+#include <algorithm>
+
 #include "common/core/launch.h"
 
 namespace convladder {
 namespace {
 
 constexpr int THREADS = 256;
+constexpr int64_t MOST_BLOCKS = 0x7fffffff;  // in a grid
 constexpr int PER_THREAD = 4;  // independent loads in flight per thread, to cover DRAM latency
 
 // One block: up to THREADS * PER_THREAD consecutive elements of one [P,Q] plane, so that the bias
@@ -31,9 +35,14 @@ void add_bias(const Convolution& conv, cudaStream_t stream) {
   if (!conv.bias) return;
   const ConvShape& shape = conv.shape;
   const int64_t blocks_per_plane = ceil_div(shape.PQ(), THREADS * PER_THREAD);
-  const int64_t planes = int64_t{shape.N} * shape.K;
-  launch(add_bias_kernel, grid_x(planes * blocks_per_plane), THREADS, stream, conv.output,
-         conv.bias, shape.K, shape.PQ(), static_cast<int>(blocks_per_plane));
+  const int64_t blocks_per_image = shape.K * blocks_per_plane;
+  const int64_t most = MOST_BLOCKS / blocks_per_image;  // images of one launch
+  for (int64_t n = 0; n < shape.N; n += most) {
+    const int64_t images = std::min(most, shape.N - n);
+    launch(add_bias_kernel, grid_x(images * blocks_per_image), THREADS, stream,
+           conv.output + n * shape.KPQ(), conv.bias, shape.K, shape.PQ(),
+           static_cast<int>(blocks_per_plane));
+  }
 }
 
 }  // namespace convladder

@@ -1,5 +1,6 @@
 #include "common/core/conv_shape.h"
 
+#include <initializer_list>
 #include <limits>
 
 namespace convladder {
@@ -9,6 +10,8 @@ constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
 // A tile may hang over the end of an image by up to its own size before the bounds check cuts it
 // off; this much room keeps that index inside an int.
 constexpr int64_t INDEX_LIMIT = INT_LIMIT - 65535;
+// Two rows or columns, each inside the padded image or OUTSIDE (see indexing.h), add up in an int.
+constexpr int64_t PADDED_LIMIT = (int64_t{1} << 30) - 1;
 
 void require(bool ok, const char* name, int64_t value, const std::string& rule) {
   if (!ok) throw InvalidArgument(std::string(name) + " = " + std::to_string(value) + ": " + rule);
@@ -25,7 +28,7 @@ int64_t product(const char* what, std::initializer_list<int64_t> factors, int64_
   for (int64_t factor : factors) {
     if (result > limit / factor) {
       throw InvalidArgument(std::string(what) + ": more than " + std::to_string(limit) +
-                            " elements, which the kernels' index arithmetic does not hold");
+                            " elements, the most that is supported");
     }
     result *= factor;
   }
@@ -39,8 +42,8 @@ int64_t output_extent(const char* input_name, const char* filter_name, int64_t i
   const int64_t dilated = dilation * (filter - 1) + 1;
   const std::string axis = std::string("(") + input_name + " + 2*pad)";
   require(
-      padded <= INDEX_LIMIT, input_name, input,
-      axis + " = " + std::to_string(padded) + " must be at most " + std::to_string(INDEX_LIMIT));
+      padded <= PADDED_LIMIT, input_name, input,
+      axis + " = " + std::to_string(padded) + " must be at most " + std::to_string(PADDED_LIMIT));
   // Compared, not divided: a negative numerator would truncate toward zero and look like size 1.
   require(dilated <= padded, filter_name, filter,
           "the dilated filter spans " + std::to_string(dilated) + ", more than " + axis + " = " +
@@ -70,6 +73,8 @@ ConvShape make_conv_shape(const ConvArguments& a) {
   const int64_t q = output_extent("w", "s", a.w, a.s, a.stride_w, a.pad_w, a.dil_w);
 
   const int64_t image = product("one input image, c*h*w", {a.c, a.h, a.w}, INDEX_LIMIT);
+  product("one padded input image, c*(h + 2*pad_h)*(w + 2*pad_w)",
+          {a.c, a.h + 2 * a.pad_h, a.w + 2 * a.pad_w}, INDEX_LIMIT);
   product("the filters, k*c*r*s", {a.k, a.c, a.r, a.s}, INDEX_LIMIT);
   const int64_t output_image = product("one output image, k*p*q", {a.k, p, q}, INDEX_LIMIT);
   const int64_t tensor_limit = std::numeric_limits<int64_t>::max() / int64_t{sizeof(float)};

@@ -33,9 +33,9 @@ struct ConvShape {
   __host__ __device__ int P() const { return (H + 2 * pad_h - dil_h * (R - 1) - 1) / stride_h + 1; }
   __host__ __device__ int Q() const { return (W + 2 * pad_w - dil_w * (S - 1) - 1) / stride_w + 1; }
 
-  // Elements of one image of the input, of one filter, of one image of the output. Each fits an
-  // int (validate() sees to it), so offsets *within* an image are 32-bit; across images they
-  // aren't.
+  // Elements of one image of the input, of one filter, of one image of the output. Each fits an int
+  // (validate() sees to it), and so does a padded input image: offsets *within* an image are 32-bit,
+  // also from a corner in the padding; across images they aren't.
   __host__ __device__ int CHW() const { return C * H * W; }
   __host__ __device__ int CRS() const { return C * R * S; }
   __host__ __device__ int PQ() const { return P() * Q(); }
@@ -52,8 +52,8 @@ struct ConvShape {
 // The shape that `args` describe. Throws InvalidArgument, naming the argument and its value, when
 // an extent, stride or dilation is < 1, a pad is < 0, groups is not 1, the dilated filter does not
 // fit the padded input, or a size passes what the kernels' arithmetic holds: 2^31-1 for every
-// extent; 2^31-2^16 for a padded extent and for the elements of one image or of the filters; 2^63-1
-// for the bytes of a whole tensor.
+// extent; 2^30-1 for a padded extent; 2^31-2^16 for the elements of one padded input image, of one
+// output image and of the filters; 2^63-1 for the bytes of a whole tensor.
 ConvShape make_conv_shape(const ConvArguments& args);
 
 // The same rules for a ConvShape that was filled in by hand.

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "common/core/launch.h"
 
@@ -17,18 +18,20 @@ void check_cublas(cublasStatus_t status, const char* what) {
 }
 
 // Creating a handle takes milliseconds and allocates device memory, so it is done once. A handle
-// must not serve two host threads at a time, hence one each. Never destroyed: when a thread ends,
-// the CUDA context may be gone already.
-cublasHandle_t thread_handle() {
-  static thread_local std::map<int, cublasHandle_t> handles;  // by device
+// must not serve two host threads at a time, and with two streams at a time cuBLAS does not promise
+// the same bits from run to run (cuBLAS documentation, "Results reproducibility"): hence one for each.
+// Never destroyed: when a thread ends, the CUDA context may be gone already.
+cublasHandle_t handle_for(cudaStream_t stream) {
+  static thread_local std::map<std::pair<int, cudaStream_t>, cublasHandle_t> handles;
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  cublasHandle_t& handle = handles[device];
-  if (!handle) {
-    check_cublas(cublasCreate(&handle), "cublasCreate");
-    check_cublas(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "cublasSetMathMode");
-  }
-  return handle;
+  const auto found = handles.find({device, stream});
+  if (found != handles.end()) return found->second;
+  cublasHandle_t handle = nullptr;
+  check_cublas(cublasCreate(&handle), "cublasCreate");
+  check_cublas(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "cublasSetMathMode");
+  check_cublas(cublasSetStream(handle, stream), "cublasSetStream");
+  return handles[{device, stream}] = handle;
 }
 
 }  // namespace
@@ -37,8 +40,7 @@ void sgemm_strided_batched(cudaStream_t stream, int m, int n, int k, const float
                            int64_t stride_a, const float* b, int ldb, int64_t stride_b, float* c,
                            int ldc, int64_t stride_c, int batch) {
   const float one = 1.0f, zero = 0.0f;
-  cublasHandle_t handle = thread_handle();
-  check_cublas(cublasSetStream(handle, stream), "cublasSetStream");
+  cublasHandle_t handle = handle_for(stream);
   check_cublas(
       cublasSgemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, a, lda, stride_a,
                                 b, ldb, stride_b, &zero, c, ldc, stride_c, batch),

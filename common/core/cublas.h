@@ -1,4 +1,4 @@
-// cuBLAS as stage 02 needs it: float32, no TF32, one handle per host thread and device.
+// cuBLAS as stage 02 needs it: float32, no TF32, one handle per host thread, device and stream.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@ namespace convladder {
 // For each of `batch` products, column-major: C[m,n] = A[m,k] · B[k,n], with leading dimensions
 // lda, ldb, ldc and `stride_*` elements from one product's matrix to the next. Enqueued on
 // `stream`; computed in float32 throughout (CUBLAS_PEDANTIC_MATH: neither TF32 nor reduced
-// precision). Throws CudaError. The first call on a host thread makes the handle, which allocates.
+// precision). Throws CudaError. The first call makes the handle, which allocates (and must not be captured into a graph).
 void sgemm_strided_batched(cudaStream_t stream, int m, int n, int k, const float* a, int lda,
                            int64_t stride_a, const float* b, int ldb, int64_t stride_b, float* c,
                            int ldc, int64_t stride_c, int batch);

@@ -1,20 +1,25 @@
 #include "common/core/filter_tiles.h"
+
+#include <algorithm>
+#include <stdexcept>
+
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
 
 namespace convladder {
 namespace {
 
-constexpr int MOST_BM = 128, MOST_BK = 32;
+constexpr int THREADS_M = 8;  // of a block, across the filters
+constexpr int MOST_BM = 16 * THREADS_M, MOST_BK = 32;
 
-// One block: one of the `depth` taps of one block of filters. Neighbouring threads write
+// One block: one of the padded_CRS taps of one block of filters. Neighbouring threads write
 // neighbours; their reads are CRS apart, but the filters are small and read once.
-__global__ void arrange_filters_kernel(ConvShape shape, int BM, int taps, int depth,
+__global__ void arrange_filters_kernel(ConvShape shape, int BM, int taps, int padded_CRS,
                                        const float* __restrict__ filters,  // [K,C,R,S]
-                                       float* __restrict__ arranged,       // [blocks_m][depth][BM]
-                                       FilterRow* __restrict__ rows) {     // [depth / taps]
-  const int crs = blockIdx.x % depth, CRS = shape.CRS(), RS = shape.R * shape.S;
-  const int m = threadIdx.x, block_m = blockIdx.x / depth, k = block_m * BM + m;
+                                       float* __restrict__ arranged,  // [blocks_m][padded_CRS][BM]
+                                       FilterRow* __restrict__ rows) {  // [padded_CRS / taps]
+  const int crs = blockIdx.x % padded_CRS, CRS = shape.CRS(), RS = shape.R * shape.S;
+  const int m = threadIdx.x, block_m = blockIdx.x / padded_CRS, k = block_m * BM + m;
   const bool exists = k < shape.K && crs < CRS;
   if (m < BM) arranged[int64_t{blockIdx.x} * BM + m] = exists ? filters[k * CRS + crs] : 0.0f;
   if (block_m == 0 && m == 0 && crs % taps == 0) {
@@ -30,19 +35,22 @@ __global__ void arrange_filters_kernel(ConvShape shape, int BM, int taps, int de
 FilterTiles arrange_filters(const Convolution& conv, int BM, int BK, int taps,
                             cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
-  const int depth = round_up(shape.CRS(), BK);
+  if (BM % (4 * THREADS_M) != 0 || BM > MOST_BM || BK > MOST_BK || BK % taps != 0) {
+    throw std::logic_error("arrange_filters: a tile that the workspace is not made for");
+  }
+  const int padded_CRS = round_up(shape.CRS(), BK);
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   FilterRow* rows = static_cast<FilterRow*>(conv.workspace);
-  float* arranged = reinterpret_cast<float*>(rows + depth / taps);
-  launch(arrange_filters_kernel, grid_x(int64_t{blocks_m} * depth), MOST_BM, stream, shape, BM,
-         taps, depth, conv.filters, arranged, rows);
-  return {arranged, rows, blocks_m, depth};
+  float* arranged = reinterpret_cast<float*>(rows + padded_CRS / taps);
+  launch(arrange_filters_kernel, grid_x(int64_t{blocks_m} * padded_CRS), MOST_BM, stream, shape, BM,
+         taps, padded_CRS, conv.filters, arranged, rows);
+  return {arranged, rows, blocks_m, padded_CRS};
 }
 
-int filters_per_thread(int64_t blocks_n, int K, int groups) {
+int filters_per_thread(int64_t blocks_n, int K) {
   const int64_t processors = multiprocessors();
   const auto cost = [&](int TM) {
-    const int64_t blocks = ceil_div(blocks_n * ceil_div(K, groups * TM), processors);
+    const int64_t blocks = ceil_div(blocks_n * ceil_div(K, THREADS_M * TM), processors);
     // + 1 block: what a multiprocessor waits when there is no other to turn to; + 3/2 filters: what
     // a thread does besides its TM rows of multiplications. Both fitted to timings on an H200.
     return (blocks + 1) * (2 * TM + 3);
@@ -51,10 +59,15 @@ int filters_per_thread(int64_t blocks_n, int K, int groups) {
   return least == cost(8) ? 8 : least == cost(12) ? 12 : 16;
 }
 
-std::size_t filter_tiles_bytes(const ConvShape& shape) {
-  const std::size_t depth = std::size_t(shape.CRS()) + MOST_BK - 1;
-  const std::size_t filters = std::size_t(shape.K) + MOST_BM - 1;
-  return depth * (sizeof(FilterRow) + filters * sizeof(float));
+std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t) {
+  const std::size_t taps = std::size_t(shape.CRS()) + MOST_BK - 1;
+  int filters = 0;  // with the rounding of the worst tile; up to 64 filters there is but one
+  for (int TM : {8, 12, 16}) {
+    if (TM == 8 || shape.K > 8 * THREADS_M) {
+      filters = std::max(filters, round_up(shape.K, TM * THREADS_M));
+    }
+  }
+  return taps * (sizeof(FilterRow) + filters * sizeof(float));
 }
 
 }  // namespace convladder

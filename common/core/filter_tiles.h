@@ -14,21 +14,23 @@ struct __align__(16) FilterRow {
 };
 
 struct FilterTiles {
-  const float* filters;   // [blocks_m][depth][BM]: transposed, zero beyond K and C*R*S
-  const FilterRow* rows;  // [depth / taps]
+  const float* filters;   // [blocks_m][padded_CRS][BM]: transposed, zero beyond K and C*R*S
+  const FilterRow* rows;  // [padded_CRS / taps]
   int blocks_m;           // ceil(K / BM)
-  int depth;              // C*R*S, rounded up to a multiple of BK
+  int padded_CRS;         // C*R*S, rounded up to a multiple of BK
 };
 
-// Enqueues the filling of conv.workspace. BM: filters per block (at most 128); BK: taps per tile;
-// taps: of a FilterRow, 1 or S (BK is a multiple of it).
+// Enqueues the filling of conv.workspace. BM: filters per block, 64, 96 or 128; BK: taps per tile, at
+// most 32; taps: of a FilterRow, 1 or S (BK is a multiple of it). Throws std::logic_error otherwise.
 FilterTiles arrange_filters(const Convolution& conv, int BM, int BK, int taps, cudaStream_t stream);
 
-// Bytes that this takes for any BM up to 128 and BK up to 32.
-std::size_t filter_tiles_bytes(const ConvShape& shape);
+// Bytes that this takes, with any BM that filters_per_thread() chooses: a stage's workspace_bytes.
+// There is no working with less, so `limit` is not looked at.
+std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t limit);
 
-// 8, 12 or 16 filters per thread, for `blocks_n` blocks along the pixels whose `groups` rows of
-// threads share K filters: what leaves the busiest multiprocessor the least to do.
-int filters_per_thread(int64_t blocks_n, int K, int groups);
+// 8, 12 or 16 filters per thread (8 for up to 64 filters), for `blocks_n` blocks along the pixels, in
+// each of which THREADS_M = 8 threads share the filters: what leaves the busiest multiprocessor the
+// least to do.
+int filters_per_thread(int64_t blocks_n, int K);
 
 }  // namespace convladder

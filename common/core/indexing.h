@@ -9,7 +9,8 @@
 
 namespace convladder {
 
-// A row or column that no image has: added to any tap's offset it stays negative.
+// A row or column that no image has. Padded extents end below 2^30, so it stays negative whatever
+// row or column is added to it, another OUTSIDE included.
 constexpr int OUTSIDE = -(1 << 30);
 
 // In global memory, for padding to be copied from.

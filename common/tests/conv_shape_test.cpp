@@ -131,15 +131,21 @@ TEST(ConvShape, AxesAreNotSwapped) {
   EXPECT_EQ(to_string(shape), "n2 c3 31x37 k5 3x5 stride 3x2 pad 7x5 dil 2x3");
 }
 
-TEST(ConvShape, PaddedExtentsStayBelowTheIndexLimit) {
-  const int64_t limit = INT_LIMIT - 65535;
+TEST(ConvShape, PaddedExtentsStayBelow2To30) {
+  const int64_t limit = (INT64_C(1) << 30) - 1;
   ConvArguments a;
   a.w = limit;
   EXPECT_EQ(make_conv_shape(a).Q(), limit);
   a.w = limit + 1;
-  EXPECT_TRUE(starts_with(rejection(a), "w = 2147418113:")) << rejection(a);
+  EXPECT_TRUE(starts_with(rejection(a), "w = 1073741824:")) << rejection(a);
   a.w = limit - 1, a.pad_w = 1;
-  EXPECT_TRUE(starts_with(rejection(a), "w = 2147418111:")) << rejection(a);
+  EXPECT_TRUE(starts_with(rejection(a), "w = 1073741822:")) << rejection(a);
+}
+
+TEST(ConvShape, RejectsImagesThatAreTooLargeWithTheirPadding) {
+  ConvArguments a;
+  a.w = 1024, a.r = 2, a.stride_h = a.pad_h = a.dil_h = 1 << 21;  // offsets from -2^31 on
+  EXPECT_TRUE(starts_with(rejection(a), "one padded input image")) << rejection(a);
 }
 
 TEST(ConvShape, RejectsImagesAndFiltersBeyondTheIndexLimit) {
@@ -164,11 +170,11 @@ TEST(ConvShape, TensorsMayPassTwoToThe31) {
 
 TEST(ConvShape, TensorBytesMustFit64Bits) {
   ConvArguments a;
-  a.n = INT_LIMIT, a.w = INT64_C(1) << 30;  // 2^61 - 2^30 elements, 2^63 - 2^32 bytes: just fits
+  a.n = INT_LIMIT, a.h = 2, a.w = INT64_C(1) << 29;  // 2^63 - 2^32 bytes: just fits
   EXPECT_EQ(make_conv_shape(a).input_count(), (INT64_C(1) << 61) - (INT64_C(1) << 30));
   a.w += 1;
   EXPECT_TRUE(starts_with(rejection(a), "the input, n*c*h*w")) << rejection(a);
-  a.w = 1, a.k = (INT64_C(1) << 30) + 1;
+  a.h = 1, a.w = 1, a.k = (INT64_C(1) << 30) + 1;
   EXPECT_TRUE(starts_with(rejection(a), "the output, n*k*p*q")) << rejection(a);
 }
 
