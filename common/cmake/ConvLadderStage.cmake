@@ -33,8 +33,7 @@ set(CONVLADDER_COUNTING_OPTIONS
   -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fsanitize-coverage=trace-pc
   # one access in the source is one in the code: none split, merged or duplicated
   -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
-  # messages name lines
-  -g1 "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+  -g1)  # messages name lines
 
 # Called last: what needs to know all stages. bin/convladder holds every one of them.
 function(convladder_finish)

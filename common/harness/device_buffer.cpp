@@ -53,6 +53,10 @@ DeviceBuffer::DeviceBuffer(int64_t count, int offset) : count_(count), offset_(o
         "cudaMemcpy of the front guard zone");
     check_cuda(cudaMemcpy(data() + count_, pattern.data(), bytes(GUARD), cudaMemcpyHostToDevice),
                "cudaMemcpy of the back guard zone");
+#ifndef CUDART_VERSION
+    simulator::forbid_memory(allocation_, bytes(GUARD + offset_));
+    simulator::forbid_memory(data() + count_, bytes(GUARD));
+#endif
     fill_nan();
   } catch (...) {
     cudaFree(allocation_);

@@ -18,8 +18,9 @@ void print_help() {
   std::printf(
       "usage: convladder COMMAND [OPTION...]\n"
       "\n"
-      "  run     the stages on a photograph through AlexNet's first layer\n"
-      "  check   the stages against the reference, on any problem\n"
+      "  run      the stages on a photograph through AlexNet's first layer\n"
+      "  check    the stages against the reference, on any problem\n"
+      "  profile  what the stages' kernels ask of memory (simulator)\n"
       "\n"
       "convladder COMMAND --help lists the options. Stages in this program (backend: %s):\n",
       backend_name());
@@ -34,7 +35,8 @@ int dispatch(const std::vector<std::string>& words) {
   const std::vector<std::string> arguments(words.begin() + 1, words.end());
   if (words[0] == "check") return check_command(arguments);
   if (words[0] == "run") return run_command(arguments);
-  throw UsageError("unknown command '" + words[0] + "' (there are run and check)");
+  if (words[0] == "profile") return profile_command(arguments);
+  throw UsageError("unknown command '" + words[0] + "' (there are run, check and profile)");
 }
 
 int fail(const char* reason, int status) {

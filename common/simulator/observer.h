@@ -36,6 +36,10 @@ class Observer {
   virtual void sync_warp(unsigned thread) = 0;  // has come through __syncwarp()
   virtual void sync_threads() = 0;              // all threads have come to __syncthreads()
 
+  // From here on the running thread is in the simulator's own code, until it has its turn again, or
+  // comes out of the call that said so.
+  virtual void pause() = 0;
+
   // An asynchronous copy of the running thread, asked for by the call that returns to `pc`, and its
   // end. Nothing is read from `from` where bytes == zfill.
   virtual void begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,

@@ -120,19 +120,25 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
 }
 
 void Worker::run_body() {
-  cudaError_t code = cudaSuccess;
-  std::string message;
   try {
     grid_->body(grid_->argument);
+  } catch (...) {
+    if constexpr (COUNTING) observer_->pause();
+    fail_by_exception();
+  }
+}
+
+void Worker::fail_by_exception() {
+  try {
+    throw;
   } catch (const Abandoned&) {
   } catch (const KernelError& error) {
-    code = error.code, message = error.what();
+    fail(error.code, running_->thread, error.what());
   } catch (const std::exception& error) {
-    code = cudaErrorLaunchFailure, message = std::string("exception: ") + error.what();
+    fail(cudaErrorLaunchFailure, running_->thread, std::string("exception: ") + error.what());
   } catch (...) {
-    code = cudaErrorLaunchFailure, message = "an exception of unknown type";
+    fail(cudaErrorLaunchFailure, running_->thread, "an exception of unknown type");
   }
-  if (code != cudaSuccess) fail(code, running_->thread, message);
 }
 
 void Worker::stop_thread(cudaError_t code, const std::string& message) {
@@ -215,6 +221,7 @@ void Worker::release_block() {
 }
 
 void Worker::sync_warp(unsigned mask) {
+  if constexpr (COUNTING) observer_->pause();
   Carrier& self = *running_;
   if (!(mask & lane_bit(self.thread))) {
     throw KernelError(cudaErrorInvalidValue, "__syncwarp: the mask leaves out the calling lane");

@@ -66,6 +66,7 @@ class Worker {
   void run_threads(Carrier& self);
   void run_thread(Carrier& self, unsigned thread);
   void run_body();
+  void fail_by_exception();
   void take_turn(Carrier& self);
   void wait(Carrier& self);
   Fibre& next_turn();

@@ -76,8 +76,13 @@ void BlockObserver::leave(unsigned thread) {
   for (unsigned lane = 0; lane < lanes; ++lane) logs_[warp * WARP + lane].clear();
 }
 
-void BlockObserver::sync_warp(unsigned thread) { ++phase_[thread]; }
+void BlockObserver::sync_warp(unsigned thread) {
+  ++phase_[thread];
+  watching = this;
+}
+
 void BlockObserver::sync_threads() { ++interval_; }
+void BlockObserver::pause() { watching = nullptr; }
 
 // ---- Accesses ----
 
@@ -143,6 +148,7 @@ void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, st
     access_global({reinterpret_cast<uintptr_t>(from), size, Operation::kCopy, pc});
   }
   access_shared({reinterpret_cast<uintptr_t>(to), size, Operation::kCopy, pc});
+  watching = this;
 }
 
 void BlockObserver::end_copy(void* to, std::size_t bytes) {
@@ -183,7 +189,7 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
   const std::size_t first = access.address - allocation->begin();
   if (last >= allocation->bytes() || allocation->state(first / 4) == MemoryState::kForbidden ||
       allocation->state(last / 4) == MemoryState::kForbidden) {
-    stop(access, Space::kGlobal, " out of bounds");
+    stop(access, Space::kGlobal, " out of bounds" + distance(access));
   }
   return allocation;
 }
@@ -200,14 +206,26 @@ Stamp BlockObserver::stamp() const {
 
 Touch BlockObserver::touch(const void* pc) const { return {stamp(), code_offset(pc)}; }
 
+// How far from a buffer an access in a guard zone, or across the end of an allocation, is.
+std::string BlockObserver::distance(const Access& access) const {
+  const Allocation& memory = *find(launch_->memory, access.address);
+  const auto allowed = [&](std::size_t word) {
+    return word < memory.words() && memory.state(word) != MemoryState::kForbidden;
+  };
+  const std::size_t word = (access.address - memory.begin()) / 4;
+  for (std::size_t away = 1; away <= memory.words(); ++away) {
+    if (allowed(word - away)) return ", " + plural(4 * (away - 1), "byte") + " past its end";
+    if (allowed(word + away)) return ", " + plural(4 * away, "byte") + " before its begin";
+  }
+  return "";
+}
+
 void BlockObserver::stop(const Access& access, Space space, const std::string& what) {
-  watching = nullptr;
   worker_.stop_thread(cudaErrorIllegalAddress, describe(access, space) + what + ", at " +
                                                    source_line(code_offset(access.pc)));
 }
 
 void BlockObserver::stop_race(const Access& access, Space space, const Touch& before) {
-  watching = nullptr;
   const std::string order = before.stamp.block == block_
                                 ? ", and no barrier lies between (both come after " +
                                       plural(interval_, "__syncthreads()") + ")"

@@ -33,6 +33,7 @@ class BlockObserver : public Observer {
   void leave(unsigned thread) override;
   void sync_warp(unsigned thread) override;
   void sync_threads() override;
+  void pause() override;
   void begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
                   const void* pc) override;
   void end_copy(void* to, std::size_t bytes) override;
@@ -52,6 +53,7 @@ class BlockObserver : public Observer {
   Stamp stamp() const;
   Touch touch(const void* pc) const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
+  std::string distance(const Access& access) const;
   [[noreturn]] void stop_race(const Access& access, Space space, const Touch& before);
   std::string describe(const Access& access, Space space) const;
   std::string describe(const Touch& touch) const;
@@ -81,7 +83,9 @@ class BlockObserver : public Observer {
   Allocation* last_allocation_ = nullptr;
 };
 
-// Whose hooks are called on this worker; null while no thread of a kernel runs.
+// Who is told of accesses on this worker; null while no kernel's code runs. The hooks themselves, and
+// all else in the simulator, may call functions that are instrumented: the linker keeps one version
+// of an inline function, which may be that from a kernel's source.
 inline thread_local BlockObserver* watching = nullptr;
 
 }  // namespace convladder::simulator

@@ -11,8 +11,11 @@ using namespace convladder::simulator;
 namespace {
 
 void hook(const void* address, unsigned bytes, Operation operation, const void* pc) {
-  if (!watching) return;
-  watching->access({reinterpret_cast<uintptr_t>(address), bytes, operation, pc});
+  BlockObserver* const observer = watching;
+  if (!observer) return;
+  watching = nullptr;
+  observer->access({reinterpret_cast<uintptr_t>(address), bytes, operation, pc});
+  watching = observer;
 }
 
 // A range: a struct of a size that no single instruction moves. Word by word.
@@ -56,7 +59,11 @@ void __tsan_write_range(void* address, unsigned long bytes) {
 }
 
 void __sanitizer_cov_trace_pc() {
-  if (watching) watching->enter_code(__builtin_return_address(0));
+  BlockObserver* const observer = watching;
+  if (!observer) return;
+  watching = nullptr;
+  observer->enter_code(__builtin_return_address(0));
+  watching = observer;
 }
 
 void __tsan_init() {}

@@ -8,6 +8,7 @@ using namespace convladder::simulator;
 
 void __pipeline_memcpy_async(void* to_shared, const void* from_global, std::size_t bytes,
                              std::size_t zfill) {
+  copy_queue->observer->pause();
   require_valid_copy(to_shared, from_global, bytes, zfill);
   copy_queue->observer->begin_copy(to_shared, from_global, bytes, zfill,
                                    __builtin_return_address(0));

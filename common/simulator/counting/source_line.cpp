@@ -40,7 +40,9 @@ std::string source_line(uint32_t code_offset) {
   if (!pipe || !std::fgets(line, sizeof(line), pipe.get()) || line[0] == '?') {
     std::snprintf(line, sizeof(line), "code at 0x%x", code_offset);
   }
-  const std::string text = line;
+  std::string text = line;
+  const std::string root = CONVLADDER_SOURCE_DIR "/";
+  if (text.rfind(root, 0) == 0) text.erase(0, root.size());
   return text.substr(0, std::min(text.find('\n'), text.find(" (discriminator")));
 }
 
