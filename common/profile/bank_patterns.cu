@@ -1,0 +1,186 @@
+#include "common/profile/bank_patterns.h"
+
+#include <set>
+
+#include "common/core/launch.h"
+
+namespace convladder {
+namespace {
+
+constexpr int LANES = 32, WORDS = 1024;
+
+// ---- The patterns ----
+
+template <typename Word>
+LanePattern make_pattern(const std::string& name, Word word) {
+  LanePattern pattern{name, {}};
+  for (int lane = 0; lane < LANES; ++lane) pattern.word[lane] = word(lane);
+  return pattern;
+}
+
+// The bits of `lane` that are set in `mask`, moved together.
+int compress(int lane, int mask) {
+  int result = 0, to = 0;
+  for (int bit = 0; bit < 5; ++bit) {
+    if (mask >> bit & 1) result |= (lane >> bit & 1) << to++;
+  }
+  return result;
+}
+
+int reverse_bits(int lane) {
+  int result = 0;
+  for (int bit = 0; bit < 5; ++bit) result |= (lane >> bit & 1) << (4 - bit);
+  return result;
+}
+
+// The same numbers everywhere (a linear congruential generator's high bits).
+class Numbers {
+ public:
+  int below(int limit) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((state_ >> 33) % limit);
+  }
+
+ private:
+  unsigned long long state_ = 1;
+};
+
+bool has_word_twice(const LanePattern& pattern) {
+  std::set<int> words;
+  for (const int word : pattern.word) {
+    if (word >= 0 && !words.insert(word).second) return true;
+  }
+  return false;
+}
+
+// ---- The kernels ----
+
+// Of all parts, so that the compiler must load them all.
+__device__ float sum_of(float word) { return word; }
+__device__ float sum_of(float2 word) { return word.x + word.y; }
+__device__ float sum_of(float4 word) { return word.x + word.y + word.z + word.w; }
+
+template <typename T>
+__global__ void read_shared_pattern(const int* word_of_lane, float* sink) {
+  __shared__ __align__(16) float tile[WORDS * sizeof(T) / 4];
+  for (int i = threadIdx.x; i < WORDS * static_cast<int>(sizeof(T)) / 4; i += LANES) tile[i] = 1.0f;
+  const int word = word_of_lane[threadIdx.x];
+  __syncthreads();  // the tile is written
+  if (word < 0) return;
+  const T value = *reinterpret_cast<const T*>(&tile[word * (sizeof(T) / 4)]);
+  sink[threadIdx.x] = sum_of(value);
+}
+
+template <typename T>
+__global__ void write_shared_pattern(const int* word_of_lane, const T* from, float* sink) {
+  __shared__ __align__(16) float tile[WORDS * sizeof(T) / 4];
+  const int word = word_of_lane[threadIdx.x];
+  if (word < 0) return;
+  *reinterpret_cast<T*>(&tile[word * (sizeof(T) / 4)]) = from[threadIdx.x];
+  __syncwarp();
+  sink[threadIdx.x] = *const_cast<volatile float*>(&tile[word * (sizeof(T) / 4)]);
+}
+
+template <typename T>
+__global__ void read_global_pattern(const int* word_of_lane, const T* from, float* sink) {
+  const int word = word_of_lane[threadIdx.x];
+  if (word < 0) return;
+  const T value = from[word];
+  sink[threadIdx.x] = sum_of(value);
+}
+
+// ---- Launching them ----
+
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t bytes) {
+    check_cuda(cudaMalloc(&data_, bytes), "cudaMalloc");
+    check_cuda(cudaMemset(data_, 0, bytes), "cudaMemset");
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+};
+
+template <typename T, typename Launched>
+void launch_width(const LanePattern& pattern, const DeviceArray& from, Launched launched) {
+  const DeviceArray words(sizeof(pattern.word)), sink(LANES * sizeof(float));
+  check_cuda(cudaMemcpy(words.as<int>(), pattern.word.data(), sizeof(pattern.word),
+                        cudaMemcpyHostToDevice),
+             "cudaMemcpy");
+  const int* word_of_lane = words.as<int>();
+  const T* data = from.as<T>();
+  const int bytes = sizeof(T);
+  launch(read_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, sink.as<float>());
+  launched("shared_read", bytes, pattern);
+  if (!has_word_twice(pattern)) {
+    launch(write_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, data, sink.as<float>());
+    launched("shared_write", bytes, pattern);
+  }
+  launch(read_global_pattern<T>, 1, LANES, nullptr, word_of_lane, data, sink.as<float>());
+  launched("global_read", bytes, pattern);
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+}  // namespace
+
+std::vector<LanePattern> lane_patterns() {
+  std::vector<LanePattern> patterns;
+  const auto add = [&](const std::string& name, auto word) {
+    patterns.push_back(make_pattern(name, word));
+  };
+  for (int mask = 0; mask < 32; ++mask) {
+    const std::string bits = std::to_string(mask);
+    add("bits_" + bits, [=](int lane) { return compress(lane, mask); });
+    add("bits_apart_" + bits, [=](int lane) { return lane & mask; });
+  }
+  for (const int stride : {2, 3, 4, 5, 7, 8, 16, 31}) {
+    add("stride_" + std::to_string(stride), [=](int lane) { return lane * stride; });
+  }
+  for (const int lanes : {0, 1, 2, 3, 4, 8, 9, 16, 17, 24, 31}) {
+    add("first_" + std::to_string(lanes), [=](int lane) { return lane < lanes ? lane : -1; });
+  }
+  add("even_lanes", [](int lane) { return lane % 2 == 0 ? lane : -1; });
+  add("odd_lanes", [](int lane) { return lane % 2 == 1 ? lane : -1; });
+  add("one_lane_of_four", [](int lane) { return lane % 4 == 0 ? lane : -1; });
+  add("one_lane_of_eight", [](int lane) { return lane % 8 == 0 ? lane : -1; });
+  add("reversed", [](int lane) { return 31 - lane; });
+  add("bits_reversed", reverse_bits);
+  for (const int bit : {1, 2, 4, 8, 16}) {
+    add("swapped_" + std::to_string(bit), [=](int lane) { return lane ^ bit; });
+  }
+  // Stage 05: lane bits 0 and 4 choose the filters, 1 to 3 the strip of inputs.
+  for (const int step : {2, 3, 4}) {
+    add("filters_" + std::to_string(step),
+        [=](int lane) { return ((lane & 1) | (lane >> 3 & 2)) * step; });
+  }
+  for (const int step : {3, 7, 13}) {
+    add("strips_" + std::to_string(step), [=](int lane) { return (lane >> 1 & 7) * step; });
+  }
+  Numbers numbers;
+  for (const int limit : {2, 4, 8, 16, 32, 128, WORDS}) {
+    for (int i = 0; i < 6; ++i) {
+      add("random_" + std::to_string(limit) + "_" + std::to_string(i),
+          [&](int) { return numbers.below(limit); });
+    }
+  }
+  return patterns;
+}
+
+void launch_lane_patterns(
+    const std::function<void(const std::string&, int, const LanePattern&)>& launched) {
+  const DeviceArray from(WORDS * sizeof(float4));
+  for (const LanePattern& pattern : lane_patterns()) {
+    launch_width<float>(pattern, from, launched);
+    launch_width<float2>(pattern, from, launched);
+    launch_width<float4>(pattern, from, launched);
+  }
+}
+
+}  // namespace convladder
