@@ -33,11 +33,21 @@ SHARED = [f"l1tex__data_{what}_mem_shared_op_{op}.sum" for op in ("ld", "st")
 
 
 def run_ncu(metrics, command):
-    """The launches of `command` in order, as (kernel, {metric: value}), and its own output."""
-    ncu = ["ncu", "--csv", "--clock-control", "none", "--metrics", ",".join(metrics)]
-    done = subprocess.run(ncu + command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(ncu + command)} failed:\n{done.stdout}{done.stderr}")
+    """The launches of `command` in order, as (kernel, {metric: value}), and its own output.
+
+    Metrics that ncu doesn't know on this GPU are dropped from the list, with a warning."""
+    while True:
+        ncu = ["ncu", "--csv", "--clock-control", "none", "--metrics", ",".join(metrics)]
+        done = subprocess.run(ncu + command, capture_output=True, text=True)
+        if done.returncode == 0:
+            break
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "metric" in line]
+        unknown = [m for m in metrics if any(m.rsplit(".", 1)[0] in line for line in errors)]
+        if not unknown or len(unknown) == len(metrics):
+            sys.exit(f"{' '.join(ncu + command)} failed:\n{done.stdout}{done.stderr}")
+        print("ncu doesn't know", ", ".join(unknown), file=sys.stderr)
+        for metric in unknown:
+            metrics.remove(metric)
     lines = done.stdout.splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if begin is None:
