@@ -3,8 +3,10 @@
 #include <cublas_v2.h>
 
 #include <map>
+#include <mutex>
 #include <string>
-#include <utility>
+#include <thread>
+#include <tuple>
 
 #include "common/core/launch.h"
 
@@ -20,18 +22,22 @@ void check_cublas(cublasStatus_t status, const char* what) {
 // Creating a handle takes milliseconds and allocates device memory, so it is done once. A handle
 // must not serve two host threads at a time, and with two streams at a time cuBLAS does not promise
 // the same bits from run to run (cuBLAS documentation, "Results reproducibility"): hence one for each.
-// Never destroyed: when a thread ends, the CUDA context may be gone already.
+// Never destroyed: when the program ends, the CUDA context may be gone already.
 cublasHandle_t handle_for(cudaStream_t stream) {
-  static thread_local std::map<std::pair<int, cudaStream_t>, cublasHandle_t> handles;
+  using Key = std::tuple<std::thread::id, int, cudaStream_t>;
+  static std::mutex mutex;
+  static auto* const handles = new std::map<Key, cublasHandle_t>;
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  const auto found = handles.find({device, stream});
-  if (found != handles.end()) return found->second;
+  const Key key{std::this_thread::get_id(), device, stream};
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = handles->find(key);
+  if (found != handles->end()) return found->second;
   cublasHandle_t handle = nullptr;
   check_cublas(cublasCreate(&handle), "cublasCreate");
   check_cublas(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "cublasSetMathMode");
   check_cublas(cublasSetStream(handle, stream), "cublasSetStream");
-  return handles[{device, stream}] = handle;
+  return (*handles)[key] = handle;
 }
 
 }  // namespace
