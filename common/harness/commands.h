@@ -15,6 +15,7 @@ namespace convladder {
 int check_command(const std::vector<std::string>& arguments);
 int run_command(const std::vector<std::string>& arguments);
 int profile_command(const std::vector<std::string>& arguments);
+int bench_command(const std::vector<std::string>& arguments);
 
 // What became of one stage on one problem. Both commands print and write these.
 struct Record {

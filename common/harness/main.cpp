@@ -21,6 +21,7 @@ void print_help() {
       "  run      the stages on a photograph through AlexNet's first layer\n"
       "  check    the stages against the reference, on any problem\n"
       "  profile  what the stages' kernels ask of memory (simulator)\n"
+      "  bench    the stages timed on a GPU, cold and warm\n"
       "\n"
       "convladder COMMAND --help lists the options. Stages in this program (backend: %s):\n",
       backend_name());
@@ -36,7 +37,8 @@ int dispatch(const std::vector<std::string>& words) {
   if (words[0] == "check") return check_command(arguments);
   if (words[0] == "run") return run_command(arguments);
   if (words[0] == "profile") return profile_command(arguments);
-  throw UsageError("unknown command '" + words[0] + "' (there are run, check and profile)");
+  if (words[0] == "bench") return bench_command(arguments);
+  throw UsageError("unknown command '" + words[0] + "' (there are run, check, profile and bench)");
 }
 
 int fail(const char* reason, int status) {
