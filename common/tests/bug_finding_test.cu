@@ -202,7 +202,7 @@ TEST_F(BugFinding, SharedReadAndWriteWithoutBarrier) {
     EXPECT_CONTAINS(error, "data race");
     EXPECT_CONTAINS(error, line_of("writes its own"));
     EXPECT_CONTAINS(error, line_of("reads its neighbour's"));
-    EXPECT_CONTAINS(error, "no barrier lies between (both come after 0 __syncthreads()s)");
+    EXPECT_CONTAINS(error, "no barrier lies between (both come after 0 barriers)");
   }
 }
 
@@ -226,7 +226,7 @@ TEST_F(BugFinding, SecondBarrierOfALoopIsMissing) {
     EXPECT_CONTAINS(error, "of shared memory (tile + ");
     EXPECT_CONTAINS(error, line_of("writes the next round's"));
     EXPECT_CONTAINS(error, line_of("reads this round's"));
-    EXPECT_CONTAINS(error, "both come after 1 __syncthreads()");
+    EXPECT_CONTAINS(error, "both come after 1 barrier)");
   }
 }
 

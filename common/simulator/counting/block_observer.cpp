@@ -226,10 +226,10 @@ void BlockObserver::stop(const Access& access, Space space, const std::string& w
 }
 
 void BlockObserver::stop_race(const Access& access, Space space, const Touch& before) {
-  const std::string order = before.stamp.block == block_
-                                ? ", and no barrier lies between (both come after " +
-                                      plural(interval_, "__syncthreads()") + ")"
-                                : ", and nothing orders the blocks of a grid";
+  const std::string order =
+      before.stamp.block == block_
+          ? ", and no barrier lies between (both come after " + plural(interval_, "barrier") + ")"
+          : ", and nothing orders the blocks of a grid";
   worker_.stop_thread(cudaErrorIllegalAddress, "data race: " + describe(access, space) + " at " +
                                                    source_line(code_offset(access.pc)) + "; " +
                                                    describe(before) + " touched it at " +
