@@ -120,6 +120,7 @@ Json to_json(const BenchResult& result, const Machine& machine) {
     members.push_back({"cold_floor_ms", floor_ms(*work, machine, Cache::kCold)});
     members.push_back({"warm_floor_ms", floor_ms(*work, machine, Cache::kWarm)});
   }
+  members.push_back({"error", result.error});
   members.push_back({"gpu_before", to_json(result.before)});
   members.push_back({"gpu_after", to_json(result.after)});
   std::vector<Json> records;

@@ -69,6 +69,7 @@ struct BenchResult {
   std::string problem;
   bool bias = true;
   std::optional<ConvShape> shape;         // none: the problem was rejected
+  std::string error;                      // what ended it early; empty: nothing did
   std::optional<GpuState> before, after;  // the timed runs; none without nvidia-smi
   std::vector<BenchRecord> records;       // by stage, in the ladder's order
 };

@@ -1,0 +1,362 @@
+// What `bench` makes of its times: statistics, floors, records; and that a stage is timed only
+// where its results are right, before and after.
+#include "common/harness/bench.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/check/reference.h"
+#include "common/core/launch.h"
+#include "common/harness/backend.h"
+#include "common/harness/bench_problem.h"
+#include "common/harness/options.h"
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+TEST(BenchStatistics, QuantilesOfKnownSamples) {
+  const Statistics s = summarise({5, 1, 4, 2, 3});
+  EXPECT_EQ(s.count, 5);
+  EXPECT_EQ(s.least, 1);
+  EXPECT_EQ(s.lower_quartile, 2);
+  EXPECT_EQ(s.median, 3);
+  EXPECT_EQ(s.upper_quartile, 4);
+  EXPECT_EQ(s.most, 5);
+}
+
+TEST(BenchStatistics, BetweenTwoSamplesIsInterpolated) {
+  const Statistics s = summarise({4, 1, 2, 3});
+  EXPECT_EQ(s.lower_quartile, 1.75);
+  EXPECT_EQ(s.median, 2.5);
+  EXPECT_EQ(s.upper_quartile, 3.25);
+}
+
+TEST(BenchStatistics, OneSampleAndNone) {
+  const Statistics s = summarise({7});
+  EXPECT_EQ(s.lower_quartile, 7);
+  EXPECT_EQ(s.upper_quartile, 7);
+  EXPECT_THROW(summarise({}), InvalidArgument);
+}
+
+ConvShape shape_of(const char* name) {
+  return make_conv_shape(find_problem(read_problems(CONVLADDER_PROBLEMS), name).arguments);
+}
+
+TEST(BenchWork, AlexnetConv1) {
+  const Work work = work_of(shape_of("alexnet_conv1"), true);
+  EXPECT_NEAR(work.flops, 53.97e9, 0.01e9);
+  // 154.1 MB in, 297.4 MB out, 0.14 MB of filters
+  EXPECT_EQ(work.bytes, 4.0 * (256 * 3 * 224 * 224 + 96 * 3 * 11 * 11 + 256 * 96 * 55 * 55 + 96));
+}
+
+// By the definition, one product after the other.
+double products_on_the_image(const ConvShape& s) {
+  double count = 0;
+  for (int p = 0; p < s.P(); ++p) {
+    for (int r = 0; r < s.R; ++r) {
+      const int h = p * s.stride_h - s.pad_h + r * s.dil_h;
+      if (h < 0 || h >= s.H) continue;
+      for (int q = 0; q < s.Q(); ++q) {
+        for (int t = 0; t < s.S; ++t) {
+          const int w = q * s.stride_w - s.pad_w + t * s.dil_w;
+          count += w >= 0 && w < s.W;
+        }
+      }
+    }
+  }
+  return count * s.N * s.C * s.K;
+}
+
+TEST(BenchWork, TapsOnPaddingNeedNotBeComputed) {
+  for (const char* name : {"nasty_primes_everything", "nasty_asymmetric_tall", "resnet50_conv1_b64",
+                           "nasty_stride_beyond_filter"}) {
+    const ConvShape shape = shape_of(name);
+    EXPECT_EQ(work_of(shape, true).needed_flops, 2 * products_on_the_image(shape)) << name;
+  }
+}
+
+TEST(BenchWork, WhatNoFilterMeetsNeedNotBeRead) {
+  ConvArguments a;
+  a.n = 2, a.c = 3, a.h = 9, a.w = 10, a.k = 4, a.stride_h = 2, a.stride_w = 3;  // 5x4 of 9x10
+  const Work work = work_of(make_conv_shape(a), false);
+  EXPECT_EQ(work.bytes, 4.0 * (2 * 3 * 5 * 4 + 4 * 3 + 2 * 4 * 5 * 4));
+  EXPECT_EQ(work_of(make_conv_shape(a), true).bytes, work.bytes + 4 * 4);
+}
+
+// 1 TFLOP/s, 1 GB/s, an L2 of 1 MB.
+Machine round_machine() {
+  Machine machine;
+  machine.name = "round";
+  machine.l2_bytes = 1e6;
+  machine.peak_flops = 1e12;
+  machine.fma_flops = 8e11;
+  machine.copy_bytes = 1e9;
+  return machine;
+}
+
+TEST(BenchFloor, TheLongerOfArithmeticAndTraffic) {
+  const Machine machine = round_machine();
+  const Work arithmetic{9e9, 8e9, 2e6}, traffic{3e9, 1e9, 5e6};
+  EXPECT_DOUBLE_EQ(floor_ms(arithmetic, machine, Cache::kCold), 8);
+  EXPECT_DOUBLE_EQ(floor_ms(traffic, machine, Cache::kCold), 5);
+  EXPECT_DOUBLE_EQ(floor_ms(traffic, machine, Cache::kWarm), 4);  // 1 MB may be in the L2
+}
+
+TEST(BenchFloor, AWarmProblemInTheCacheHasArithmeticAlone) {
+  EXPECT_DOUBLE_EQ(floor_ms({1e6, 1e6, 9e5}, round_machine(), Cache::kWarm), 1e-3);
+}
+
+BenchRecord passed(double cold, double warm) {
+  BenchRecord bench;
+  bench.record.stage = "01_naive";
+  bench.record.problem = "p";
+  bench.record.status = "pass";
+  bench.record.max_error_ratio = 0.25;
+  bench.cold = summarise({cold});
+  bench.warm = summarise({warm});
+  return bench;
+}
+
+std::string judged(BenchRecord bench) {  // with floors of 5 and 4 ms
+  flag_impossible(bench, {3e9, 1e9, 5e6}, round_machine());
+  return bench.record.status + ": " + bench.record.message;
+}
+
+TEST(BenchFloor, TimesBelowItAreImpossible) {
+  EXPECT_EQ(judged(passed(5, 4)), "pass: ");
+  EXPECT_EQ(judged(passed(4.9, 4)), "impossible: 4.9 ms cold is below the floor of 5 ms");
+  EXPECT_EQ(judged(passed(5, 3.9)), "impossible: 3.9 ms warm is below the floor of 4 ms");
+  EXPECT_EQ(judged(passed(std::nan(""), 4)), "impossible: nan ms cold is below the floor of 5 ms");
+}
+
+TEST(BenchFloor, AFailureStaysOne) {
+  BenchRecord bench = passed(0, 0);
+  bench.record.status = "fail";
+  EXPECT_EQ(judged(bench), "fail: ");
+}
+
+TEST(BenchBatch, TheLargestThatFits) {
+  ConvShape shape;
+  shape.N = 1000;
+  const auto bytes = [](const ConvShape& s) { return 100.0 + 10.0 * s.N; };
+  EXPECT_EQ(largest_batch(shape, 1e9, bytes), 1000);
+  EXPECT_EQ(largest_batch(shape, 10100, bytes), 1000);
+  EXPECT_EQ(largest_batch(shape, 10099, bytes), 999);
+  EXPECT_EQ(largest_batch(shape, 110, bytes), 1);
+  EXPECT_EQ(largest_batch(shape, 109, bytes), 0);
+}
+
+TEST(GpuState, OfAnAnswerOfNvidiaSmi) {
+  const auto state = parse_gpu_state("570.86.15, 1980, 612.35, [N/A], 0x0000000000000044\n");
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->driver, "570.86.15");
+  EXPECT_EQ(state->throttle_reasons,
+            (std::vector<std::string>{"sw_power_cap", "hw_thermal_slowdown"}));
+  EXPECT_EQ(to_string(*state), "1980 MHz, 612 W, sw_power_cap, hw_thermal_slowdown");
+  EXPECT_EQ(to_json(state).text(),
+            "{\"sm_clock_mhz\": 1980, \"power_watt\": 612.35, \"temperature_celsius\": null, "
+            "\"throttle_reasons\": [\"sw_power_cap\", \"hw_thermal_slowdown\"]}");
+}
+
+TEST(GpuState, OfAnythingElseThereIsNone) {
+  EXPECT_FALSE(parse_gpu_state(""));
+  EXPECT_FALSE(parse_gpu_state("No devices were found\n"));
+  EXPECT_FALSE(parse_gpu_state("Field \"clocks_event_reasons.active\" is not a valid field\n"));
+  EXPECT_EQ(to_json(std::optional<GpuState>()).text(), "null");
+}
+
+// One pixel under 10^6 filters of one weight: 2 MFLOP, and 8000004 bytes without bias.
+BenchResult known_result() {
+  ConvArguments a;
+  a.k = 1000000;
+  BenchResult result;
+  result.problem = "p";
+  result.bias = false;
+  result.shape = make_conv_shape(a);
+  result.records = {passed(10, 9)};
+  return result;
+}
+
+TEST(BenchJson, ARecord) {
+  const std::string text = bench_json(round_machine(), {known_result()}).text();
+  for (const char* part :
+       {"\"format\": \"convladder bench\"", "\"version\": 1", "\"gpu\": \"round\"",
+        "\"problem\": \"p\"", "\"bias\": false", "\"flop\": 2e+06", "\"least_bytes\": 8000004",
+        "\"cold_floor_ms\": 8.000004", "\"gpu_before\": null", "\"stage\": \"01_naive\"",
+        "\"status\": \"pass\"", "\"impossible\": false", "\"max_error_ratio\": 0.25",
+        "\"cold_ms\": {\"median\": 10, ", "\"warm_ms\": {\"median\": 9, ", "\"count\": 1",
+        "\"tflops\": 2e-04", "\"fraction_of_ceiling\": 0.00025",
+        "\"fraction_of_copy_rate\": 0.8000004"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
+}
+
+TEST(BenchJson, WithoutATimeTheFiguresAreNull) {
+  BenchResult result = known_result();
+  result.records[0].record.status = "fail";
+  result.records[0].cold.reset();
+  result.records[0].warm.reset();
+  const std::string text = bench_json(round_machine(), {result}).text();
+  for (const char* part : {"\"cold_ms\": null", "\"warm_ms\": null", "\"tflops\": null",
+                           "\"fraction_of_ceiling\": null", "\"status\": \"fail\""}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
+}
+
+TEST(BenchTable, ARowPerStage) {
+  BenchResult result = known_result();
+  result.records.push_back(passed(10, 9));
+  result.records[1].record.stage = "02_im2col_gemm";
+  result.records[1].record.status = "fail";
+  result.records[1].cold.reset();
+  EXPECT_EQ(bench_table(result, round_machine()),
+            "stage           cold [ms]  middle half  warm [ms]  TFLOP/s  % of ceiling  "
+            "% of copy rate  check\n"
+            "--------------  ---------  -----------  ---------  -------  ------------  "
+            "--------------  -----\n"
+            "01_naive               10      10 - 10          9     0.00           0.0  "
+            "          80.0  pass\n"
+            "02_im2col_gemm          -            -          -        -             -  "
+            "             -  fail\n");
+}
+
+// ---- Whole problems, by stages that stand in for real ones ----
+
+std::vector<float> downloaded(const float* from, int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  check_cuda(cudaMemcpy(values.data(), from, values.size() * sizeof(float), cudaMemcpyDeviceToHost),
+             "cudaMemcpy");
+  return values;
+}
+
+// The right result, plus `error`.
+void compute(const Convolution& conv, float error) {
+  const std::vector<float> input = downloaded(conv.input, conv.input_count);
+  const std::vector<float> filters = downloaded(conv.filters, conv.filter_count);
+  const std::vector<float> bias = downloaded(conv.bias, conv.shape.K);
+  const Reference reference =
+      compute_reference({conv.shape, input.data(), filters.data(), bias.data()});
+  std::vector<float> output(reference.value.begin(), reference.value.end());
+  output.back() += error;
+  check_cuda(
+      cudaMemcpy(conv.output, output.data(), output.size() * sizeof(float), cudaMemcpyHostToDevice),
+      "cudaMemcpy");
+}
+
+int calls = 0;
+void right(const Convolution& conv, cudaStream_t) { compute(conv, 0); }
+void wrong(const Convolution& conv, cudaStream_t) { compute(conv, 1); }
+void wrong_later(const Convolution& conv, cudaStream_t) { compute(conv, ++calls > 1 ? 1 : 0); }
+void idle_later(const Convolution& conv, cudaStream_t) {
+  if (++calls == 1) compute(conv, 0);
+}
+void refuse(const Convolution&, cudaStream_t) { throw CudaError("refused"); }
+std::size_t too_much(const ConvShape&, std::size_t limit) { return limit + 1; }
+
+class BenchProblem : public testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU here";
+    calls = 0;
+    problem_.name = "small";
+    problem_.arguments.c = problem_.arguments.h = problem_.arguments.w = 5;
+    problem_.arguments.r = problem_.arguments.s = 3;
+  }
+
+  BenchResult measure(const std::vector<Stage>& stages, const Machine& machine) const {
+    return ProblemBench({stages, 4, 1}, machine, [](const std::string&) {}).run(problem_);
+  }
+
+  // Right, and the one given, so that one stage's fault must leave the other alone.
+  BenchRecord measured_beside_a_right_one(const Stage& stage) const {
+    const BenchResult result = measure({{"right", "", right, nullptr, false}, stage}, limitless());
+    EXPECT_EQ(result.records[0].record.status, "pass");
+    EXPECT_TRUE(result.records[0].cold);
+    EXPECT_EQ(result.error, "");
+    return result.records[1];
+  }
+
+  static Machine limitless() {  // a machine for which no time is impossible
+    Machine machine = round_machine();
+    machine.peak_flops = machine.copy_bytes = 1e30;
+    return machine;
+  }
+
+  Problem problem_;
+};
+
+TEST_F(BenchProblem, ARightStageIsTimed) {
+  const BenchRecord bench = measured_beside_a_right_one({"too", "", right, nullptr, false});
+  EXPECT_EQ(bench.record.status, "pass");
+  EXPECT_LE(bench.record.max_error_ratio, 1);
+  ASSERT_TRUE(bench.cold && bench.warm);
+  EXPECT_EQ(bench.cold->count, 4);
+  EXPECT_EQ(bench.warm->count, 4);
+  EXPECT_GT(bench.cold->least, 0);
+}
+
+TEST_F(BenchProblem, AWrongStageIsNot) {
+  const BenchRecord bench = measured_beside_a_right_one({"wrong", "", wrong, nullptr, false});
+  EXPECT_EQ(bench.record.status, "fail");
+  EXPECT_GT(bench.record.max_error_ratio, 1);
+  EXPECT_FALSE(bench.cold || bench.warm);
+}
+
+TEST_F(BenchProblem, WhatGoesWrongWhileTimedIsSeen) {
+  const BenchRecord bench = measured_beside_a_right_one({"later", "", wrong_later, nullptr, false});
+  EXPECT_EQ(bench.record.status, "fail");
+  EXPECT_FALSE(bench.cold || bench.warm);
+}
+
+TEST_F(BenchProblem, TimingAStageThatDoesNothingIsSeen) {
+  const BenchRecord bench = measured_beside_a_right_one({"idle", "", idle_later, nullptr, false});
+  EXPECT_EQ(bench.record.status, "fail");
+  EXPECT_FALSE(bench.cold || bench.warm);
+}
+
+TEST_F(BenchProblem, AStageThatCannotRunLeavesTheOthersAlone) {
+  const BenchRecord bench = measured_beside_a_right_one({"refuse", "", refuse, nullptr, false});
+  EXPECT_EQ(bench.record.status, "fail");
+  EXPECT_EQ(bench.record.message, "refused");
+  EXPECT_EQ(measured_beside_a_right_one({"needy", "", right, too_much, false}).record.status,
+            "rejected");
+}
+
+TEST_F(BenchProblem, AnImpossibleTimeIsSeen) {
+  Machine slow = round_machine();
+  slow.peak_flops = 1;
+  const BenchResult result = measure({{"right", "", right, nullptr, false}}, slow);
+  EXPECT_EQ(result.records[0].record.status, "impossible");
+}
+
+TEST_F(BenchProblem, ARejectedProblemSaysWhy) {
+  problem_.arguments.groups = 2;
+  const BenchResult result = measure({{"right", "", right, nullptr, false}}, limitless());
+  EXPECT_FALSE(result.shape);
+  EXPECT_EQ(result.records[0].record.status, "rejected");
+  EXPECT_NE(result.error.find("groups = 2"), std::string::npos);
+}
+
+TEST_F(BenchProblem, AGpuTooSmallIsToldByBytesAndBatch) {
+  problem_.arguments.n = 1000000000;
+  problem_.arguments.h = problem_.arguments.w = 1000;
+  const BenchResult result = measure({{"right", "", right, nullptr, false}}, limitless());
+  EXPECT_EQ(result.records[0].record.status, "fail");
+  // 10^9 images of 5x1000x1000 floats, as many outputs of 998x998, and the filter's 45 floats
+  EXPECT_EQ(result.error.find("out of device memory: 239840"), 0u) << result.error;
+  EXPECT_NE(result.error.find(" bytes needed (stages at once: 1), "), std::string::npos);
+  EXPECT_NE(result.error.find(" free; --batch "), std::string::npos) << result.error;
+}
+
+TEST(BenchCommand, TheSimulatorHasNothingToTime) {
+  if (on_gpu()) GTEST_SKIP() << "this build has a GPU's timer";
+  EXPECT_EQ(message_of<UsageError>([] { bench_command({}); }),
+            "bench needs a GPU: the time that simulating takes says nothing about one");
+}
+
+}  // namespace
+}  // namespace convladder
