@@ -226,10 +226,10 @@ void BlockObserver::stop(const Access& access, Space space, const std::string& w
 }
 
 void BlockObserver::stop_race(const Access& access, Space space, const Touch& before) {
-  const std::string order =
-      before.stamp.block == block_
-          ? ", and no barrier lies between (both come after " + plural(interval_, "barrier") + ")"
-          : ", and nothing orders the blocks of a grid";
+  const bool in_block = before.stamp.block == block_ && !before.stamp.several_blocks;
+  const std::string order = in_block ? ", and no barrier lies between (both come after " +
+                                           plural(interval_, "barrier") + ")"
+                                     : ", and nothing orders the blocks of a grid";
   worker_.stop_thread(cudaErrorIllegalAddress, "data race: " + describe(access, space) + " at " +
                                                    source_line(code_offset(access.pc)) + "; " +
                                                    describe(before) + " touched it at " +
@@ -252,10 +252,14 @@ std::string BlockObserver::describe(const Access& access, Space space) const {
   return text;
 }
 
-// "block (0,0,0), thread (1,0,0)"
+// "block (0,0,0), thread (1,0,0)", or that it was several, of which this was the last.
 std::string BlockObserver::describe(const Touch& touch) const {
-  return "block " + to_string(unflatten(touch.stamp.block, grid_)) + ", thread " +
-         to_string(worker_.thread_index(touch.stamp.thread));
+  const Stamp& stamp = touch.stamp;
+  const std::string last = "block " + to_string(unflatten(stamp.block, grid_)) + ", thread " +
+                           to_string(worker_.thread_index(stamp.thread));
+  if (stamp.several_blocks) return "several blocks (last: " + last + ")";
+  if (stamp.several_warps || stamp.several_threads) return "several threads (last: " + last + ")";
+  return last;
 }
 
 std::unique_ptr<Observer> make_observer(Worker& worker) {
