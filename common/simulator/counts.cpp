@@ -51,12 +51,17 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
       {"sectors_touched_write.sum", counts.sectors_written}};
   if (counts.library) return all;
 
-  const std::pair<const char*, const GlobalCounts&> global[] = {{"_ld", counts.load},
-                                                                {"_st", counts.store}};
-  for (const auto& [operation, count] : global) {
-    const std::string suffix = std::string("_mem_global_op") + operation;
-    all.push_back({"l1tex__t_requests_pipe_lsu" + suffix + ".sum", count.requests});
-    all.push_back({"l1tex__t_sectors_pipe_lsu" + suffix + ".sum", count.sectors});
+  // L1 counts asynchronous copies among the loads (read from an H200; the instructions' own counters,
+  // smsp__sass_..., do not).
+  const double copy_requests = counts.copy_through_l1.requests + counts.copy_past_l1.requests;
+  const double copy_sectors = counts.copy_through_l1.sectors + counts.copy_past_l1.sectors;
+  for (const bool load : {true, false}) {
+    const GlobalCounts& count = load ? counts.load : counts.store;
+    const std::string suffix = std::string("_mem_global_op") + (load ? "_ld" : "_st");
+    all.push_back({"l1tex__t_requests_pipe_lsu" + suffix + ".sum",
+                   count.requests + (load ? copy_requests : 0)});
+    all.push_back(
+        {"l1tex__t_sectors_pipe_lsu" + suffix + ".sum", count.sectors + (load ? copy_sectors : 0)});
     all.push_back({"smsp__sass_data_bytes" + suffix + ".sum", count.bytes});
     all.push_back({"smsp__sass_average_data_bytes_per_sector" + suffix + ".ratio",
                    ratio(count.unique_bytes, count.sectors)});
