@@ -12,8 +12,9 @@ namespace convladder {
 enum class DataKind {
   kUniform,       // x, w, bias uniform in [-1, 1): signs cancel, magnitudes differ
   kSmallInteger,  // integers, drawn so that A = sum|x*w| + |bias| <= 2^24 always: exact in float32
-  kWideInteger    // x odd integers of magnitude 2049..4095 (12 bits: too wide for TF32 and half
-                // precision), w in {-1, 0, 1}, as many non-zero w as 2^24 allows: exact in float32
+  // x odd integers of magnitude 2049..4095 (12 bits: too wide for TF32 and half precision), w in
+  // {-1, 0, 1}, as many non-zero w as 2^24 allows: exact in float32
+  kWideInteger
 };
 
 struct TestData {

@@ -4,6 +4,7 @@
 
 #include "common/core/launch.h"
 #include "common/harness/backend.h"
+#include "common/harness/event.h"
 
 namespace convladder {
 
@@ -24,30 +25,9 @@ void require_device() {
   if (count == 0) throw CudaError("there is no GPU (try --backend sim)");
 }
 
-namespace {
-
-class Event {
- public:
-  Event() { check_cuda(cudaEventCreate(&event_), "cudaEventCreate"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  void record() { check_cuda(cudaEventRecord(event_), "cudaEventRecord"); }
-  float milliseconds_since(const Event& start) const {
-    float elapsed = 0;
-    check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize");
-    check_cuda(cudaEventElapsedTime(&elapsed, start.event_, event_), "cudaEventElapsedTime");
-    return elapsed;
-  }
-
- private:
-  cudaEvent_t event_;
-};
-
-}  // namespace
-
 Timing time_on_backend(const std::function<void()>& enqueue, int runs) {
   Event start, stop;
-  std::vector<float> times;
+  std::vector<double> times;
   enqueue();
   for (int run = 0; run < runs; ++run) {
     start.record();

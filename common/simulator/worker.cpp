@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/simulator/copy_queue.h"
+#include "common/simulator/grid_index.h"
 
 namespace convladder::simulator {
 namespace {
@@ -13,16 +14,6 @@ constexpr unsigned WARP = warpSize;
 thread_local Worker* current_worker = nullptr;
 
 struct Abandoned {};  // thrown to unwind a thread after another one has failed
-
-std::string to_string(uint3 i) {
-  return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
-}
-
-uint3 unflatten(uint64_t index, dim3 extents) {
-  return {static_cast<unsigned>(index % extents.x),
-          static_cast<unsigned>(index / extents.x % extents.y),
-          static_cast<unsigned>(index / extents.x / extents.y)};
-}
 
 unsigned lane_bit(unsigned thread) { return 1u << thread % WARP; }
 

@@ -4,6 +4,7 @@
 
 #include "common/simulator/counting/source_line.h"
 #include "common/simulator/fibre.h"
+#include "common/simulator/grid_index.h"
 
 namespace convladder::simulator {
 namespace {
@@ -12,16 +13,6 @@ constexpr unsigned WARP = warpSize;
 
 std::string plural(uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-std::string to_string(uint3 i) {
-  return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
-}
-
-uint3 unflatten(uint64_t index, dim3 extents) {
-  return {static_cast<unsigned>(index % extents.x),
-          static_cast<unsigned>(index / extents.x % extents.y),
-          static_cast<unsigned>(index / extents.x / extents.y)};
 }
 
 // threadIdx and the like are registers on a GPU.
