@@ -36,7 +36,8 @@ struct Convolution {
 struct Stage {
   const char* name;     // the folder's name: "01_naive"
   const char* summary;  // the one idea, in a few words
-  // Enqueues the work on `stream` and returns; allocates nothing. Arguments are valid already.
+  // Enqueues the work on `stream` and returns; allocates nothing (but a library handle, once).
+  // Arguments are valid already.
   void (*enqueue)(const Convolution& conv, cudaStream_t stream);
   // Bytes of workspace the stage wants, at most `limit` (if it can work with that little; else the
   // least it can work with). Null: none.
