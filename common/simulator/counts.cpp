@@ -72,6 +72,8 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
     const std::string suffix = std::string("_pipe_lsu_mem_global_op_ldgsts_cache") + way + ".sum";
     all.push_back({"sm__sass_l1tex_t_requests" + suffix, count.requests});
     all.push_back({"sm__sass_l1tex_t_sectors" + suffix, count.sectors});
+    all.push_back({"sm__sass_data_bytes_mem_global_op_ldgsts_cache" + std::string(way) + ".sum",
+                   count.bytes});
   }
   const std::pair<const char*, const SharedCounts&> shared[] = {{"_ld", counts.shared_load},
                                                                 {"_st", counts.shared_store}};
