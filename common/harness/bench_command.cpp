@@ -43,7 +43,7 @@ std::vector<OptionSpec> option_specs() {
           {"--bias", "0|1", "without or with bias, whatever the problem says"},
           {"--repeats", "N", "rounds that count (default 15)"},
           {"--seed", "S", "of the random data (default 1)"},
-          {"--json", "FILE", "write the records there, too"},
+          {"--json", "FILE", "write the records there (default build/report/bench.json)"},
           {"--help", "", "this text"}};
 }
 
@@ -166,11 +166,12 @@ int bench_command(const std::vector<std::string>& arguments) {
   }
   const std::vector<Problem> problems = wanted_problems(options);
   const BenchSettings wanted = settings(options);
+  const std::string records = json_path(options, "bench.json");
   const Machine machine = measure_machine();
   print_machine(machine);
   const std::vector<BenchResult> results = measure(problems, wanted, machine);
   print_legend(wanted.repeats);
-  if (options.has("--json")) write_json(options.text("--json"), bench_json(machine, results));
+  write_json(records, bench_json(machine, results));
 
   const bool listed = options.has("--shapes") && !options.has("--shape");
   for (const BenchResult& result : results) {  // of a file's rows the output says enough

@@ -238,6 +238,7 @@ int check_command(const std::vector<std::string>& arguments) {
     problems = read_problems(problems_file(options));
   }
   const int64_t bias = options.integer("--bias", -1, 0, 1);  // -1: as the problem says
+  const std::string records = json_path(options);
 
   Checker checker(options, problems);
   require_device();
@@ -246,7 +247,7 @@ int check_command(const std::vector<std::string>& arguments) {
     checker.check(problem, !named);
   }
   const int status = checker.summarise();
-  if (options.has("--json")) write_json(options.text("--json"), checker.json());
+  if (!records.empty()) write_json(records, checker.json());
   // In a list the line of the problem says it; a single problem that can't run is an error.
   if (named && !checker.error().empty()) throw std::runtime_error(checker.error());
   return status;

@@ -59,6 +59,10 @@ small=(--n 2 --c 3 --h 9 --w 8 --k 5 --r 3 --s 2 --stride_w 2 --pad_h 1)
 expect 0 ' passed, 0 failed, 0 rejected, 0 skipped' check "${small[@]}" --json records.json
 grep -q '"status": "pass"' records.json || complain "no pass in records.json"
 expect 0 ' passed, 0 failed' check "${small[@]}" --offset 3 --bias 0 --seed 7
+expect 1 "$e"'nowhere/records.json.*: No such file' check "${small[@]}" --json nowhere/records.json
+expect 1 "$e"'nowhere/run.json.*: No such file' run "${small[@]}" --json nowhere/run.json
+grep -q 01_naive out && complain "measured first"
+expect 1 "$e"'nowhere/y.npy.*: No such file' run "${small[@]}" --output nowhere/y.npy
 expect 2 "$e"'problem .alexnet_conv9. is unknown' check --shape alexnet_conv9
 expect 1 "$e"'stride_h = 0: ' check "${small[@]}" --stride_h 0
 expect 1 "$e"'groups = 3: ' check "${small[@]}" --groups 3

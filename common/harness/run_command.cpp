@@ -18,6 +18,7 @@
 #include "common/harness/selection.h"
 #include "common/harness/table.h"
 #include "common/harness/trial.h"
+#include "common/io/atomic_file.h"
 #include "common/io/image.h"
 #include "common/io/npy.h"
 
@@ -206,6 +207,8 @@ int run_command(const std::vector<std::string>& arguments) {
     return 0;
   }
   const std::vector<Stage> stages = selected_stages(options);
+  const std::string records = json_path(options);
+  if (options.has("--output")) require_writable(options.text("--output"));
   require_device();
   const RunJob job = make_job(options);
   print_heading(job);
@@ -227,7 +230,7 @@ int run_command(const std::vector<std::string>& arguments) {
   if (job.photo) {
     write_report(job, output, options.text("--report", repository_path("build/report")), json);
   }
-  if (options.has("--json")) write_json(options.text("--json"), json);
+  if (!records.empty()) write_json(records, json);
   if (options.has("--output") && !output.empty()) {
     const ConvShape& s = job.shape;
     write_npy(options.text("--output"), {s.N, s.K, s.P(), s.Q()}, output.data());

@@ -1,9 +1,11 @@
 #include "common/harness/selection.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "common/harness/backend.h"
 #include "common/harness/table.h"
+#include "common/io/atomic_file.h"
 
 namespace convladder {
 namespace {
@@ -109,6 +111,18 @@ std::string fit_to_backend(Problem& problem, const Options& options) {
   problem.arguments = reduce(problem.arguments, max_gmac * 1e9);
   return "cut down to " + to_string(make_conv_shape(problem.arguments)) + " (--max-gmac " +
          significant(max_gmac, 3) + ")";
+}
+
+std::string json_path(const Options& options, const char* name) {
+  std::string path = options.text("--json");
+  if (!options.has("--json") && name) {
+    const std::string folder = repository_path("build/report");
+    std::error_code ignored;  // if it is missing afterwards, the next line says so
+    std::filesystem::create_directories(folder, ignored);
+    path = folder + "/" + name;
+  }
+  if (options.has("--json") || name) require_writable(path);
+  return path;
 }
 
 std::string repository_path(const std::string& relative) {

@@ -34,6 +34,10 @@ std::string problems_file(const Options& options);
 // nothing was cut.
 std::string fit_to_backend(Problem& problem, const Options& options);
 
+// Where the records go: --json, else build/report/`name`, or nowhere ("") where `name` is null.
+// Throws std::runtime_error where that can't be written: to be called before measuring.
+std::string json_path(const Options& options, const char* name = nullptr);
+
 // A path inside the repository, wherever the program is called from.
 std::string repository_path(const std::string& relative);
 

@@ -50,4 +50,6 @@ void AtomicFile::fail(const char* what, int error) const {
   throw std::runtime_error(path_ + ": " + what + ": " + std::strerror(error));
 }
 
+void require_writable(const std::string& path) { const AtomicFile never_committed(path); }
+
 }  // namespace convladder

@@ -28,4 +28,8 @@ class AtomicFile {
   std::FILE* stream_ = nullptr;
 };
 
+// Throws as AtomicFile does where `path` can't be written, and changes nothing: for commands that
+// work for minutes before they write.
+void require_writable(const std::string& path);
+
 }  // namespace convladder
