@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/core/launch.h"
+#include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/counts.h"
 
 namespace convladder {
@@ -258,6 +259,41 @@ TEST_F(Counting, AsynchronousCopiesAreCountedApart) {
   EXPECT_EQ(quads.copy_past_l1.sectors, 32);
   EXPECT_EQ(quads.shared_copy.wavefronts, 8);
   EXPECT_EQ(quads.sectors_read, 32);
+}
+
+// ---- One warp, access by access ----
+
+__global__ void reverse_tile(const float* from, float* to) {
+  __shared__ float tile[64];
+  tile[threadIdx.x] = from[threadIdx.x * 2];
+  __syncthreads();
+  to[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
+  const Zeros from(256), to(3 * 64);
+  simulator::trace_warp(2, 1);
+  launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
+  simulator::trace_warp(3, 0);  // there is none
+  launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
+  const std::vector<simulator::TracedAccess> trace = simulator::take_trace();
+  ASSERT_EQ(trace.size(), 4u);
+  for (const auto& traced : trace) {
+    EXPECT_EQ(traced.kernel, "reverse_tile");
+    EXPECT_EQ(traced.access.lanes, ~0u);
+  }
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(trace[0].access.address[lane],
+              reinterpret_cast<uint64_t>(from.data() + (lane + 32) * 2));
+    EXPECT_EQ(trace[1].access.address[lane], (lane + 32) * 4);
+    EXPECT_EQ(trace[2].access.address[lane], (31 - lane) * 4);
+    EXPECT_EQ(trace[3].access.address[lane],
+              reinterpret_cast<uint64_t>(to.data() + 2 * 64 + 32 + lane));
+  }
+  EXPECT_EQ(trace[0].variable, "");
+  EXPECT_EQ(trace[1].variable, "tile");
+  EXPECT_EQ(trace[1].access.operation, simulator::Operation::kStore);
+  EXPECT_TRUE(simulator::take_trace().empty());
 }
 
 // ---- What is not counted ----

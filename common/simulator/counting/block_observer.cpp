@@ -1,8 +1,10 @@
 #include "common/simulator/counting/block_observer.h"
 
 #include <algorithm>
+#include <map>
 
 #include "common/simulator/counting/source_line.h"
+#include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/fibre.h"
 #include "common/simulator/grid_index.h"
 
@@ -64,7 +66,27 @@ void BlockObserver::leave(unsigned thread) {
   if (++left_[warp] < lanes) return;
   left_[warp] = 0;
   warp_log_.add(&logs_[warp * WARP], lanes, counts_);
+  if (is_traced(block_, warp)) trace();
   for (unsigned lane = 0; lane < lanes; ++lane) logs_[warp * WARP + lane].clear();
+}
+
+// Hands on what a warp has done, in terms that don't change from run to run.
+void BlockObserver::trace() const {
+  std::map<uint64_t, std::string> lines;  // each takes a call of addr2line
+  warp_log_.for_each([&](uint64_t code, const WarpAccess& access) {
+    std::string& line = lines[code];
+    if (line.empty()) line = source_line(code_offset(reinterpret_cast<const void*>(code)));
+    TracedAccess traced{launch_->kernel, line, "", access};
+    if (access.space == Space::kShared) {
+      const std::size_t at = access.address[__builtin_ctz(access.lanes)] - shared_begin_;
+      for (const SharedVariable& variable : launch_->shared) {
+        if (at - variable.begin >= variable.bytes) continue;
+        traced.variable = variable.name;
+        for (uint64_t& address : traced.access.address) address -= shared_begin_ + variable.begin;
+      }
+    }
+    keep(traced);
+  });
 }
 
 void BlockObserver::sync_warp(unsigned thread) {

@@ -45,6 +45,7 @@ class BlockObserver : public Observer {
  private:
   void access_shared(const Access& access);
   void access_global(const Access& access);
+  void trace() const;
   void require_aligned(const Access& access);
   void require_shared_variable(const Access& access);
   Allocation* require_allocation(const Access& access);

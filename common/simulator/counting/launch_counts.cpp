@@ -50,8 +50,8 @@ LaunchCounts& LaunchCounts::instance() {
 
 void LaunchCounts::begin(const void* kernel, const void* argument, std::size_t argument_bytes) {
   const KernelSymbols& symbols = symbols_of(kernel);
-  launch_ = {launch_.number + 1, argument, argument_bytes, symbols.shared,
-             DeviceMemory::instance().allocations()};
+  launch_ = {launch_.number + 1, symbols.name,   argument,
+             argument_bytes,     symbols.shared, DeviceMemory::instance().allocations()};
   for (const auto& allocation : launch_.memory) allocation->forget_touches();
   counts_ = {};
   counts_.kernel = symbols.name;

@@ -15,6 +15,7 @@ namespace convladder::simulator {
 // The launch under way, as the workers see it.
 struct Launch {
   uint64_t number = 0;             // counts up
+  std::string kernel;              // its name
   const void* argument = nullptr;  // of the kernel: constant memory on a GPU
   std::size_t argument_bytes = 0;
   std::vector<SharedVariable> shared;

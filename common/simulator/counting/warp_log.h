@@ -57,6 +57,14 @@ class WarpLog {
   // Adds the warp instructions behind `logs` (one per lane, `count` of them) to `counts`.
   void add(const LaneLog* logs, unsigned count, KernelCounts& counts);
 
+  // Those that add() has added last: seen(return address as LaneLog::code() has it, access).
+  template <typename Seen>
+  void for_each(const Seen& seen) const {
+    for (std::size_t i = 1; i < groups_.size(); ++i) {
+      seen(LaneLog::code(groups_[i].what), groups_[i].access);
+    }
+  }
+
  private:
   struct Loop {
     uint64_t begin, end;  // code addresses: of its first block, and of the last access in it
