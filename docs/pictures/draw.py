@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Draws the pictures of docs/. `draw.py` rewrites them; `draw.py --check` says which would change.
+
+The addresses in sectors.svg and banks.svg are the simulator's: bin/trace_warp of the preset
+sim-count gives them.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from svg import (BLACK, BLUE, GREEN, GREY, ORANGE, PALE, PURPLE, RED, SKY, WHITE, YELLOW, Picture)
+
+HERE = pathlib.Path(__file__).resolve().parent
+TRACE_WARP = HERE.parents[1] / "build/sim-count/bin/trace_warp"
+
+SECTOR, WORD, BANKS = 32, 4, 32  # bytes, bytes, number of banks
+
+
+def trace(program, *options):
+    """The memory instructions of one warp: a list of objects, see trace_warp --help."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "trace.json"
+        subprocess.run([str(program), *options, "--json", str(path)], check=True)
+        return json.loads(path.read_text())
+
+
+# ---- The convolution ------------------------------------------------------------------------------
+
+
+def draw_window():
+    """One window on a small padded input, and the output pixel that it gives."""
+    H, W, R, S, stride, pad = 6, 8, 3, 3, 2, 1
+    P, Q = (H + 2 * pad - R) // stride + 1, (W + 2 * pad - S) // stride + 1
+    p, q, cell, left, top = 1, 2, 40, 20, 66
+    picture = Picture("A window of the input gives one output pixel", 448)
+    picture.text(left, 24, "input, one channel: H = 6, W = 8, pad = 1", bold=True)
+    picture.text(left, 46, "blue: the input; grey: the zeros that padding stands for", 14)
+    used_h, used_w = (P - 1) * stride + R, (Q - 1) * stride + S
+    for row in range(H + 2 * pad):
+        for column in range(W + 2 * pad):
+            inside = pad <= row < H + pad and pad <= column < W + pad
+            picture.rect(left + column * cell, top + row * cell, cell, cell,
+                         SKY if inside else PALE, GREY)
+            if row >= used_h or column >= used_w:  # the stride jumps over them
+                x, y = left + column * cell + cell / 2, top + row * cell + cell / 2
+                picture.line(x - 9, y - 9, x + 9, y + 9, BLACK, 1.5)
+                picture.line(x - 9, y + 9, x + 9, y - 9, BLACK, 1.5)
+    x, y = left + q * stride * cell, top + p * stride * cell
+    picture.rect(x, y, S * cell, R * cell, "none", RED, 5)
+
+    right = 560
+    picture.text(right, 24, f"output: P = {P}, Q = {Q}", bold=True)
+    picture.text(right, 46, "stride = 2, filter 3 × 3", 14)
+    for row in range(P):
+        for column in range(Q):
+            chosen = (row, column) == (p, q)
+            picture.rect(right + column * cell, top + row * cell, cell, cell,
+                         ORANGE if chosen else WHITE, GREY)
+    picture.line(x + S * cell + 4, y + cell * 1.5, right + q * cell - 4, top + (p + 0.5) * cell,
+                 RED, 2.5, arrow=True)
+    picture.text(right, top + P * cell + 34, "output pixel (p, q) = (1, 2)")
+    picture.text(right, top + P * cell + 58, "reads rows h = 1 … 3")
+    picture.text(right, top + P * cell + 82, "and columns w = 3 … 5")
+    picture.text(right, top + P * cell + 116, "crossed out: no window", 14)
+    picture.text(right, top + P * cell + 136, "ends there (the floor)", 14)
+    picture.text(left, 420, "P = floor((6 + 2·1 − 3) / 2) + 1 = floor(2.5) + 1 = 3", 15, mono=True)
+    picture.text(left, 442, "Q = floor((8 + 2·1 − 3) / 2) + 1 = floor(3.5) + 1 = 4", 15, mono=True)
+    return picture
+
+
+def draw_gemm_view():
+    """AlexNet's first layer, batch 2, as a matrix product."""
+    picture = Picture("The convolution as a matrix product", 452)
+    top, height = 78, 150
+
+    def matrix(x, width, y, rows, name, fill, above, beside):
+        picture.rect(x, y, width, rows, fill)
+        picture.text(x + width / 2, y + rows / 2 + 6, name, 16, "middle", bold=True)
+        picture.text(x + width / 2, y - 10, above, 14, "middle")
+        picture.text(x - 8, y + rows / 2 + 5, beside, 14, "end")
+
+    picture.text(10, 24, "AlexNet's first layer: K = 96, C·R·S = 363, P·Q = 3025", bold=True)
+    matrix(60, 110, top + 60, 66, "filters", YELLOW, "GEMM_K = 363", "96")
+    picture.text(186, top + 100, "×", 24)
+    matrix(250, 200, top, height, "", SKY, "GEMM_N = N·P·Q columns", "363")
+    picture.text(478, top + 100, "=", 24)
+    matrix(560, 200, top + 60, 66, "", ORANGE, "GEMM_N = N·P·Q columns", "96")
+    for x, y, rows in ((250, top, height), (560, top + 60, 66)):
+        picture.line(x + 100, y, x + 100, y + rows, BLACK, 2)
+        picture.text(x + 50, y + rows / 2 + 6, "image 0", 15, "middle")
+        picture.text(x + 150, y + rows / 2 + 6, "image 1", 15, "middle")
+    picture.text(350, top + height + 22, "im2col: under each output pixel", 14, "middle")
+    picture.text(350, top + height + 40, "its 363 inputs", 14, "middle")
+    picture.text(660, top + height + 22, "the output, but …", 14, "middle")
+
+    def strip(y, label, pieces):
+        picture.text(10, y + 20, label, 14)
+        for i, piece in enumerate(pieces):
+            x = 232 + i * 84
+            last = piece == "…"
+            fill = WHITE if last else GREEN if piece.startswith("n0") else PURPLE
+            picture.rect(x, y, 84, 30, fill)
+            picture.text(x + 42, y + 20, piece, 14, "middle", fill=BLACK)
+
+    picture.text(10, 316, "… how it lies in memory (each box: one plane of P·Q floats)", bold=True)
+    strip(334, "NKPQ: one product per image", ["n0 k0", "n0 k1", "…", "n1 k0", "n1 k1", "…"])
+    strip(378, "one product for the batch", ["n0 k0", "n1 k0", "n0 k1", "n1 k1", "n0 k2", "…"])
+    picture.text(10, 438, "The second is [K, N, P, Q]. A view as [N, K, P, Q] moves nothing and is wrong.",
+                 14)
+    return picture
+
+
+# ---- The memory -----------------------------------------------------------------------------------
+
+
+def draw_hierarchy():
+    """What lies between a thread and DRAM, and the counters at each step."""
+    picture = Picture("The memory hierarchy of an H200 and the counters that watch it", 540)
+    rows = (
+        (20, "registers", "256 KiB per multiprocessor, 255 at most per thread", YELLOW),
+        (288, "L2 cache", "60 MiB for all 132 multiprocessors", ORANGE),
+        (426, "DRAM (HBM3e)", "141 GB; 4.8 TB/s by the data sheet, 4.24 measured by a copy", PALE),
+    )
+    for y, name, detail, fill in rows:
+        picture.rect(20, y, 790, 56, fill)
+        picture.text(36, y + 25, name, 17, bold=True)
+        picture.text(36, y + 46, detail, 14)
+    y = 150
+    picture.rect(20, y, 385, 56, SKY)
+    picture.text(36, y + 25, "L1 cache", 17, bold=True)
+    picture.text(36, y + 46, "what shared memory leaves of 256 KiB", 14)
+    picture.rect(425, y, 385, 56, SKY)
+    picture.text(441, y + 25, "shared memory", 17, bold=True)
+    picture.text(441, y + 46, "up to 228 KiB, 128 bytes per cycle", 14)
+
+    def step(x, top, bottom, lines):
+        picture.line(x, top + 2, x, bottom - 3, BLACK, 2.5, arrow=True)
+        picture.line(x, bottom - 2, x, top + 3, BLACK, 2.5, arrow=True)
+        for i, text in enumerate(lines):
+            picture.text(x + 14, top + 22 + 20 * i, text, 13, mono=not text.startswith("·"))
+
+    step(36, 76, 150, ["l1tex__t_requests_…_mem_global", "l1tex__t_sectors_…_mem_global",
+                       "· requests of warps, 32-byte sectors"])
+    step(441, 76, 150, ["l1tex__data_pipe_lsu_wavefronts_", "  mem_shared, …_bank_conflicts_…",
+                        "· passes through the 32 banks"])
+    step(36, 206, 288, ["lts__t_sectors_srcunit_tex_op_read, …_op_write",
+                        "l1tex__t_sector_hit_rate  (what L1 kept from L2)",
+                        "· 32-byte sectors that L1 asks of L2"])
+    step(36, 344, 426, ["dram__bytes_read, dram__bytes_write",
+                        "lts__t_sector_hit_rate  (what L2 kept from DRAM)",
+                        "· bytes"])
+    picture.text(20, 508, "Names are shortened, see memory.md. The simulator counts what passes between "
+                 "registers and", 14)
+    picture.text(20, 528, "L1 or shared memory. Of what lies below it knows the least that can move.",
+                 14)
+    return picture
+
+
+def draw_sectors(program):
+    """Three instructions of a warp of stage 01, as the sectors that they touch."""
+    accesses = trace(program, "--stage", "01_naive", "--shape", "alexnet_conv1")
+
+    def first(memory, operation):
+        return next(access for access in accesses
+                    if access["memory"] == memory and access["operation"] == operation and
+                    None not in access["offsets"])
+
+    panels = (("load of the input: neighbouring outputs, 4 floats apart", first("input", "load")),
+              ("load of the filter: one value for all", first("filters", "load")),
+              ("store of the output: neighbours", first("output", "store")))
+    picture = Picture("What a warp's 32 addresses are as sectors", 34 + 116 * len(panels))
+    picture.text(15, 26, "Stage 01, AlexNet's first layer, warp 0: one box = a sector of 32 bytes, "
+                 "one cell = 4 bytes", 15, bold=True)
+    cell = 6
+    for i, (title, access) in enumerate(panels):
+        y = 62 + 116 * i
+        asked = {offset // WORD for offset in access["offsets"]}
+        sectors = sorted({offset // SECTOR for offset in access["offsets"]})
+        if len(sectors) != access["sectors"]:
+            raise SystemExit(f"draw.py: {title}: {len(sectors)} sectors drawn, "
+                             f"{access['sectors']} counted")
+        picture.text(15, y, title)
+        for at, sector in enumerate(sectors):
+            x = 15 + at * (8 * cell + 2)
+            for word in range(8):
+                fill = BLUE if sector * 8 + word in asked else PALE
+                picture.rect(x + word * cell, y + 12, cell, 34, fill, WHITE, 0.5)
+            picture.rect(x, y + 12, 8 * cell, 34, "none", BLACK, 1.5)
+        moved, used = len(sectors) * SECTOR, len(asked) * WORD
+        picture.text(15, y + 68, f"1 request, {len(sectors)} sector{'s' * (len(sectors) > 1)}: "
+                     f"{moved} bytes for {used} different ones asked for", 14)
+    return picture
+
+
+def draw_banks(program):
+    """Three reads of a 32 x 32 tile, as the banks that they load."""
+    accesses = [access for access in trace(program, "--tile-reads")
+                if access["space"] == "shared" and access["operation"] == "load"]
+    titles = {"read_row": "a row, tile[2][lane]: 32 banks",
+              "read_column": "a column, tile[lane][2]: one bank has all 32 words",
+              "read_padded_column": "the same column of tile[32][33]: 32 banks again"}
+    picture = Picture("Three reads of a tile as the banks they load", 430)
+    picture.text(15, 26, "A warp reads 32 floats of a tile in shared memory. "
+                 "One block: one word of a bank", 15, bold=True)
+    width, block = 25, 5
+    y = 62
+    for access in accesses:
+        words = {offset // WORD for offset in access["offsets"]}
+        load = [sum(word % BANKS == bank for word in words) for bank in range(BANKS)]
+        if max(load) != access["wavefronts"]:
+            raise SystemExit(f"draw.py: {access['kernel']}: {max(load)} wavefronts drawn, "
+                             f"{access['wavefronts']} counted")
+        count = access["wavefronts"]
+        picture.text(15, y, titles[access["kernel"]] + " – " +
+                     f"{count} wavefront{'s' * (count > 1)}")
+        bottom = y + 16 + max(load) * block
+        for bank in range(BANKS):
+            x = 15 + bank * width
+            for level in range(load[bank]):
+                picture.rect(x + 2, bottom - (level + 1) * block, width - 4, block,
+                             RED if load[bank] > 1 else BLUE, WHITE, 0.5)
+            picture.text(x + width / 2, bottom + 15, str(bank), 12, "middle", fill=GREY)
+        picture.line(15, bottom + 1, 15 + BANKS * width, bottom + 1)
+        y = bottom + 52
+    picture.height = y - 24
+    return picture
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on a difference")
+    parser.add_argument("--trace-warp", type=pathlib.Path, default=TRACE_WARP, metavar="PROGRAM")
+    arguments = parser.parse_args()
+    if not arguments.trace_warp.is_file():
+        parser.error(f"{arguments.trace_warp} isn't there: cmake --preset sim-count && "
+                     "cmake --build --preset sim-count --target trace_warp")
+    pictures = {
+        "window": draw_window(),
+        "gemm_view": draw_gemm_view(),
+        "hierarchy": draw_hierarchy(),
+        "sectors": draw_sectors(arguments.trace_warp),
+        "banks": draw_banks(arguments.trace_warp),
+    }
+    status = 0
+    for name, picture in pictures.items():
+        path = HERE / f"{name}.svg"
+        if path.is_file() and path.read_text(encoding="utf-8") == picture.svg():
+            continue
+        if arguments.check:
+            print(f"draw.py: {path.name} isn't what would be drawn today: run docs/pictures/draw.py",
+                  file=sys.stderr)
+            status = 1
+        else:
+            path.write_text(picture.svg(), encoding="utf-8")
+            print(f"wrote {path.relative_to(HERE.parents[1])}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
