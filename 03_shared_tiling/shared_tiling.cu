@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(BM* BN, 2)
   for (int crs = 0; crs < CRS; crs += BK) {
     const float w = k < shape.K && crs + tx < CRS ? filter[crs + tx] : 0.0f;
     const int h = h0 + r * shape.dil_h, iw = w0 + s * shape.dil_w;
-    const bool inside = h >= 0 && h < shape.H && iw >= 0 && iw < shape.W && c < shape.C;
+    const bool inside = within(h, shape.H) && within(iw, shape.W) && c < shape.C;
     const float x = inside ? image[(c * shape.H + h) * shape.W + iw] : 0.0f;
     s += step_s, r += step_r, c += step_c;
     if (s >= shape.S) s -= shape.S, ++r;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(BM* BN, 2)
     // In halves: the last tile is often less than half full.
     for (int half = 0; half < BK && crs + half < CRS; half += BK / 2) {
       UNROLL for (int i = half; i < half + BK / 2; i += 4) {
-        const float4 a = *reinterpret_cast<const float4*>(&w_tile[ty][i]);  // the same for the warp
+        const float4 a = vec4(&w_tile[ty][i]);  // the same for the warp
         sum += a.x * x_tile[i][tx];
         sum += a.y * x_tile[i + 1][tx];
         sum += a.z * x_tile[i + 2][tx];

@@ -55,8 +55,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     }
     UNROLL for (int i = 0; i < BK; ++i) {
       const FilterRow tap = taps[i];
-      const bool inside = (static_cast<unsigned>(h0 + tap.h) < static_cast<unsigned>(shape.H)) &
-                          (static_cast<unsigned>(w0 + tap.w) < static_cast<unsigned>(shape.W));
+      const bool inside = within(h0 + tap.h, shape.H) & within(w0 + tap.w, shape.W);
       __pipeline_memcpy_async(&x_tile[slot][i][tid], inside ? corner + tap.offset : zeros, 4);
     }
     w_from += BK * BM, taps += BK;
@@ -75,13 +74,9 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     __pipeline_commit();
     UNROLL for (int i = 0; i < BK; ++i) {
       __align__(16) float w[TM], x[TN];
-      UNROLL for (int m = 0; m < TM; m += 4) {
-        const float* from = &w_tile[slot][i][ty * TM + m];
-        *reinterpret_cast<float4*>(w + m) = *reinterpret_cast<const float4*>(from);
-      }
+      UNROLL for (int m = 0; m < TM; m += 4) { vec4(w + m) = vec4(&w_tile[slot][i][ty * TM + m]); }
       UNROLL for (int j = 0; j < TN; j += 4) {
-        const float* from = &x_tile[slot][i][tx * 4 + j / 4 * (BN / 2)];
-        *reinterpret_cast<float4*>(x + j) = *reinterpret_cast<const float4*>(from);
+        vec4(x + j) = vec4(&x_tile[slot][i][tx * 4 + j / 4 * (BN / 2)]);
       }
       UNROLL for (int m = 0; m < TM; ++m) {
         UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += w[m] * x[j];
@@ -98,7 +93,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     UNROLL for (int m = 0; m < TM; ++m, to += PQ) {
       if (k0 + m >= shape.K) continue;
       if (vector_stores) {
-        *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(&sum[m][j / 4 * 4]);
+        vec4(to) = vec4(&sum[m][j / 4 * 4]);
       } else {
         *to = sum[m][j];
       }
@@ -106,20 +101,16 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   }
 }
 
-template <int TM>
-void run_tile(const Convolution& conv, int64_t blocks_n, cudaStream_t stream) {
-  const bool vector_stores =
-      conv.shape.PQ() % 4 == 0 && reinterpret_cast<std::uintptr_t>(conv.output) % 16 == 0;
-  const FilterTiles w = arrange_filters(conv, THREADS_M * TM, BK, 1, stream);
-  launch(conv2d_register_blocking<TM>, grid_x(blocks_n * w.blocks_m), THREADS, stream, conv.shape,
-         w.blocks_m, w.padded_CRS, vector_stores, conv.input, w.filters, w.rows, conv.output);
-}
-
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const int64_t blocks_n = ceil_div(int64_t{conv.shape.N} * conv.shape.PQ(), BN);
-  const int TM = filters_per_thread(blocks_n, conv.shape.K);
-  const auto launch_tiles = TM == 8 ? run_tile<8> : TM == 12 ? run_tile<12> : run_tile<16>;
-  launch_tiles(conv, blocks_n, stream);
+  const ConvShape& s = conv.shape;
+  const bool vector_stores =
+      s.PQ() % 4 == 0 && reinterpret_cast<std::uintptr_t>(conv.output) % 16 == 0;
+  const int64_t blocks_n = ceil_div(int64_t{s.N} * s.PQ(), BN);
+  choose_filters_per_thread(blocks_n, s.K, [&](auto tm) {
+    const FilterTiles w = arrange_filters(conv, THREADS_M * tm(), BK, 1, stream);
+    launch(conv2d_register_blocking<tm()>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
+           w.blocks_m, w.padded_CRS, vector_stores, conv.input, w.filters, w.rows, conv.output);
+  });
   add_bias(conv, stream);
 }
 

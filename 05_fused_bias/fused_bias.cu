@@ -4,7 +4,8 @@
 //           over the same registers (three common sizes; a general path stands beside them)
 //   output  is turned through shared memory: a warp stores 32 neighbours
 // Should drop: shared loads and copies per FLOP, store sectors per request, the whole bias pass.
-// What limits now: operands that meet in one register bank, and the copies' address arithmetic.
+// What limits now: operands that meet in one register bank, fetching the long unrolled loops, and
+// the copies' address arithmetic.
 #include <cuda_pipeline.h>
 
 #include "common/core/filter_tiles.h"
@@ -27,16 +28,18 @@ static_assert(BN == THREADS, "each thread stores one pixel of every filter");
 // is a filter row of its own, and the outputs of a strip may be any pixels. TM: filters per thread.
 template <int TAPS, int STRIDE, int TM>
 struct Tile {
-  static constexpr int BM = GROUPS * TM;                                 // filters per block
-  static constexpr int ROWS = TAPS == 1 ? 8 : TAPS > 7 ? 1 : 3;          // filter rows per tile
+  static constexpr int BM = GROUPS * TM;  // filters per block
+  // Filter rows per tile, and how many of them in one pass of the loop: a longer body loses more
+  // on its way through the instruction cache than it saves.
+  static constexpr int ROWS = TAPS == 1 ? 8 : TAPS == 3 ? 6 : TAPS == 7 ? 3 : 1;
+  static constexpr int UNROLLED = TAPS == 1 || TM == 8 ? ROWS : 1;
   static constexpr int COLS = TAPS == 1 ? 1 : (TN - 1) * STRIDE + TAPS;  // inputs under a strip
   static constexpr int PHASES = STRIDE < TAPS ? STRIDE : TAPS;        // taps s = phase (mod STRIDE)
   static constexpr int SPAN = round_up(TN + (TAPS - 1) / STRIDE, 4);  // inputs of one phase
   // An odd number of 16-byte words from strip to strip: 8 strips lie in 8 different bank groups.
   static constexpr int PITCH = round_up(PHASES * SPAN + 4, 8) - 4;
   static constexpr int FILTERS = ROWS * TAPS * BM, SIZE = FILTERS + ROWS * STRIPS * PITCH;
-  static_assert(TN % STRIDE == 0 && COLS < 64,
-                "inputs TN apart share a phase; zeros[] covers COLS");
+  static_assert(TN % STRIDE == 0 && COLS < 64, "i and i + TN share a phase; zeros[] covers COLS");
   static constexpr int PANEL = 4 * GROUPS * BN;  // outputs turned at a time
   static constexpr int SHARED = SLOTS * SIZE > PANEL ? SLOTS* SIZE : PANEL;
 };
@@ -63,8 +66,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   if (at.n < shape.N) corner = input + at.n * int64_t{shape.CHW()} + (h0 * shape.W + w0);
   unsigned inside_mask = 0;  // bit i: input w0 + i * TN is inside the image and under the strip
   UNROLL for (int i = 0; i < T::COLS; i += TN) {
-    const bool inside = static_cast<unsigned>(w0 + i) < static_cast<unsigned>(shape.W);
-    if (inside && col + i < T::COLS) inside_mask |= 1u << (i / TN);
+    if (within(w0 + i, shape.W) && col + i < T::COLS) inside_mask |= 1u << (i / TN);
   }
   const float* w_from = filters + int64_t{block_m} * tiles * T::FILTERS + tid * 4;
   float* w_to = shared + tid * 4;
@@ -76,9 +78,8 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     }
     UNROLL for (int row = 0; row < T::ROWS; ++row) {
       const FilterRow filter = rows[row];
-      bool inside = static_cast<unsigned>(h0 + filter.h) < static_cast<unsigned>(shape.H);
-      if (TAPS == 1)
-        inside &= static_cast<unsigned>(w0 + filter.w) < static_cast<unsigned>(shape.W);
+      const bool inside =
+          within(h0 + filter.h, shape.H) & (TAPS > 1 || within(w0 + filter.w, shape.W));
       const float* x_from = inside ? corner + filter.offset : zeros;
       UNROLL for (int i = 0; i < T::COLS; i += TN) {
         float* to = x_to + row * STRIPS * T::PITCH + i / STRIDE;
@@ -88,9 +89,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     w_from += T::FILTERS, rows += T::ROWS, w_to += jump, x_to += jump;
   };
   if (TAPS > 1) {  // zero wherever `inside_mask` lets nothing be copied
-    for (int i = tid * 4; i < SLOTS * T::SIZE; i += THREADS * 4) {
-      *reinterpret_cast<float4*>(shared + i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    }
+    for (int i = tid * 4; i < SLOTS * T::SIZE; i += THREADS * 4) vec4(shared + i) = {};
     __syncthreads();  // the zeros are written before any copy
   }
   for (int tile = 0; tile < SLOTS - 1; ++tile) {
@@ -109,20 +108,19 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     __syncthreads();  // this tile is complete, and the one before is read to the end
     if (tiles >= SLOTS) copy_tile(slot == 0 ? (1 - SLOTS) * T::SIZE : T::SIZE);
     __pipeline_commit();
-    UNROLL for (int row = 0; row < T::ROWS; ++row) {
+    UNROLL_BY(T::UNROLLED) for (int row = 0; row < T::ROWS; ++row) {
       UNROLL for (int phase = 0; phase < T::PHASES; ++phase) {
         __align__(16) float x[T::SPAN], w[TM];
-        UNROLL for (int i = 0; i < T::SPAN; i += 4) {
-          const float* from = x_tile + row * STRIPS * T::PITCH + phase * T::SPAN + i;
-          *reinterpret_cast<float4*>(x + i) = *reinterpret_cast<const float4*>(from);
-        }
+        const float* x_from = x_tile + row * STRIPS * T::PITCH + phase * T::SPAN;
+        UNROLL for (int i = 0; i < T::SPAN; i += 4) vec4(x + i) = vec4(x_from + i);
         UNROLL for (int s = phase; s < TAPS; s += STRIDE) {
-          UNROLL for (int m = 0; m < TM; m += 4) {
-            const float* from = w_tile + (row * TAPS + s) * T::BM + m;
-            *reinterpret_cast<float4*>(w + m) = *reinterpret_cast<const float4*>(from);
-          }
+          const float* w_from = w_tile + (row * TAPS + s) * T::BM;
+          UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(w_from + m);
           UNROLL for (int m = 0; m < TM; ++m) {
-            UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += w[m] * x[s / STRIDE + j];
+            UNROLL for (int i = 0; i < TN; ++i) {
+              const int j = TAPS > 1 && m % 2 ? TN - 1 - i : i;  // to and fro: x stays at hand
+              sum[m][j] += w[m] * x[s / STRIDE + j];
+            }
           }
         }
       }
@@ -132,25 +130,21 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   }
 
   // The epilogue: what cost stage 04 a second kernel costs no memory traffic here.
-  UNROLL for (int m = 0; m < TM; ++m) {
-    const int k = k0 + group * TM + m;
-    const float b = bias && k < shape.K ? bias[k] : 0.0f;
-    UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += b;
-  }
-  if (relu) {
-    UNROLL for (int i = 0; i < TM * TN; ++i) {
-      float& y = sum[i / TN][i % TN];
-      y = y < 0.0f ? 0.0f : y;  // no comparison with NaN holds: NaN stays
-    }
-  }
   const Pixel out = pixels[tid];
   const int64_t PQ = shape.PQ();
   const bool stores = out.n < shape.N && out.q < shape.Q();
   float* column = output + (int64_t{out.n} * shape.K + k0) * PQ + out.p * shape.Q() + out.q;
   UNROLL for (int m0 = 0; m0 < TM; m0 += 4, column += 4 * PQ) {
     __syncthreads();  // the tiles, or the panel before, are read to the end
-    UNROLL for (int i = 0; i < 4 * TN; ++i) {
-      shared[(group * 4 + i / TN) * BN + strip * TN + i % TN] = sum[m0 + i / TN][i % TN];
+    UNROLL for (int m = m0; m < m0 + 4; ++m) {
+      const int k = k0 + group * TM + m;
+      const float b = bias && k < shape.K ? bias[k] : 0.0f;
+      UNROLL for (int j = 0; j < TN; ++j) {
+        sum[m][j] += b;
+        if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
+      }
+      float* to = shared + (group * 4 + m - m0) * BN + strip * TN;
+      UNROLL for (int j = 0; j < TN; j += 4) vec4(to + j) = vec4(&sum[m][j]);
     }
     __syncthreads();  // the panel is complete: each thread stores one column of it
     float* to = column;
@@ -163,26 +157,18 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   }
 }
 
-template <int TAPS, int STRIDE, int TM>
-void run_tile(const Convolution& conv, int64_t blocks_n, cudaStream_t stream) {
-  using T = Tile<TAPS, STRIDE, TM>;
-  const ConvShape& s = conv.shape;
-  const FilterTiles w = arrange_filters(conv, T::BM, T::ROWS * TAPS, TAPS, stream);
-  const int row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
-  launch(conv2d_fused_bias<TAPS, STRIDE, TM>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
-         w.blocks_m, w.padded_CRS / (T::ROWS * TAPS), row_length, conv.input, w.filters, w.rows,
-         conv.bias, conv.output, conv.relu);
-}
-
 template <int TAPS, int STRIDE>
 void run_size(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& s = conv.shape;
-  const int64_t row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
-  const int64_t blocks_n = ceil_div(row_length * s.P() * s.N, BN);
-  const int TM = filters_per_thread(blocks_n, s.K);
-  (TM == 8    ? run_tile<TAPS, STRIDE, 8>
-   : TM == 12 ? run_tile<TAPS, STRIDE, 12>
-              : run_tile<TAPS, STRIDE, 16>)(conv, blocks_n, stream);
+  const int row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
+  const int64_t blocks_n = ceil_div(int64_t{row_length} * s.P() * s.N, BN);
+  choose_filters_per_thread(blocks_n, s.K, [&](auto tm) {
+    using T = Tile<TAPS, STRIDE, tm()>;
+    const FilterTiles w = arrange_filters(conv, T::BM, T::ROWS * TAPS, TAPS, stream);
+    launch(conv2d_fused_bias<TAPS, STRIDE, tm()>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
+           w.blocks_m, w.padded_CRS / (T::ROWS * TAPS), row_length, conv.input, w.filters, w.rows,
+           conv.bias, conv.output, conv.relu);
+  });
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int THREADS_M = 8;  // of a block, across the filters
 constexpr int MOST_BM = 16 * THREADS_M, MOST_BK = 32;
+constexpr int ALIGN = 16;  // rows: the filters behind them begin at a multiple of 256 bytes
 
 // One block: one of the padded_CRS taps of one block of filters. Neighbouring threads write
 // neighbours; their reads are CRS apart, but the filters are small and read once.
@@ -41,7 +42,7 @@ FilterTiles arrange_filters(const Convolution& conv, int BM, int BK, int taps,
   const int padded_CRS = round_up(shape.CRS(), BK);
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   FilterRow* rows = static_cast<FilterRow*>(conv.workspace);
-  float* arranged = reinterpret_cast<float*>(rows + padded_CRS / taps);
+  float* arranged = reinterpret_cast<float*>(rows + round_up(padded_CRS / taps, ALIGN));
   launch(arrange_filters_kernel, grid_x(int64_t{blocks_m} * padded_CRS), MOST_BM, stream, shape, BM,
          taps, padded_CRS, conv.filters, arranged, rows);
   return {arranged, rows, blocks_m, padded_CRS};
@@ -67,7 +68,7 @@ std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t) {
       filters = std::max(filters, round_up(shape.K, TM * THREADS_M));
     }
   }
-  return taps * (sizeof(FilterRow) + filters * sizeof(float));
+  return taps * (sizeof(FilterRow) + filters * sizeof(float)) + (ALIGN - 1) * sizeof(FilterRow);
 }
 
 }  // namespace convladder

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "common/core/stage.h"
 
 namespace convladder {
@@ -32,5 +34,18 @@ std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t limit);
 // each of which THREADS_M = 8 threads share the filters: what leaves the busiest multiprocessor the
 // least to do.
 int filters_per_thread(int64_t blocks_n, int K);
+
+// Calls run(tm) with that number as a constant: tm() can be a template's argument.
+template <typename Run>
+void choose_filters_per_thread(int64_t blocks_n, int K, const Run& run) {
+  switch (filters_per_thread(blocks_n, K)) {
+    case 8:
+      return run(std::integral_constant<int, 8>());
+    case 12:
+      return run(std::integral_constant<int, 12>());
+    case 16:
+      return run(std::integral_constant<int, 16>());
+  }
+}
 
 }  // namespace convladder

@@ -18,6 +18,17 @@ static __device__ const float zeros[64] = {};
 
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
+// Whether 0 <= index < extent, in one comparison.
+__device__ inline bool within(int index, int extent) {
+  return static_cast<unsigned>(index) < static_cast<unsigned>(extent);
+}
+
+// The 16 bytes at `from`, which must be aligned to them: read or written in one access.
+__device__ inline float4& vec4(float* from) { return *reinterpret_cast<float4*>(from); }
+__device__ inline const float4& vec4(const float* from) {
+  return *reinterpret_cast<const float4*>(from);
+}
+
 // An output pixel of the batch: N images of P rows of `row_length` pixels.
 struct Pixel {
   int n, p, q;

@@ -9,12 +9,15 @@
 
 #include "common/core/conv_shape.h"
 
-// Asks for a loop to be unrolled: UNROLL for (...). A macro, so that the formatter leaves it there.
+// Asks for a loop to be unrolled: UNROLL for (...), or UNROLL_BY(n) for (...) with n passes in one.
+// Macros, so that the formatter leaves them there.
 #define CONVLADDER_PRAGMA(text) _Pragma(#text)
 #ifdef __CUDACC__
 #define UNROLL CONVLADDER_PRAGMA(unroll)
+#define UNROLL_BY(n) CONVLADDER_PRAGMA(unroll(n))
 #else
 #define UNROLL CONVLADDER_PRAGMA(GCC unroll 16)
+#define UNROLL_BY(n) UNROLL
 #endif
 
 namespace convladder {
