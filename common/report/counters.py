@@ -1,0 +1,139 @@
+"""From the counters of kernels to the figures of stages.
+
+A figure of a stage is the sum over its kernels. Where a library's kernels were not counted (the
+simulator can't), the sum is partial: it is marked, and never compared with anything.
+"""
+from typing import Callable, NamedTuple
+
+SECTOR_BYTES = 32
+
+LOADS, STORES = "_mem_global_op_ld.sum", "_mem_global_op_st.sum"
+COPY_WAYS = ("access", "bypass")  # asynchronous copies: through L1, and past it
+
+
+class Figure(NamedTuple):
+    value: float
+    partial: bool = False  # without a library's kernels
+
+
+class Level(NamedTuple):
+    """A place where bytes are counted on their way from the kernel's threads to DRAM."""
+    name: str
+    meaning: str
+    of_kernel: Callable  # Kernel -> bytes, or None where they were not counted
+
+
+def total(kernel, *names):
+    """The sum of the metrics, None unless all of them are there."""
+    values = [kernel.metrics.get(name) for name in names]
+    return None if None in values else sum(values)
+
+
+def first_known(*values):
+    return next((value for value in values if value is not None), None)
+
+
+def times(factor, value):
+    return None if value is None else factor * value
+
+
+def copied_bytes(kernel):
+    """Bytes asked for by asynchronous copies (LDGSTS), which are no loads to these counters."""
+    def both_ways(stem):
+        return total(kernel, *(f"{stem}_cache_{way}.sum" for way in COPY_WAYS))
+
+    stem = "_mem_global_op_ldgsts"
+    copies = both_ways("sm__sass_l1tex_t_requests_pipe_lsu" + stem)
+    return first_known(total(kernel, f"sm__sass_data_bytes{stem}.sum"),
+                       both_ways("sm__sass_data_bytes" + stem), 0 if copies == 0 else None)
+
+
+def requested_bytes(kernel):
+    parts = [first_known(total(kernel, "smsp__sass_data_bytes" + what),
+                         total(kernel, "sm__sass_data_bytes" + what)) for what in (LOADS, STORES)]
+    parts.append(copied_bytes(kernel))
+    return None if None in parts else sum(parts)
+
+
+def requests(kernel):
+    return total(kernel, *("l1tex__t_requests_pipe_lsu" + what for what in (LOADS, STORES)))
+
+
+def l1_sectors(kernel):
+    return total(kernel, *("l1tex__t_sectors_pipe_lsu" + what for what in (LOADS, STORES)))
+
+
+def l2_sectors(kernel):
+    return total(kernel, *(f"lts__t_sectors_srcunit_tex_op_{op}.sum" for op in ("read", "write")))
+
+
+def sectors_touched(kernel):
+    return total(kernel, "sectors_touched_read.sum", "sectors_touched_write.sum")
+
+
+LEVELS = [
+    Level("requested", "bytes that the threads ask for", requested_bytes),
+    Level("L1", "32-byte sectors asked of L1", lambda k: times(SECTOR_BYTES, l1_sectors(k))),
+    Level("L2", "32-byte sectors that L1 asks of L2, reads and writes",
+          lambda k: times(SECTOR_BYTES, l2_sectors(k))),
+    Level("DRAM", "bytes read from and written to DRAM",
+          lambda k: total(k, "dram__bytes_read.sum", "dram__bytes_write.sum")),
+    Level("touched", "different sectors that each kernel touches at all, which DRAM would move if "
+          "the caches held all that a kernel needs",
+          lambda k: times(SECTOR_BYTES, sectors_touched(k))),
+]
+
+
+def shared_wavefronts(kernel):
+    """Of loads, stores and asynchronous copies; the latter count 0 where nothing counts them."""
+    what = "data_pipe_lsu_wavefronts_mem_shared_op"
+    copies = total(kernel, f"smsp__sass_l1tex_{what}_ldgsts.sum")
+    plain = total(kernel, f"l1tex__{what}_ld.sum", f"l1tex__{what}_st.sum")
+    return None if plain is None else plain + (copies or 0)
+
+
+def bank_conflicts(kernel):
+    return total(kernel, *(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
+                           for op in ("ld", "st")))
+
+
+def of_stage(kernels, of_kernel):
+    """The Figure of a stage with these kernels; None where one of its own kernels has none."""
+    values = [of_kernel(kernel) for kernel in kernels]
+    unknown = [kernel for kernel, value in zip(kernels, values) if value is None]
+    if len(unknown) == len(kernels) or not all(kernel.library for kernel in unknown):
+        return None
+    return Figure(sum(value for value in values if value is not None), bool(unknown))
+
+
+def quotient(above, below):
+    """Of two Figures, as a plain number; None where one is missing, partial or zero."""
+    if not above or not below or above.partial or below.partial or below.value == 0:
+        return None
+    return above.value / below.value
+
+
+def per_request(kernels, what):
+    """Sectors per request of the stage's loads or stores; what: LOADS or STORES."""
+    sectors = of_stage(kernels, lambda k: total(k, "l1tex__t_sectors_pipe_lsu" + what))
+    asked = of_stage(kernels, lambda k: total(k, "l1tex__t_requests_pipe_lsu" + what))
+    if not sectors or not asked or asked.value == 0:
+        return None
+    return Figure(sectors.value / asked.value, sectors.partial)
+
+
+def flop_per_byte(kernels, flop, level):
+    """The stage's arithmetic intensity, by the bytes that cross one level; None if not all did."""
+    crossed = of_stage(kernels, level.of_kernel)
+    return quotient(Figure(flop), crossed)
+
+
+def main_kernel(kernels):
+    """The one that takes longest; without times, the one that asks L1 for most; else the largest
+    grid. Registers, occupancy and stalls are a kernel's, not a stage's: this one's are shown."""
+    for weight in (lambda k: k.metrics.get("gpu__time_duration.sum"), l1_sectors,
+                   lambda k: k.metrics.get("launch__grid_size")):
+        known = [kernel for kernel in kernels if weight(kernel) is not None]
+        if known:
+            return max(known, key=weight)
+    return None

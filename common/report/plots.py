@@ -1,0 +1,240 @@
+"""The plots, drawn with matplotlib as SVG and PNG, 830 pixels wide as a README shows them.
+
+Colours are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which the colour-blind can tell
+apart; no meaning hangs on colour alone.
+"""
+import io
+import math
+
+import matplotlib
+
+import counters
+import tables
+from plan import roofline_points, traffic_levels
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402  (the backend has to be chosen first)
+
+ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+GREY, BLACK = "#777777", "#000000"
+LEVEL_STYLES = {"requested": (GREY, "v"), "L1": (SKY, "o"), "L2": (ORANGE, "s"),
+                "DRAM": (GREEN, "D"), "touched": (PURPLE, "^")}
+COMPETITOR_COLOURS = {"cudnn": GREEN, "pytorch": VERMILION}
+WIDTH = 8.3           # inches: 830 pixels at 100 per inch
+
+matplotlib.rcParams.update({
+    "font.size": 9.5, "axes.titlesize": 10, "axes.titlelocation": "left", "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "figure.constrained_layout.use": True,
+    "savefig.facecolor": "white",
+    "svg.hashsalt": "convladder",  # the same data give the same file
+})
+
+
+def counted_title(profile):
+    return f"{tables.title_of(profile)}\ncounted by {tables.source_of(profile)}"
+
+
+def render(figure, kind, description=""):
+    """The figure as the bytes of a file of that kind, "svg" or "png"."""
+    file = io.BytesIO()
+    metadata = {"Date": None, "Description": description} if kind == "svg" else None
+    figure.savefig(file, format=kind, dpi=160, metadata=metadata)
+    return file.getvalue()
+
+
+def close(figure):
+    pyplot.close(figure)
+
+
+def figure_with_legend(height, lines=1):
+    """A figure of that height in inches, the upper part of it for axes, and a strip below for a
+    legend of so many lines."""
+    figure = pyplot.figure(figsize=(WIDTH, height))
+    strip = 0.25 * lines
+    upper, lower = figure.subfigures(2, 1, height_ratios=[height - strip, strip])
+    return figure, upper, lower
+
+
+def plain_ticks(axis):
+    """A logarithmic axis labelled 0.5, 1, 2, 5, 10 rather than in powers of ten."""
+    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
+def draw(plot):
+    """A Plot of plan.py as a figure; close() it after use."""
+    return {"time": time_figure, "traffic": traffic_figure,
+            "roofline": roofline_figure}[plot.kind](*plot.arguments)
+
+
+# --- times ---------------------------------------------------------------------------------------
+
+def time_rows(problem):
+    """(title, Timing, colour, filled) of the stages, then of the competitors; TF32 is hollow."""
+    rows = [(name, timing, BLUE, True) for name, timing in problem.stages.items()]
+    return rows + [(tables.competitor_title(rival), rival.timing,
+                    COMPETITOR_COLOURS.get(rival.name, PURPLE), rival.precision == "fp32")
+                   for rival in tables.ladder_of_competitors(problem)]
+
+
+def draw_times(axes, problem, titles):
+    """One row per stage and competitor; `titles` are all rows, so that panels line up."""
+    rows = {title: rest for title, *rest in time_rows(problem)}
+    known = [timing.cold for timing, _, _ in rows.values() if timing.cold]
+    for y, title in enumerate(titles):
+        timing, colour, filled = rows.get(title, (None, None, None))
+        if not timing or not timing.cold:
+            note = timing.status if timing else "not measured"
+            axes.annotate(note, (0.02, y), xycoords=("axes fraction", "data"), va="center",
+                          color=GREY)
+            continue
+        cold = timing.cold
+        axes.errorbar(cold.median, y, color=colour, fmt="o", markersize=6, capsize=2,
+                      markerfacecolor=colour if filled else "white",
+                      xerr=[[max(0, cold.median - cold.lower_quartile)],
+                            [max(0, cold.upper_quartile - cold.median)]])
+        axes.annotate(tables.milliseconds(cold.median), (cold.median, y), xytext=(7, 0),
+                      textcoords="offset points", va="center_baseline", fontsize=9,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+    axes.set(title=problem.name, xscale="log", xlabel="time [ms], cold L2",
+             ylim=(len(titles) - 0.5, -0.5))
+    plain_ticks(axes.xaxis)
+    axes.set_yticks(range(len(titles)), titles)
+    axes.grid(axis="y", visible=False)
+    drawn = [cold.median for cold in known] + [problem.floor_ms]
+    axes.set_xlim(min(drawn) * 0.8, max(drawn) * 3)  # room for a label
+    axes.axvline(problem.floor_ms, color=BLACK, linestyle="--", linewidth=1)
+
+
+def time_figure(problems):
+    """Times of BenchProblems, one panel each, stages and competitors as rows."""
+    titles = list(dict.fromkeys(row[0] for problem in problems for row in time_rows(problem)))
+    columns = 1 if len(problems) == 1 else 2
+    rows = math.ceil(len(problems) / columns)
+    figure, upper, lower = figure_with_legend(rows * (0.9 + 0.2 * len(titles)) + 0.5, lines=2)
+    figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)
+    panels = list(upper.subplots(rows, columns, squeeze=False, sharey=True).flat)
+    for axes, problem in zip(panels, problems):
+        draw_times(axes, problem, titles)
+    for axes in panels[len(problems):]:
+        axes.set_visible(False)
+    lower.legend(handles=time_legend(problems), loc="center", ncols=2, frameon=False)
+    return figure
+
+
+def time_legend(problems):
+    marker = matplotlib.lines.Line2D
+    rivals = {rival.precision for problem in problems for rival in problem.competitors}
+    handles = [marker([], [], color=BLUE, marker="o", linestyle="", label="stage, FP32")]
+    if "fp32" in rivals:
+        handles.append(marker([], [], color=GREY, marker="o", linestyle="", label="library, FP32"))
+    if "tf32" in rivals:
+        handles.append(marker([], [], color=GREY, marker="o", linestyle="",
+                              markerfacecolor="white", label="library, TF32"))
+    handles.append(marker([], [], color=BLACK, linestyle="--", linewidth=1,
+                          label="floor in FP32: FLOP at peak, or bytes at copy rate"))
+    return handles
+
+
+# --- traffic -------------------------------------------------------------------------------------
+
+def traffic_figure(profile):
+    """Bytes of each stage on their way from the threads to DRAM, and the least that must move."""
+    levels, stages = traffic_levels(profile), list(profile.stages)
+    step = len(levels) + 0.8  # rows of a stage, and a gap
+    figure, upper, lower = figure_with_legend(1.1 + 0.19 * step * len(stages))
+    axes = upper.subplots()
+    drawn = [profile.least_bytes]
+    for i, stage in enumerate(stages):
+        for j, level in enumerate(levels):
+            crossed = counters.of_stage(profile.stages[stage], level.of_kernel)
+            if crossed:
+                draw_bar(axes, i * step + j, crossed, level)
+                drawn.append(crossed.value)
+    axes.axvline(profile.least_bytes, color=BLACK, linestyle="--", linewidth=1,
+                 label=f"least possible: {tables.size(profile.least_bytes)}")
+    axes.set(xscale="log", xlim=(min(drawn) / 2, max(drawn) * 6),
+             ylim=(step * len(stages) - 0.8, -0.8), xlabel="bytes",
+             title=counted_title(profile))
+    axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(tick_size))
+    axes.set_yticks([i * step + (len(levels) - 1) / 2 for i in range(len(stages))], stages)
+    axes.grid(axis="y", visible=False)
+    lower.legend(*axes.get_legend_handles_labels(), loc="center", frameon=False)
+    return figure
+
+
+def tick_size(value, _):
+    """1 GB where the tables write 1.00 GB."""
+    number, unit = tables.size(value).split()
+    return f"{float(number):g} {unit}"
+
+
+def draw_bar(axes, y, crossed, level):
+    colour, _ = LEVEL_STYLES[level.name]
+    axes.barh(y, crossed.value, height=0.86, color="white" if crossed.partial else colour,
+              edgecolor=colour, hatch="////" if crossed.partial else None)
+    note = " without the library's kernels" if crossed.partial else ""
+    axes.annotate(f"{level.name} {tables.size(crossed.value)}{note}", (crossed.value, y),
+                  xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5)
+
+
+# --- roofline ------------------------------------------------------------------------------------
+
+def roofline_figure(problem, profile, bench):
+    """Each stage at the intensity of every level, joined by arrows in the ladder's order."""
+    points = roofline_points(problem, profile)
+    figure, upper, lower = figure_with_legend(5.2)
+    axes = upper.subplots()
+    axes.set(xscale="log", yscale="log", xlabel="FLOP per byte that crosses the level",
+             ylabel="TFLOP/s, cold L2",
+             title=counted_title(profile))
+    draw_roof(axes, points, bench)
+    for level, climbed in points.items():
+        draw_climb(axes, level, climbed)
+    name_stages(axes, points)
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
+    lower.legend(*axes.get_legend_handles_labels(), loc="center", ncols=len(points) + 2,
+                 frameon=False)
+    return figure
+
+
+def draw_roof(axes, points, bench):
+    """The two ceilings that were measured in the run that gave the times."""
+    intensities = [x for climbed in points.values() for _, x, _ in climbed]
+    rates = [y for climbed in points.values() for _, _, y in climbed]
+    left, right = min(intensities) / 3, max(intensities) * 3
+    axes.set_xlim(left, right)
+    axes.set_ylim(min(rates) / 2, bench.fma_tflops * 2)
+    axes.axhline(bench.fma_tflops, color=BLACK, linewidth=1.2,
+                 label=f"loop of FMAs: {tables.significant(bench.fma_tflops)} TFLOP/s")
+    axes.plot([left, right], [left * bench.copy_tb_per_s, right * bench.copy_tb_per_s],
+              color=BLACK, linewidth=1.2, linestyle="--",
+              label=f"DRAM copy: {tables.significant(bench.copy_tb_per_s)} TB/s")
+
+
+def draw_climb(axes, level, climbed):
+    colour, marker = LEVEL_STYLES[level]
+    xs, ys = [x for _, x, _ in climbed], [y for _, _, y in climbed]
+    axes.plot(xs, ys, linestyle="", color=colour, marker=marker, markersize=8, label=level,
+              markeredgecolor="white", zorder=3)
+    for begin, end in zip(zip(xs, ys), zip(xs[1:], ys[1:])):
+        axes.annotate("", end, begin, arrowprops={"arrowstyle": "-|>", "color": colour,
+                                                  "shrinkA": 5, "shrinkB": 5, "linewidth": 1.4})
+
+
+def name_stages(axes, points):
+    """A faint line at each stage's TFLOP/s, with its name at the right end. Names that would
+    overlap are moved apart."""
+    rates = {stage: rate for climbed in points.values() for stage, _, rate in climbed}
+    low, high = (math.log10(limit) for limit in axes.get_ylim())
+    free = 0.0  # the lowest height, as a fraction of the axes, at which no name stands yet
+    for stage, rate in sorted(rates.items(), key=lambda item: item[1]):
+        axes.axhline(rate, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
+        height = max((math.log10(rate) - low) / (high - low), free)
+        axes.annotate(stage, (1.0, height), xycoords="axes fraction", xytext=(4, 0),
+                      textcoords="offset points", va="center", fontsize=9)
+        free = height + 0.045

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Tables and plots from the JSON that the measuring commands write.
+
+  ./ladder report                     from build/report/{bench,profile,run}.json, where they exist
+  ./ladder report --docs [--check]    the generated blocks and plots of the committed texts, from
+                                      docs/results; --check only says whether they are current
+
+Writes report.md, steps.md (two neighbouring stages side by side: counters and code) and the plots
+as SVG and PNG. Plots need matplotlib; without it there are tables only.
+"""
+import argparse
+import importlib.util
+import os
+import sys
+
+import blocks
+import results
+import text
+from plan import planned_plots
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):  # one line, as all of ours
+        self.exit(2, f"ladder report: error: {message}\n")
+
+
+def parse(arguments):
+    parser = Parser(prog="./ladder report", description=__doc__,
+                    formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser.add_argument("--bench", metavar="FILE", help="what bench wrote")
+    parser.add_argument("--profile", metavar="FILE", action="append", default=[],
+                        help="what profile wrote; may be repeated: GPU and simulator")
+    parser.add_argument("--run", metavar="FILE", help="what run or check wrote")
+    parser.add_argument("--out", metavar="DIR", help="where to write to (default build/report)")
+    parser.add_argument("--docs", action="store_true",
+                        help="renew the generated parts of the committed texts")
+    parser.add_argument("--check", action="store_true", help="with --docs: change nothing")
+    options = parser.parse_args(arguments)
+    if options.docs and (options.bench or options.profile or options.run or options.out):
+        parser.error("--docs reads docs/results: no file or folder can be given with it")
+    if options.check and not options.docs:
+        parser.error("--check goes with --docs")
+    return options
+
+
+def inputs(options):
+    """(bench, [profile], run): the files named; if none is, those of build/report that exist."""
+    if options.bench or options.profile or options.run:
+        return options.bench, options.profile, options.run
+    usual = {name: os.path.join(ROOT, "build/report", name + ".json")
+             for name in ("bench", "profile", "run")}
+    found = {name: path if os.path.exists(path) else None for name, path in usual.items()}
+    if not any(found.values()):
+        raise results.BadInput("nothing to report: build/report has no bench.json, profile.json or "
+                               "run.json; ./ladder bench, profile or run makes one")
+    return found["bench"], [found["profile"]] if found["profile"] else [], found["run"]
+
+
+def write(path, content):
+    """Text or bytes; the file appears under its name when it is complete."""
+    data = content.encode() if isinstance(content, str) else content
+    with open(path + ".part", "wb") as file:
+        file.write(data)
+    os.replace(path + ".part", path)
+
+
+def can_plot():
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def draw(plots, folder, kinds, description=""):
+    if not plots:
+        return
+    import plots as drawing  # here: the tables do without matplotlib
+    for plot in plots:
+        figure = drawing.draw(plot)
+        for kind in kinds:
+            write(os.path.join(folder, f"{plot.file}.{kind}"),
+                  drawing.render(figure, kind, description))
+        drawing.close(figure)
+
+
+def make_report(options):
+    bench_path, profile_paths, run_path = inputs(options)
+    bench = results.read_bench(bench_path) if bench_path else None
+    problems = results.join(bench, [profile for path in profile_paths
+                                    for profile in results.read_profiles(path)])
+    runs = results.read_runs(run_path) if run_path else []
+    plots = planned_plots(bench, problems) if can_plot() else []
+    folder = options.out or os.path.join(ROOT, "build/report")
+    os.makedirs(folder, exist_ok=True)
+    draw(plots, folder, ("svg", "png"))
+    title = "# Report\n\n"
+    write(os.path.join(folder, "report.md"), title + text.report(bench, problems, runs, plots))
+    write(os.path.join(folder, "steps.md"), text.steps(bench, problems, ROOT))
+    for name in ["report.md", "steps.md"] + [plot.file + ".svg, .png" for plot in plots]:
+        print("wrote " + os.path.relpath(os.path.join(folder, name)))
+    if not can_plot():
+        print("no plots: matplotlib is missing (apt-get install python3-matplotlib)")
+
+
+def make_docs(data):
+    if data.plots and not can_plot():
+        raise results.BadInput("--docs draws plots, and matplotlib is missing "
+                               "(apt-get install python3-matplotlib)")
+    new_texts = {name: blocks.renewed(data, name)[1] for name in blocks.texts(data.root)}
+    draw(data.plots, os.path.join(data.root, blocks.FOLDER), ("svg",), data.digest())
+    for name, new in new_texts.items():
+        write(os.path.join(data.root, name), new)
+    print(f"renewed from {blocks.FOLDER}: texts {len(new_texts)}, plots {len(data.plots)}")
+
+
+def check_docs(data):
+    """The exit status."""
+    complaints = blocks.stale(data)
+    for complaint in complaints:
+        print(f"ladder report: {complaint}; ./ladder report --docs renews it", file=sys.stderr)
+    if not complaints:
+        print(f"up to date with {blocks.FOLDER}: texts {len(blocks.texts(data.root))}, "
+              f"plots {len(data.plots)}")
+    return 1 if complaints else 0
+
+
+def main(arguments):
+    options = parse(arguments)
+    try:
+        if options.check:
+            return check_docs(blocks.Results(ROOT))
+        if options.docs:
+            make_docs(blocks.Results(ROOT))
+        else:
+            make_report(options)
+    except (results.BadInput, OSError) as error:
+        print(f"ladder report: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,301 @@
+"""Reads the JSON that bench, profile, run and check write, and refuses what is not that.
+
+The functions named read_... raise BadInput: one line that names the file and what is wrong with it.
+"""
+import json
+import math
+from dataclasses import dataclass
+
+import shape
+
+BENCH_FORMAT, BENCH_VERSION = "convladder bench", 1
+STATUSES = ("pass", "fail", "rejected", "skipped", "impossible")
+PRECISIONS = ("fp32", "tf32")
+LAYOUTS = ("nchw", "nhwc")
+
+
+class BadInput(Exception):
+    """A file that can't be reported on."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of times in milliseconds."""
+    median: float
+    lower_quartile: float
+    upper_quartile: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One stage, or one competitor, on one problem. No times unless the status is "pass"."""
+    status: str
+    message: str
+    max_error_ratio: float | None
+    cold: Statistics | None
+    warm: Statistics | None
+
+
+@dataclass(frozen=True)
+class Competitor:
+    name: str       # "cudnn" or "pytorch"
+    precision: str  # of PRECISIONS
+    layout: str     # of LAYOUTS
+    library: str    # with its version
+    algorithm: str
+    timing: Timing
+
+
+@dataclass(frozen=True)
+class BenchProblem:
+    """One problem of a bench: its stages in ladder order, and what they ran against."""
+    name: str
+    shape: str   # "n256 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1"; empty: rejected
+    bias: bool
+    flop: float
+    floor_ms: float  # the least time that the machine's peak and copy rate allow, cold
+    error: str       # what kept it from being measured; empty: nothing
+    throttled: list  # why the GPU lowered its clock, if it did
+    stages: dict     # name: Timing
+    competitors: list
+
+
+@dataclass(frozen=True)
+class Bench:
+    path: str
+    machine: dict        # as in the file: gpu, driver, cuda_runtime and other versions
+    fma_tflops: float    # FP32 ceiling: a loop of FMAs, measured in the same run
+    copy_tb_per_s: float  # device memory, read and written: a copy, measured in the same run
+    problems: list
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a stage, all its launches added up."""
+    name: str
+    launches: int
+    library: bool  # not the stage's own
+    metrics: dict  # Nsight Compute's name: value
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One problem's kernels by one source of counts."""
+    path: str
+    source: str  # "ncu", "simulator" or "cuda_runtime"
+    name: str
+    shape: str
+    bias: bool
+    flop: float
+    least_bytes: int  # that the problem must move, see shape.py
+    stages: dict  # name: [Kernel], in ladder order
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One stage on one problem, as run and check report it."""
+    stage: str
+    problem: str
+    backend: str
+    status: str
+    max_error_ratio: float | None
+    message: str
+    time_ms: float | None  # on a GPU only: what a simulation took says nothing
+    tflops: float | None
+
+
+class Members:
+    """The members of a JSON object, each read with a check of its type."""
+
+    def __init__(self, value, where):
+        if not isinstance(value, dict):
+            raise BadInput(f"{where}: an object was expected, not {shortened(value)}")
+        self.value, self.where = value, where
+
+    def _fail(self, name, wanted):
+        if name not in self.value:
+            raise BadInput(f"{self.where}: member '{name}' is missing")
+        raise BadInput(f"{self.where}: '{name}' is {shortened(self.value[name])}, not {wanted}")
+
+    def text(self, name, default=None, among=None):
+        value = self.value.get(name, default)
+        if not isinstance(value, str):
+            self._fail(name, "a string")
+        if among and value not in among:
+            self._fail(name, "one of " + ", ".join(among))
+        return value
+
+    def flag(self, name, default=None):
+        value = self.value.get(name, default)
+        if not isinstance(value, bool):
+            self._fail(name, "true or false")
+        return value
+
+    def positive(self, name):
+        value = self.value.get(name)
+        if not is_number(value) or value <= 0:
+            self._fail(name, "a number above 0")
+        return value
+
+    def optional(self, name):
+        """A number, or None where the writer had none (null)."""
+        value = self.value.get(name)
+        if value is not None and not is_number(value):
+            self._fail(name, "a number")
+        return value
+
+    def objects(self, name, default=None):
+        value = self.value.get(name, default)
+        if not isinstance(value, list):
+            self._fail(name, "a list")
+        return [Members(item, f"{self.where}: {name}[{i}]") for i, item in enumerate(value)]
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def shortened(value):
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def read_json(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not JSON, or cut short: {error}") from error
+
+
+def read_bench(path):
+    """The file that bench wrote, as a Bench."""
+    members = Members(read_json(path), path)
+    if members.value.get("format") != BENCH_FORMAT:
+        found = shortened(members.value.get("format"))
+        raise BadInput(f"{path}: not made by bench: its format is {found}, not \"{BENCH_FORMAT}\"")
+    if members.value.get("version") != BENCH_VERSION:
+        found = shortened(members.value.get("version"))
+        raise BadInput(f"{path}: version {found}; this report reads version {BENCH_VERSION}")
+    machine = Members(members.value.get("machine"), f"{path}: machine")
+    machine.text("gpu")
+    return Bench(path, machine.value, machine.positive("fma_tflops"),
+                 machine.positive("copy_tb_per_s"),
+                 [bench_problem(problem) for problem in members.objects("problems")])
+
+
+def bench_problem(problem):
+    shape = problem.text("shape", default="")
+    stages = {record.text("stage"): timing(record) for record in problem.objects("records")}
+    return BenchProblem(
+        name=problem.text("problem"), shape=shape, bias=problem.flag("bias"),
+        flop=problem.positive("flop") if shape else 0,
+        floor_ms=problem.positive("cold_floor_ms") if shape else 0,
+        error=problem.text("error", default=""), throttled=throttle_reasons(problem),
+        stages=dict(sorted(stages.items())),
+        competitors=[competitor(record) for record in problem.objects("competitors", default=[])])
+
+
+def throttle_reasons(problem):
+    """As the GPU named them before and after the timed runs, each once. null: it wasn't asked."""
+    states = [problem.value.get(when) for when in ("gpu_before", "gpu_after")]
+    return sorted({reason for state in states if isinstance(state, dict)
+                   for reason in state.get("throttle_reasons", [])})
+
+
+def competitor(record):
+    return Competitor(name=record.text("competitor"),
+                      precision=record.text("precision", among=PRECISIONS),
+                      layout=record.text("layout", among=LAYOUTS),
+                      library=record.text("library", default=""),
+                      algorithm=record.text("algorithm", default=""), timing=timing(record))
+
+
+def timing(record):
+    status = record.text("status", among=STATUSES)
+    times = (statistics(record, "cold_ms"), statistics(record, "warm_ms"))
+    cold, warm = times if status == "pass" else (None, None)
+    return Timing(status, record.text("message", default=""), record.optional("max_error_ratio"),
+                  cold, warm)
+
+
+def statistics(record, name):
+    if record.value.get(name) is None:
+        return None
+    times = Members(record.value[name], f"{record.where}: {name}")
+    return Statistics(times.positive("median"), times.positive("lower_quartile"),
+                      times.positive("upper_quartile"), times.positive("count"))
+
+
+def read_profiles(path):
+    """What profile wrote, as one Profile per problem and source, in the file's order."""
+    records = read_json(path)
+    if not isinstance(records, list):
+        raise BadInput(f"{path}: not made by profile: a list of records was expected")
+    profiles = {}
+    for i, item in enumerate(records):
+        record = Members(item, f"{path}: record {i}")
+        kernel = Kernel(record.text("kernel"), record.positive("launches"),
+                        record.flag("library"), metrics(record))
+        key = (record.text("source"), record.text("problem"), record.text("shape"),
+               record.flag("bias", default=True))
+        flop, stages = profiles.setdefault(key, (record.positive("flop"), {}))
+        stages.setdefault(record.text("stage"), []).append(kernel)
+    return [Profile(path, *key, flop, least_bytes(key, path), dict(sorted(stages.items())))
+            for key, (flop, stages) in profiles.items()]
+
+
+def least_bytes(key, path):
+    _, _, text, bias = key
+    try:
+        return shape.least_bytes(text, bias)
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def metrics(record):
+    """The counters of a record: its numbers whose names are Nsight Compute's (all have a "__" or
+    a "."), without those that the source could not give (null)."""
+    names = [name for name in record.value if "__" in name or "." in name]
+    return {name: record.optional(name) for name in names if record.optional(name) is not None}
+
+
+def read_runs(path):
+    """What run or check wrote, as a list of RunRecords in ladder order within each problem."""
+    value = read_json(path)
+    if isinstance(value, dict):  # run's: one problem, with what it ran on
+        value = value.get("stages")
+    if not isinstance(value, list):
+        raise BadInput(f"{path}: not made by run or check: a list of records was expected")
+    return [run_record(Members(item, f"{path}: record {i}")) for i, item in enumerate(value)]
+
+
+def run_record(record):
+    status = record.text("status", among=STATUSES)
+    timed = status == "pass" and record.value.get("time_source") == "cuda_events"
+    return RunRecord(record.text("stage"), record.text("problem"), record.text("backend"), status,
+                     record.optional("max_error_ratio"), record.text("message", default=""),
+                     record.positive("time_ms") if timed else None,
+                     record.positive("tflops") if timed else None)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What all files together say of one problem."""
+    name: str
+    shape: str
+    bias: bool
+    bench: BenchProblem | None
+    profiles: list
+
+
+def join(bench, profiles):
+    """The problems of a Bench (or None), then those that only Profiles know, each in its file's
+    order. Times and counters meet where name, extents and bias agree: batch 1 isn't batch 256."""
+    measured = {(p.name, p.shape, p.bias): p for p in (bench.problems if bench else [])}
+    keys = list(dict.fromkeys([*measured, *((p.name, p.shape, p.bias) for p in profiles)]))
+    return [Problem(*key, measured.get(key),
+                    [p for p in profiles if (p.name, p.shape, p.bias) == key]) for key in keys]

@@ -1,0 +1,125 @@
+"""The report as Markdown."""
+import difflib
+import glob
+import os
+
+import tables
+from counters import LEVELS
+
+COLD_MEDIANS = "Median times with a cold L2:\n"
+HOW_TO_READ = (
+    "Stages stand in the ladder's order. *÷ before* is against the row above; *÷ least* against "
+    "the bytes that the problem must move: the input under any tap, filters, bias and output, once "
+    "each. *× cuDNN* and *× PyTorch*: how many times faster than the library the stage is. FP32 "
+    "and TF32 (10 bits of mantissa instead of 23) stand in different columns. Time: medians of runs "
+    "after the L2 was flushed (cold), and right after such a run (warm).\n"
+    "\n"
+    "Figures with a `*` leave out a library's kernels, which that source doesn't count; nothing is "
+    "compared with them. Registers, occupancy, hit rates and stalls (warps that wait, per "
+    "instruction issued) are those of each stage's longest kernel. All others are sums over the "
+    "stage's kernels.\n"
+    "\n" + "".join(f"- *{level.name}*: {level.meaning}.\n" for level in LEVELS))
+
+
+def report(bench, problems, runs, plots):
+    """Everything, as a page. `plots` are those that have been drawn, as SVG beside the page."""
+    parts = [machine(bench)] if bench else []
+    if bench and len(bench.problems) > 1:
+        parts += ["Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n",
+                  tables.layers_table(bench)]
+    parts += [image(plot) for plot in plots if plot.about is None]
+    for problem in problems:
+        parts += [f"## {tables.title_of(problem)}\n", *about(problem, bench),
+                  *(image(plot) for plot in plots if plot.about is problem)]
+    if runs:
+        parts += ["## Checked by run and check\n", tables.runs_table(runs)]
+    return "\n".join(parts + ["## How to read this\n", HOW_TO_READ])
+
+
+def machine(bench):
+    """What was measured on, and the two ceilings of the same run."""
+    known = [bench.machine["gpu"]]
+    for member, name in (("driver", "driver"), ("cuda_runtime", "CUDA"), ("cudnn", "cuDNN"),
+                         ("pytorch", "PyTorch")):
+        if bench.machine.get(member):
+            known.append(f"{name} {bench.machine[member]}")
+    return (f"{', '.join(known)}. FP32 ceiling {tables.significant(bench.fma_tflops)} TFLOP/s (a "
+            f"loop of FMAs), copy {tables.significant(bench.copy_tb_per_s)} TB/s, both measured in "
+            "the same run.\n")
+
+
+def image(plot):
+    return f"![{plot.alt}]({plot.file}.svg)\n"
+
+
+def about(problem, bench):
+    """Times, then what each source has counted."""
+    parts = times(problem.bench, bench) if problem.bench else []
+    for profile in problem.profiles:
+        of_all = [tables.traffic_table(profile),
+                  tables.stage_table(profile, tables.warp_columns(profile)),
+                  tables.kernel_table(profile)]
+        parts += [f"### Counted by {tables.source_of(profile)}\n", *filter(None, of_all)]
+    return parts
+
+
+def times(problem, bench):
+    parts = ["### Time\n"]
+    if problem.stages:
+        parts.append(tables.times_table(problem, bench))
+    if problem.error:
+        parts.append(f"Not measured: {problem.error}\n")
+    parts += [f"{stage}: {timing.status}: {timing.message}\n"
+              for stage, timing in problem.stages.items()
+              if timing.message and timing.message != problem.error]
+    if problem.throttled:
+        parts.append(f"The GPU lowered its clock: {', '.join(problem.throttled)}.\n")
+    if problem.competitors:
+        parts.append(tables.competitors_table(problem, bench))
+    return parts
+
+
+# --- from stage to stage -------------------------------------------------------------------------
+
+def steps(bench, problems, root):
+    """For each two neighbouring stages: what was counted and timed, and what changed in the code,
+    which is read from the stages' folders below `root`."""
+    stages = sorted({name for problem in problems for name in stages_of(problem)})
+    parts = ["# From stage to stage\n"]
+    for before, now in zip(stages, stages[1:]):
+        parts.append(f"## {before} → {now}\n")
+        if bench:
+            parts += [COLD_MEDIANS, tables.step_times_table(bench, before, now)]
+        for profile in [profile for problem in problems for profile in problem.profiles]:
+            parts += counted_step(profile, before, now)
+        parts += ["What changed in the code:\n", code_diff(root, before, now)]
+    return "\n".join(parts)
+
+
+def stages_of(problem):
+    timed = list(problem.bench.stages) if problem.bench else []
+    return timed + [name for profile in problem.profiles for name in profile.stages]
+
+
+def counted_step(profile, before, now):
+    table = tables.step_table(profile, before, now)
+    heading = f"{tables.title_of(profile)}; counted by {tables.source_of(profile)}:\n"
+    return [heading, table] if table else []
+
+
+def code_diff(root, before, now):
+    sources = [source_of_stage(root, stage) for stage in (before, now)]
+    if None in sources:
+        return f"(no folder of {before if sources[0] is None else now} here)\n"
+    lines = difflib.unified_diff(sources[0], sources[1], before, now, lineterm="")
+    return "```diff\n" + "\n".join(lines) + "\n```\n"
+
+
+def source_of_stage(root, stage):
+    """The lines of the stage's .cu file; None without one."""
+    paths = sorted(glob.glob(os.path.join(root, glob.escape(stage), "*.cu")))
+    lines = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            lines += file.read().splitlines()
+    return lines or None
