@@ -38,6 +38,7 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back({"--bias", "0|1", "without or with bias (default 1)"});
   specs.push_back({"--shapes", "FILE.csv", "problems, one per row"});
   specs.push_back({"--offset", "FLOATS", "0 to 3: shift every tensor off its alignment"});
+  specs.push_back({"--no-guards", "", "bare tensors: no NaN, no guard zones; for a sanitizer"});
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
   specs.push_back({"--help", "", "this text"});
   return specs;
@@ -66,6 +67,7 @@ class Checker {
         stages_(selected_stages(options)),
         seed_(static_cast<uint64_t>(options.integer("--seed", 1, 0))),
         offset_(static_cast<int>(options.integer("--offset", 0, 0, 3))),
+        guards_(options.has("--no-guards") ? Guards::kNone : Guards::kZones),
         progress_(static_cast<int64_t>(problems.size())) {
     for (const Stage& stage : stages_) widen(stage_width_, stage.name);
     for (const Problem& problem : problems) widen(problem_width_, problem.name);
@@ -174,7 +176,7 @@ class Checker {
       return;
     }
     try {
-      const Trial trial(stage, host, offset_);
+      const Trial trial(stage, host, offset_, guards_);
       trial.enqueue();
       trial.wait();
       const Comparison result =
@@ -213,6 +215,7 @@ class Checker {
   const std::vector<Stage> stages_;
   const uint64_t seed_;
   const int offset_;
+  const Guards guards_;
   Progress progress_;
   int stage_width_ = 0, problem_width_ = 0;  // columns of the output
   int64_t done_ = 0;

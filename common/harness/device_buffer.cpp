@@ -44,24 +44,33 @@ std::string floats(int64_t count) {
 
 }  // namespace
 
-DeviceBuffer::DeviceBuffer(int64_t count, int offset) : count_(count), offset_(offset) {
-  allocation_ = allocate(bytes(GUARD + offset_ + count_ + GUARD));
+DeviceBuffer::DeviceBuffer(int64_t count, int offset, Guards guards)
+    : count_(count), front_(offset), guards_(guards) {
+  if (guards == Guards::kZones) {
+    front_ += GUARD;
+    back_ = GUARD;
+  }
+  allocation_ = allocate(bytes(front_ + count_ + back_));
+  if (guards == Guards::kNone) return;
   try {
-    const std::vector<uint32_t> pattern = guard_pattern(GUARD + offset_);
-    check_cuda(
-        cudaMemcpy(allocation_, pattern.data(), bytes(GUARD + offset_), cudaMemcpyHostToDevice),
-        "cudaMemcpy of the front guard zone");
-    check_cuda(cudaMemcpy(data() + count_, pattern.data(), bytes(GUARD), cudaMemcpyHostToDevice),
-               "cudaMemcpy of the back guard zone");
-#ifndef CUDART_VERSION
-    simulator::forbid_memory(allocation_, bytes(GUARD + offset_));
-    simulator::forbid_memory(data() + count_, bytes(GUARD));
-#endif
+    write_guards();
     fill_nan();
   } catch (...) {
     cudaFree(allocation_);
     throw;
   }
+}
+
+void DeviceBuffer::write_guards() {
+  const std::vector<uint32_t> pattern = guard_pattern(front_);
+  check_cuda(cudaMemcpy(allocation_, pattern.data(), bytes(front_), cudaMemcpyHostToDevice),
+             "cudaMemcpy of the front guard zone");
+  check_cuda(cudaMemcpy(data() + count_, pattern.data(), bytes(back_), cudaMemcpyHostToDevice),
+             "cudaMemcpy of the back guard zone");
+#ifndef CUDART_VERSION
+  simulator::forbid_memory(allocation_, bytes(front_));
+  simulator::forbid_memory(data() + count_, bytes(back_));
+#endif
 }
 
 DeviceBuffer::~DeviceBuffer() {
@@ -71,9 +80,11 @@ DeviceBuffer::~DeviceBuffer() {
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : allocation_(std::exchange(other.allocation_, nullptr)),
       count_(std::exchange(other.count_, 0)),
-      offset_(std::exchange(other.offset_, 0)) {}
+      front_(other.front_),
+      back_(other.back_),
+      guards_(other.guards_) {}
 
-float* DeviceBuffer::data() const { return static_cast<float*>(allocation_) + GUARD + offset_; }
+float* DeviceBuffer::data() const { return static_cast<float*>(allocation_) + front_; }
 
 int64_t DeviceBuffer::count() const { return count_; }
 
@@ -93,16 +104,16 @@ void DeviceBuffer::fill_nan() {
 }
 
 std::string DeviceBuffer::guard_damage() const {
-  const int64_t front_count = GUARD + offset_;
-  std::vector<uint32_t> front(front_count), back(GUARD);
-  check_cuda(cudaMemcpy(front.data(), allocation_, bytes(front_count), cudaMemcpyDeviceToHost),
+  if (guards_ == Guards::kNone) return "";
+  std::vector<uint32_t> front(front_), back(back_);
+  check_cuda(cudaMemcpy(front.data(), allocation_, bytes(front_), cudaMemcpyDeviceToHost),
              "cudaMemcpy of the front guard zone");
-  check_cuda(cudaMemcpy(back.data(), data() + count_, bytes(GUARD), cudaMemcpyDeviceToHost),
+  check_cuda(cudaMemcpy(back.data(), data() + count_, bytes(back_), cudaMemcpyDeviceToHost),
              "cudaMemcpy of the back guard zone");
-  for (int64_t i = front_count - 1; i >= 0; --i) {  // from the buffer outwards
-    if (front[i] != guard_word(i)) return "written " + floats(front_count - i) + "before the start";
+  for (int64_t i = front_ - 1; i >= 0; --i) {  // from the buffer outwards
+    if (front[i] != guard_word(i)) return "written " + floats(front_ - i) + "before the start";
   }
-  for (int64_t i = 0; i < GUARD; ++i) {
+  for (int64_t i = 0; i < back_; ++i) {
     if (back[i] != guard_word(i)) return "written " + floats(i + 1) + "past the end";
   }
   return "";

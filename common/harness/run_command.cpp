@@ -157,12 +157,6 @@ Json to_json(const RunJob& job, const std::vector<Result>& results) {
                        {"stages", Json::array(records)}});
 }
 
-// The path as seen from here, if it lies below the current folder.
-std::string shortened(const std::string& path) {
-  const std::string relative = std::filesystem::proximate(path).string();
-  return relative.rfind("..", 0) == 0 ? path : relative;
-}
-
 void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
                   const Json& json) {
   std::error_code error;

@@ -55,8 +55,8 @@ std::vector<OptionSpec> stage_options() {
           {"--seed", "S", "of the random data (default 1)"},
           {"--json", "FILE", "write the records there, too"},
           {"--max-gmac", "X",
-           "simulator: cut problems down to X billion multiply-adds (default " +
-               significant(DEFAULT_MAX_GMAC, 3) + ")"}};
+           "cut problems down to X billion multiply-adds (default: " +
+               significant(DEFAULT_MAX_GMAC, 3) + " on the simulator, none on a GPU)"}};
 }
 
 std::vector<OptionSpec> problem_options() {
@@ -107,7 +107,8 @@ std::string problems_file(const Options& options) {
 
 std::string fit_to_backend(Problem& problem, const Options& options) {
   const double max_gmac = options.number("--max-gmac", DEFAULT_MAX_GMAC, 1e-6);
-  if (on_gpu() || multiply_adds(problem.arguments) <= max_gmac * 1e9) return "";
+  if (on_gpu() && !options.has("--max-gmac")) return "";
+  if (multiply_adds(problem.arguments) <= max_gmac * 1e9) return "";
   problem.arguments = reduce(problem.arguments, max_gmac * 1e9);
   return "cut down to " + to_string(make_conv_shape(problem.arguments)) + " (--max-gmac " +
          significant(max_gmac, 3) + ")";
@@ -123,6 +124,11 @@ std::string json_path(const Options& options, const char* name) {
   }
   if (options.has("--json") || name) require_writable(path);
   return path;
+}
+
+std::string shortened(const std::string& path) {
+  const std::string relative = std::filesystem::proximate(path).string();
+  return relative.rfind("..", 0) == 0 ? path : relative;
 }
 
 std::string repository_path(const std::string& relative) {

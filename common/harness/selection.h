@@ -30,13 +30,16 @@ Problem named_problem(const Options& options);
 // The file behind --shapes, else the repository's own common/problems.csv.
 std::string problems_file(const Options& options);
 
-// On the simulator, cuts `problem` down to --max-gmac and returns a note that says so; empty where
-// nothing was cut.
+// Cuts `problem` down to --max-gmac (on a GPU only where that is given) and returns a note that says
+// so; empty where nothing was cut.
 std::string fit_to_backend(Problem& problem, const Options& options);
 
 // Where the records go: --json, else build/report/`name`, or nowhere ("") where `name` is null.
 // Throws std::runtime_error where that can't be written: to be called before measuring.
 std::string json_path(const Options& options, const char* name = nullptr);
+
+// The path as seen from here, if it lies below the current folder.
+std::string shortened(const std::string& path);
 
 // A path inside the repository, wherever the program is called from.
 std::string repository_path(const std::string& relative);

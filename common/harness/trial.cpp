@@ -29,15 +29,15 @@ bool is_sampled(const ConvShape& shape) { return shape.flops() / 2 > FULL_REFERE
 
 }  // namespace
 
-Trial::Trial(const Stage& stage, const HostProblem& problem, int offset)
+Trial::Trial(const Stage& stage, const HostProblem& problem, int offset, Guards guards)
     : stage_(stage),
       problem_(problem),
       workspace_bytes_(workspace_bytes(stage, problem.shape)),
-      input_(problem.shape.input_count(), offset),
-      filters_(problem.shape.filter_count(), offset),
-      bias_(problem.bias ? problem.shape.K : 0, offset),
-      output_(problem.shape.output_count(), offset),
-      workspace_(floats_for(workspace_bytes_)) {
+      input_(problem.shape.input_count(), offset, guards),
+      filters_(problem.shape.filter_count(), offset, guards),
+      bias_(problem.bias ? problem.shape.K : 0, offset, guards),
+      output_(problem.shape.output_count(), offset, guards),
+      workspace_(floats_for(workspace_bytes_), 0, guards) {
   input_.upload(problem.input);
   filters_.upload(problem.filters);
   if (problem.bias) bias_.upload(problem.bias);

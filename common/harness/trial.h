@@ -16,9 +16,11 @@ class Trial {
  public:
   // Allocates and fills what `stage` needs for `problem`, whose host arrays must outlive this.
   // Output and workspace begin as NaN. `offset` (0..3 floats) shifts every tensor off its
-  // alignment, but not the workspace. Throws InvalidArgument where the stage can't take the
-  // problem, CudaError where memory is short.
-  Trial(const Stage& stage, const HostProblem& problem, int offset = 0);
+  // alignment, but not the workspace. Without guards output and workspace begin as whatever the
+  // memory held. Throws InvalidArgument where the stage can't take the problem, CudaError where
+  // memory is short.
+  Trial(const Stage& stage, const HostProblem& problem, int offset = 0,
+        Guards guards = Guards::kZones);
 
   // The stage on the default stream; returns before it has finished.
   void enqueue() const;

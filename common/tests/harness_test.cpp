@@ -211,6 +211,17 @@ TEST_F(DeviceBufferTest, NoticesStrayWritesOnBothSides) {
   }
 }
 
+TEST_F(DeviceBufferTest, WithoutGuardsHoldsTheTensorAlone) {
+  DeviceBuffer buffer(3, 1, Guards::kNone), empty(0, 0, Guards::kNone);
+  const float given[3] = {1, 2, 3};
+  float values[3] = {};
+  buffer.upload(given);
+  buffer.download(values);
+  EXPECT_TRUE(std::equal(given, given + 3, values));
+  EXPECT_EQ(buffer.guard_damage(), "");
+  EXPECT_EQ(empty.count(), 0);
+}
+
 TEST_F(DeviceBufferTest, TooMuchIsAnErrorWithTheBytes) {
   const int64_t count = INT64_C(1) << 50;
   const std::string message = message_of<CudaError>([&] { DeviceBuffer buffer(count); });
