@@ -20,7 +20,7 @@ void print_help() {
       "\n"
       "  run      the stages on a photograph through AlexNet's first layer\n"
       "  check    the stages against the reference, on any problem\n"
-      "  profile  what the stages' kernels ask of memory (simulator)\n"
+      "  profile  the stages' kernels; in the simulator, what they ask of memory\n"
       "  bench    the stages timed on a GPU, cold and warm\n"
       "\n"
       "convladder COMMAND --help lists the options. Stages in this program (backend: %s):\n",

@@ -186,7 +186,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   if (!simulator::counts_kernels()) {
     throw std::runtime_error("this build doesn't count: cmake --preset sim-count makes one");
   }
-  const std::string records = json_path(options);
+  const std::string records = json_path(options, "profile.json");
   const RunJob job = make_job(options);
   Progress progress(static_cast<int64_t>(stages.size()));
   std::vector<StageProfile> profiles;
@@ -200,7 +200,8 @@ int profile_command(const std::vector<std::string>& arguments) {
               job.bias ? ", bias" : "", significant(job.shape.flops() / 1e9, 3).c_str());
   print_kernels(profiles);
   print_stages(profiles, job.shape);
-  if (!records.empty()) write_json(records, to_json(job, profiles));
+  write_json(records, to_json(job, profiles));
+  std::printf("wrote %s\n", shortened(records).c_str());
   return 0;
 }
 
