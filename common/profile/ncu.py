@@ -1,0 +1,157 @@
+"""Runs Nsight Compute (ncu) on a program and reads the counters it prints.
+
+Nsight Compute runs every kernel several times, with other counters each time, and puts memory back
+in between. It flushes the caches before each of these runs; clocks are left alone.
+"""
+import csv
+import io
+import math
+import re
+import subprocess
+import sys
+
+GLOBAL = [f"l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"
+          for op in ("ld", "st") for what in ("requests", "sectors")]
+GLOBAL += [f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.ratio"
+           for op in ("ld", "st")]
+COPIES = [f"sm__sass_l1tex_t_{what}_pipe_lsu_mem_global_op_ldgsts_cache_{way}.sum"
+          for way in ("access", "bypass") for what in ("requests", "sectors")]
+COPIES += ["smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"]
+SHARED = [f"l1tex__data_{what}_mem_shared_op_{op}.sum" for op in ("ld", "st")
+          for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")]
+REQUESTED = [f"smsp__sass_data_bytes_mem_global_op_{op}.sum" for op in ("ld", "st")]
+REQUESTED += [f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum"
+              for way in ("access", "bypass")]
+CACHES = ["l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct",
+          "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_write.sum",
+          "dram__bytes_read.sum", "dram__bytes_write.sum"]
+EXECUTION = ["gpu__time_duration.sum", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+             "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+             "sm__warps_active.avg.pct_of_peak_sustained_active"]
+EXECUTION += [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+              for reason in ("long_scoreboard", "mio_throttle", "barrier")]
+LAUNCH = ["launch__grid_size", "launch__block_size", "launch__registers_per_thread",
+          "launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic",
+          "sm__maximum_warps_per_active_cycle_pct"]
+
+ALL = EXECUTION + CACHES + GLOBAL + REQUESTED + COPIES + SHARED + LAUNCH
+
+
+class NcuError(Exception):
+    """ncu or the program under it failed, or what it printed makes no sense."""
+
+
+class CountersUnavailable(NcuError):
+    """No counters on this machine: there is no ncu, or the driver refuses. The text has a remedy."""
+
+
+def run(metrics, command):
+    """Runs `command` (a list of words) under ncu.
+
+    Returns its launches in order, as (kernel, {metric: value or None}), in ncu's base units (ns,
+    bytes), and the lines that the program printed. Metrics that this GPU doesn't have are removed
+    from the list `metrics`, with a note on stderr. Raises NcuError.
+    """
+    done, text = _call(metrics, command)
+    while unknown := _unknown(metrics, text):
+        print(f"ncu has no {', '.join(unknown)} on this GPU: left out", file=sys.stderr)
+        for metric in unknown:
+            metrics.remove(metric)
+        if not metrics:
+            raise NcuError("ncu knows none of the metrics asked for")
+        done, text = _call(metrics, command)
+    if "ERR_NVGPUCTRPERM" in text:
+        raise CountersUnavailable(
+            "the driver refuses its counters (ERR_NVGPUCTRPERM): be root, or have the driver "
+            "loaded with NVreg_RestrictProfilingToAdminUsers=0 (docs/profiling.md)")
+    if done.returncode != 0:
+        raise NcuError(f"ncu {command[0]}: {reason(text)} (status {done.returncode})")
+    lines = done.stdout.splitlines()
+    if not any(line.startswith('"ID",') for line in lines):
+        raise NcuError("ncu read no counters: the program launched no kernel, or another profiler "
+                       f"holds the GPU; ncu said: {reason(text)}")
+    return _launches(lines), [line for line in lines if not line.startswith(('"', "=="))]
+
+
+def _call(metrics, command):
+    ncu = ["ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--metrics",
+           ",".join(metrics)]
+    try:
+        done = subprocess.run(ncu + command, capture_output=True, text=True, errors="replace",
+                              check=False)
+    except FileNotFoundError:
+        raise CountersUnavailable("there is no ncu in the PATH: it is Nsight Compute, part of the "
+                                  "CUDA Toolkit") from None
+    return done, done.stdout + done.stderr
+
+
+def _unknown(metrics, text):
+    """Those that ncu says it can't find: ==ERROR== Failed to find metric regex:^(NAME)(\\.|$)"""
+    names = {name.replace("\\", "") for line in text.splitlines() if "Failed to find metric" in line
+             for name in re.findall(r"[a-z]\w*__[\w.\\]+", line)}
+    return [metric for metric in metrics if metric in names or metric.split(".")[0] in names]
+
+
+def reason(text):
+    """The line that says most about a failure."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for pattern in (r"\w+: error: ", "==ERROR=="):
+        for line in lines:
+            if re.match(pattern, line):
+                return line
+    return lines[-1] if lines else "no output"
+
+
+def _launches(lines):
+    table = [line for line in lines if line.startswith('"')]  # the header is the first
+    launches = {}
+    try:
+        for row in csv.DictReader(io.StringIO("\n".join(table)), strict=True):
+            key = int(row["ID"])
+            _, values = launches.setdefault(key, (plain_name(row["Kernel Name"]), {}))
+            values[row["Metric Name"]] = _number(row["Metric Value"])
+    except (KeyError, ValueError, AttributeError, IndexError, csv.Error) as error:
+        raise NcuError(f"ncu's table can't be read: {type(error).__name__} {error}") from None
+    if not launches:
+        raise NcuError("ncu's table has no rows")
+    return [launches[key] for key in sorted(launches)]
+
+
+def _number(text):
+    """'1,234.5' -> 1234.5, '1,234' -> 1234; None for 'n/a' and other things that are no number."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def plain_name(name):
+    """'void a::<unnamed>::kernel<8, 8>(float *)' -> 'kernel'."""
+    name = name.replace("<unnamed>::", "").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", name)[0].split()[-1].split("::")[-1]
+
+
+def merge(launches):
+    """Launches of one kernel ({metric: value}) as one.
+
+    What is counted (.sum) adds up; of launch figures the largest holds; averages and percentages
+    are weighted by the launches' duration. A metric that a launch lacks is left out.
+    """
+    weights = [launch.get("gpu__time_duration.sum") or 0.0 for launch in launches]
+    if not all(weights):
+        weights = [1.0] * len(launches)
+    merged = {}
+    for metric in launches[0]:
+        values = [launch.get(metric) for launch in launches]
+        if None in values:
+            continue
+        if metric.endswith(".sum"):
+            merged[metric] = sum(values)
+        elif metric.startswith("launch__"):
+            merged[metric] = max(values)
+        else:
+            merged[metric] = sum(v * w for v, w in zip(values, weights)) / sum(weights)
+    return merged

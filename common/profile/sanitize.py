@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""The stages under NVIDIA's compute-sanitizer, on a GPU: what `./ladder sanitize` runs.
+
+Every stage computes every problem of common/problems.csv, large ones cut down, under each tool:
+  memcheck   accesses out of bounds or misaligned, calls that fail
+  racecheck  threads of a block that touch the same shared memory with no barrier between
+  initcheck  reads of global memory that nobody has written
+  synccheck  barriers that not all threads reach
+Tensors lie bare in their allocations, without our guard zones and NaN, so that the tools see every
+stray access. Results are checked as well. Status 1 on any report.
+"""
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+from support import (REPORT, ROOT, fail, progress, require_folder, shortened, stage_names, table,
+                     write_json)
+
+TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
+REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself
+SUMMARY = {tool: r"=+ ERROR SUMMARY: (\d+) errors?" for tool in TOOLS}
+SUMMARY["racecheck"] = r"=+ RACECHECK SUMMARY: (\d+) hazards? displayed.*"
+
+
+def count_reports(tool, log):
+    """The number of reports by the tool's own summary; None where the log has none."""
+    found = [re.fullmatch(SUMMARY[tool], line.strip()) for line in log.splitlines()]
+    counts = [int(match.group(1)) for match in found if match]
+    return sum(counts) if counts else None
+
+
+def read_checks(path):
+    """The records that `convladder check` wrote; none where it did not get that far."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return []
+
+
+def judge(status, reports, checks, log):
+    """What a run came to, as (pass or fail, why). Only a summary of 0 reports, a status of 0 and
+    results that are all right make a pass."""
+    wrong = [record for record in checks if record["status"] != "pass"]
+    if reports is None:
+        lines = log.strip().splitlines()
+        return "fail", f"no summary in the log, which ends with: {lines[-1]} (status {status})"
+    if reports > 0:
+        return "fail", f"{reports} reports"
+    if wrong:
+        return "fail", f"{wrong[0]['problem']}: {wrong[0]['status']}: {wrong[0]['message']}"
+    if status != 0:
+        return "fail", f"status {status} without a report"
+    if not checks:
+        return "fail", "no problem was checked"
+    return "pass", ""
+
+
+def sanitize(tool, stage, arguments, folder):
+    """Runs one stage under one tool; returns its record, and whether each problem was cut down."""
+    log_path = os.path.join(folder, f"{tool}-{stage}.log")
+    checks_path = os.path.join(folder, f"{tool}-{stage}.json")
+    if os.path.exists(checks_path):
+        os.remove(checks_path)  # of an earlier run
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(REPORTS_FOUND),
+               os.path.join(arguments.bin, "convladder"), "check", "--no-guards", "--stage", stage,
+               "--max-gmac", arguments.max_gmac, "--json", checks_path]
+    begin = time.monotonic()
+    with open(log_path, "w", encoding="utf-8") as log:
+        log.write(shlex.join(command) + "\n")
+        log.flush()
+        try:
+            status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT,
+                                    check=False).returncode
+        except FileNotFoundError:
+            fail("there is no compute-sanitizer in the PATH: it is part of the CUDA Toolkit")
+    seconds = time.monotonic() - begin
+    with open(log_path, encoding="utf-8", errors="replace") as log:
+        text = log.read()
+    reports, checks = count_reports(tool, text), read_checks(checks_path)
+    verdict, message = judge(status, reports, checks, text)
+    record = {"tool": tool, "stage": stage, "problems": len(checks), "reports": reports,
+              "status": verdict, "message": message, "seconds": round(seconds, 1),
+              "log": os.path.basename(log_path)}
+    return record, {check["problem"]: "cut down to" in check["message"] for check in checks}
+
+
+def version():
+    """'2025.3.1', or what else compute-sanitizer says of itself."""
+    text = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True,
+                          check=False).stdout
+    found = re.search(r"[Vv]ersion (\S+)", text)
+    return found.group(1) if found else text.strip()
+
+
+def gpu():
+    """'NVIDIA H200, 580.65.06': the GPU and its driver; empty where nvidia-smi doesn't say."""
+    try:
+        text = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version",
+                               "--format=csv,noheader"], capture_output=True, text=True,
+                              check=False).stdout
+    except FileNotFoundError:
+        return ""
+    return text.splitlines()[0] if text else ""
+
+
+def print_results(records, cut, arguments):
+    rows = [[record["tool"], record["stage"], str(record["problems"]),
+             "?" if record["reports"] is None else str(record["reports"]),
+             f"{record['seconds']:.0f}", record["status"]] for record in records]
+    print(table(["tool", "stage", "problems", "reports", "seconds", "result"], rows))
+    for record in records:
+        if record["message"]:
+            print(f"{record['tool']} {record['stage']}: {record['message']}; see {record['log']}")
+    print(f"{sum(cut.values())} of the {len(cut)} problems were cut down to {arguments.max_gmac} "
+          "billion multiply-adds (--max-gmac).")
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        prog="./ladder sanitize", description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", action="append", choices=TOOLS,
+                        help="only this one; may be repeated")
+    parser.add_argument("--stage", action="append", help="only this one; may be repeated")
+    parser.add_argument("--max-gmac", default="0.001", metavar="X",
+                        help="cut problems down to X billion multiply-adds (default 0.001)")
+    parser.add_argument("--json", default=os.path.join(REPORT, "sanitizer.json"), metavar="FILE",
+                        help="where the records go (default build/report/sanitizer.json)")
+    parser.add_argument("--bin", default=os.path.join(ROOT, "build", "gpu", "bin"), metavar="DIR",
+                        help="the programs (default build/gpu/bin)")
+    parser.error = lambda message: fail(message, 2)
+    parsed = parser.parse_args(arguments)
+    for stage in parsed.stage or []:
+        if stage not in stage_names():
+            fail(f"stage '{stage}' is unknown; there are {', '.join(stage_names())}", 2)
+    try:
+        if not float(parsed.max_gmac) >= 1e-6:
+            raise ValueError
+    except ValueError:
+        fail(f"--max-gmac = '{parsed.max_gmac}': must be a number, at least 0.000001", 2)
+    return parsed
+
+
+def main(words):
+    arguments = parse(words)
+    folder = os.path.join(REPORT, "sanitizer")
+    os.makedirs(folder, exist_ok=True)
+    require_folder(arguments.json)
+    tools = [tool for tool in TOOLS if tool in (arguments.tool or TOOLS)]
+    stages = [stage for stage in stage_names() if stage in (arguments.stage or stage_names())]
+    records, cut = [], {}
+    for tool in tools:
+        for stage in stages:
+            progress(f"[{len(records) + 1}/{len(tools) * len(stages)}] {tool}: {stage}")
+            record, problems = sanitize(tool, stage, arguments, folder)
+            records.append(record)
+            cut.update(problems)
+    progress("")
+    print_results(records, cut, arguments)
+    write_json(arguments.json, {
+        "format": "convladder sanitizer", "version": 1, "gpu": gpu(),
+        "compute_sanitizer": version(), "max_gmac": float(arguments.max_gmac),
+        "problems": sorted(cut), "cut_down": sorted(name for name in cut if cut[name]),
+        "records": records})
+    print(f"wrote {shortened(arguments.json)}; the logs are in {shortened(folder)}")
+    return 0 if all(record["status"] == "pass" for record in records) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("\nladder: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,32 @@
+"""Programs made up for a test, for the PATH: what a machine with a GPU would have there."""
+import os
+import sys
+import tempfile
+import textwrap
+import unittest
+
+PROFILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "profile")
+sys.path.insert(0, PROFILE)
+
+
+class FakeProgramTest(unittest.TestCase):
+    """Gives each test a folder of its own, first in the PATH."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.addCleanup(os.environ.update, PATH=os.environ["PATH"])
+        os.environ["PATH"] = self.folder + os.pathsep + os.environ["PATH"]
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def program(self, name, source):
+        """Makes a program of Python source; its words are in sys.argv."""
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(f"#!{sys.executable}\nimport json, os, sys, time\n" + textwrap.dedent(source))
+        os.chmod(self.path(name), 0o755)
+
+    def files(self):
+        return sorted(os.listdir(self.folder))

@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""Tests of common/profile/ncu.py and profile_gpu.py, with an ncu that only prints like one."""
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from unittest import mock
+
+from fake_program import PROFILE, FakeProgramTest  # first: it makes the next two importable
+
+import ncu
+import profile_gpu
+
+# What the made-up GPU has launched: {stage: [(kernel as ncu prints it, {metric: value as text})]}.
+NAIVE = "convladder::<unnamed>::conv2d_naive(convladder::ConvShape, int, const float *, float *)"
+IM2COL = "convladder::<unnamed>::im2col(convladder::ConvShape, int, float *)"
+FUSED = "void convladder::<unnamed>::conv2d_fused_bias<(int)11, (int)4, (int)8>(float *, bool)"
+GEMM = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8_stage3_ffma_execute_kernel__5x_cublas"
+
+
+def launch(sectors, nanoseconds, **others):
+    return {"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": f"{sectors // 4:,}",
+            "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": "0",
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": f"{sectors:,}",
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "0",
+            "dram__bytes_read.sum": "2,048", "dram__bytes_write.sum": "1,024",
+            "lts__t_sectors_srcunit_tex_op_read.sum": "100",
+            "lts__t_sectors_srcunit_tex_op_write.sum": "28",
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": "0",
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": "0",
+            "gpu__time_duration.sum": f"{nanoseconds:,}", "lts__t_sector_hit_rate.pct": "75.50",
+            "launch__registers_per_thread": "32", "sm__throughput.avg.pct_of_peak_sustained_elapsed":
+            "n/a", **others}
+
+
+LAUNCHES = {
+    "01_naive": [(NAIVE, launch(4_000_000, 1_000_000))],
+    "02_im2col_gemm": [(IM2COL, launch(1000, 1000)),
+                       (GEMM, launch(2000, 3000)),
+                       (IM2COL, launch(3000, 3000, **{"lts__t_sector_hit_rate.pct": "25.5",
+                                                      "launch__registers_per_thread": "40"})),
+                       (GEMM, launch(2000, 3000))],
+    "05_fused_bias": [(FUSED, launch(500, 2000))],
+}
+OWN = {"01_naive": [("conv2d_naive", 1)], "02_im2col_gemm": [("im2col", 2)],
+       "05_fused_bias": [("conv2d_fused_bias", 1)]}
+
+NCU = """
+words = sys.argv[1:]
+metrics = words[words.index("--metrics") + 1].split(",")
+command = words[words.index("--metrics") + 2:]
+with open(FOLDER + "/calls", "a") as calls:
+    print(json.dumps(words), file=calls)
+for unknown in UNKNOWN:
+    if unknown in metrics:
+        print("==ERROR== Failed to find metric regex:^(%s)(\\\\.|$)" % unknown.split(".")[0])
+        sys.exit(9)
+stage = command[command.index("--stage") + 1]
+print("==PROF== Connected to process 4711 (%s)" % command[0])
+print("alexnet_conv1: n256 c3 224x224, bias")
+for kernel, _ in LAUNCHES[stage]:
+    print('==PROF== Profiling "%s" - 0: 0%%....50%%....100%% - 9 passes' % kernel)
+print("==PROF== Disconnected from process 4711")
+print('"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",'
+      '"Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"')
+for number, (kernel, values) in enumerate(LAUNCHES[stage]):
+    for metric in metrics:
+        if metric in values:
+            print('"%d","4711","convladder","127.0.0.1","%s","1","7","(256, 1, 1)","(64, 1, 1)","0",'
+                  '"9.0","Command line profiler metrics","%s","","%s"'
+                  % (number, kernel, metric, values[metric]))
+"""
+
+CONVLADDER = """
+words = sys.argv[1:]
+if "--shape" in words and "nowhere" in words:
+    print("convladder: error: problem 'nowhere' is unknown", file=sys.stderr)
+    sys.exit(2)
+wanted = [words[i + 1] for i, word in enumerate(words) if word == "--stage"]
+records = [{"stage": stage, "problem": "alexnet_conv1", "shape": "n256 c3 224x224", "bias": True,
+            "kernel": kernel, "launches": launches, "source": "cuda_runtime", "library": False,
+            "flop": 6144.0, "launch__registers_per_thread": 30}
+           for stage, kernels in OWN.items() for kernel, launches in kernels
+           if not wanted or stage in wanted]
+json.dump(records, open(words[words.index("--json") + 1], "w"))
+print("alexnet_conv1: n256 c3 224x224, bias; backend: gpu (made up)")
+print("what the runtime knows")
+"""
+
+
+class ProfileTest(FakeProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.json = self.path("profile.json")
+        self.program("convladder", f"OWN = {OWN!r}\n" + CONVLADDER)
+        self.ncu()
+
+    def ncu(self, source=NCU, unknown=()):
+        self.program("ncu", f"FOLDER = {self.folder!r}\nLAUNCHES = {LAUNCHES!r}\n"
+                            f"UNKNOWN = {unknown!r}\n" + source)
+
+    def profile(self, *words):
+        """Exit status, standard output and standard error of the command."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = profile_gpu.main(["--bin", self.folder, "--json", self.json, *words])
+            except SystemExit as end:
+                status = end.code
+        return status, out.getvalue(), err.getvalue()
+
+    def records(self):
+        with open(self.json, encoding="utf-8") as file:
+            return json.load(file)
+
+    def calls(self):
+        with open(self.path("calls"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def test_one_record_per_stage_and_kernel(self):
+        status, _, err = self.profile()
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual([(r["stage"], r["kernel"], r["launches"], r["library"])
+                          for r in self.records()],
+                         [("01_naive", "conv2d_naive", 1, False),
+                          ("02_im2col_gemm", "im2col", 2, False), ("02_im2col_gemm", GEMM, 2, True),
+                          ("05_fused_bias", "conv2d_fused_bias", 1, False)])
+        for record in self.records():
+            self.assertEqual((record["source"], record["problem"], record["flop"], record["bias"]),
+                             ("ncu", "alexnet_conv1", 6144.0, True))
+
+    def test_launches_of_a_kernel_are_merged(self):
+        self.profile()
+        im2col = self.records()[1]
+        self.assertEqual(im2col["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"], 4000)
+        self.assertEqual(im2col["gpu__time_duration.sum"], 4000)
+        self.assertEqual(im2col["launch__registers_per_thread"], 40)
+        self.assertEqual(im2col["lts__t_sector_hit_rate.pct"], (75.5 * 1000 + 25.5 * 3000) / 4000)
+        self.assertNotIn("sm__throughput.avg.pct_of_peak_sustained_elapsed", im2col)  # n/a
+
+    def test_the_stages_are_compared(self):
+        out = self.profile()[1]
+        rows = {line.split("  ")[0]: line.split() for line in out.splitlines()[-9:]}
+        # 01: 1 M requests of 4 M sectors; 02, both kernels: 2000 and 8000
+        self.assertEqual(rows["01_naive"][1:8],
+                         ["1.000", "-", "1.00", "M", "-", "4.00", "M"])
+        self.assertEqual(rows["02_im2col_gemm"][1:7],
+                         ["0.010", "0.01", "2000", "0.002", "8000", "0.002"])
+        self.assertEqual(rows["05_fused_bias"][-3:], ["3072", "0.25", "2.0"])
+        self.assertIn("of it the library", out)
+
+    def test_options_reach_the_program_and_stages_are_chosen(self):
+        status, _, _ = self.profile("--stage", "05_fused_bias", "--n=2", "--bias", "0")
+        self.assertEqual(status, 0)
+        self.assertEqual(len(self.calls()), 1)
+        self.assertEqual(self.calls()[0][-7:], ["run", "--once", "--stage", "05_fused_bias",
+                                                "--n=2", "--bias", "0"])
+        for option in ("--csv", "--print-units", "--clock-control"):
+            self.assertIn(option, self.calls()[0])
+
+    def test_metrics_that_the_gpu_lacks_are_left_out(self):
+        lacking = ["lts__t_sector_hit_rate.pct", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]
+        self.ncu(unknown=lacking)
+        status, out, err = self.profile()
+        self.assertEqual(status, 0)
+        for metric in lacking:
+            self.assertEqual(err.count(metric), 1)  # said once, not for every stage
+            self.assertNotIn(metric, self.records()[0])
+        self.assertIn("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", self.records()[0])
+        self.assertIn("-", out)
+
+    def test_a_usage_error_is_the_programs(self):
+        status, _, _ = self.profile("--shape", "nowhere")
+        self.assertEqual(status, 2)
+        self.assertFalse(os.path.exists(self.json))
+
+    def expect_failure(self, pattern, *words):
+        status, _, err = self.profile(*words)
+        self.assertEqual(status, 1, err)
+        self.assertRegex(err, pattern)
+        self.assertEqual(err.count("\n"), 1, err)
+        self.assertNotIn("profile.json", "".join(self.files()))
+
+    def test_ncu_dies(self):
+        self.ncu("import signal\nprint('==PROF== Connected', flush=True)\n"
+                 "os.kill(os.getpid(), signal.SIGSEGV)")
+        self.expect_failure(r"^ladder: error: ncu .*==PROF== Connected \(status -11\)")
+
+    def test_the_program_fails_under_ncu(self):
+        self.ncu("print('==PROF== Connected')\nprint('convladder: error: out of memory', "
+                 "file=sys.stderr)\nsys.exit(1)")
+        self.expect_failure("convladder: error: out of memory")
+
+    def test_another_profiler_holds_the_gpu(self):
+        self.ncu("print('==ERROR== Profiling failed because a driver resource was unavailable.')\n"
+                 "sys.exit(9)")
+        self.expect_failure("a driver resource was unavailable")
+
+    def test_ncu_prints_no_table(self):
+        self.ncu("print('==WARNING== No kernels were profiled.')")
+        self.expect_failure("no counters.*No kernels were profiled")
+
+    def test_ncu_prints_garbage(self):
+        for garbage in ('"ID","Metric Name"\\n"0","x"', '"ID","Kernel Name","Metric Name","Metric '
+                        'Value"\\n"zero","k","m","1"', '"ID","Kernel Name","Metric Name","Metric '
+                        'Value"\\n"0","k","m"', '"ID","Kernel Name","Metric Name","Metric Value"',
+                        '"ID","Kernel Name","Metric Name","Metric Value"\\n"0","k","m","1'):
+            self.ncu(f"print('{garbage}')")
+            self.expect_failure("ncu's table")
+
+    def test_a_launch_is_missing(self):
+        self.ncu(NCU.replace("enumerate(LAUNCHES[stage])", "enumerate(LAUNCHES[stage][:2])"))
+        self.expect_failure("02_im2col_gemm launches im2col 2 times, ncu saw 1")
+
+    def test_a_folder_that_is_not_there_fails_before_measuring(self):
+        self.json = self.path("nowhere/profile.json")
+        self.expect_failure("there is no folder")
+        self.assertNotIn("calls", self.files())
+
+    def test_an_interrupted_run_leaves_no_file(self):
+        self.ncu(f"open({self.path('begun')!r}, 'w')\ntime.sleep(60)")
+        script = subprocess.Popen(
+            [sys.executable, os.path.join(PROFILE, "profile_gpu.py"), "--bin", self.folder,
+             "--json", self.json], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(self.path("begun")) and script.poll() is None:
+            time.sleep(0.02)
+        script.send_signal(signal.SIGINT)
+        _, err = script.communicate(timeout=30)
+        self.assertEqual((script.returncode, err), (130, "\nladder: interrupted\n"))
+        self.assertNotIn("profile.json", "".join(self.files()))
+
+    def fall_back(self, *words):
+        self.program("ladder", """
+            words = sys.argv[1:]
+            assert words[:3] == ["--backend", "sim", "profile"], words
+            json.dump([{"stage": "01_naive", "source": "simulator", "words": words}],
+                      open(words[words.index("--json") + 1], "w"))
+            """)
+        with mock.patch.object(profile_gpu, "LADDER", self.path("ladder")):
+            return self.profile(*words)
+
+    def test_refused_counters_end_in_the_simulators_counts(self):
+        self.ncu("print('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access "
+                 "NVIDIA GPU Performance Counters on the target device 0.')")
+        status, out, err = self.fall_back("--n", "2")
+        self.assertEqual(status, 0)
+        self.assertRegex(err, "NVreg_RestrictProfilingToAdminUsers=0")
+        self.assertIn("what the runtime knows", out)
+        self.assertEqual([record["source"] for record in self.records()],
+                         ["cuda_runtime"] * 3 + ["simulator"])
+        self.assertEqual(self.records()[3]["words"][-2:], ["--n", "2"])
+
+    def test_no_ncu_ends_in_the_simulators_counts(self):
+        os.remove(self.path("ncu"))
+        with mock.patch.dict(os.environ, PATH=self.folder):
+            status, _, err = self.fall_back()
+        self.assertEqual((status, len(self.records())), (0, 4))
+        self.assertIn("no ncu in the PATH", err)
+
+    def test_reports_for_the_window(self):
+        self.ncu("with open(FOLDER + '/calls', 'a') as calls:\n"
+                 "    print(json.dumps(sys.argv[1:]), file=calls)")
+        with mock.patch.object(profile_gpu, "REPORT", self.folder):
+            status, out, _ = self.profile("--ui", "--stage", "01_naive", "--n", "2")
+        self.assertEqual(status, 0)
+        words = self.calls()[0]
+        self.assertEqual(words[:2], ["--set", "full"])
+        self.assertEqual(words[-4:], ["--stage", "01_naive", "--n", "2"])
+        self.assertIn("ncu " + " ".join(words), out)  # ready to be used again
+        self.assertFalse(os.path.exists(self.json))
+
+
+class NcuTest(unittest.TestCase):
+    def test_plain_names(self):
+        for name, plain in ((NAIVE, "conv2d_naive"), (FUSED, "conv2d_fused_bias"), (GEMM, GEMM),
+                            ("void (anonymous namespace)::k<3>(float*)", "k"), ("k", "k")):
+            self.assertEqual(ncu.plain_name(name), plain)
+
+    def test_no_metric_is_asked_for_twice(self):
+        self.assertEqual(len(ncu.ALL), len(set(ncu.ALL)))
+
+    def test_merging_without_durations_weighs_alike(self):
+        merged = ncu.merge([{"a.pct": 10, "b.sum": 1}, {"a.pct": 20, "b.sum": 2}])
+        self.assertEqual(merged, {"a.pct": 15, "b.sum": 3})
+
+    def test_what_a_launch_lacks_is_left_out(self):
+        self.assertEqual(ncu.merge([{"a.sum": 1, "b.sum": None}, {"a.sum": 1, "b.sum": 2}]),
+                         {"a.sum": 2})
+
+
+if __name__ == "__main__":
+    unittest.main()

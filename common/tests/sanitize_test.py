@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Tests of common/profile/sanitize.py, with a compute-sanitizer that only prints like one."""
+import contextlib
+import io
+import json
+import os
+import unittest
+from unittest import mock
+
+from fake_program import FakeProgramTest  # first: it makes the next ones importable
+
+import sanitize
+import support
+
+CLEAN = """
+words = sys.argv[1:]
+if words == ["--version"]:
+    print("NVIDIA (R) Compute Sanitizer\\nVersion 2025.3.1.0 (build 1)")
+    sys.exit()
+tool, stage = words[words.index("--tool") + 1], words[words.index("--stage") + 1]
+status, errors = REPORTS.get((tool, stage), (0, 0))
+print("========= COMPUTE-SANITIZER")
+records = [{"stage": stage, "problem": name, "status": "pass", "message": note}
+           for name, note in (("small", ""), ("large", "cut down to n1 c1"))]
+json.dump(records, open(words[words.index("--json") + 1], "w"))
+print("2 passed, 0 failed, 0 rejected, 0 skipped (backend: gpu)")
+if tool == "racecheck":
+    print("========= RACECHECK SUMMARY: %d hazard%s displayed (%d errors, 0 warnings)"
+          % (errors, "" if errors == 1 else "s", errors))
+else:
+    print("========= ERROR SUMMARY: %d error%s" % (errors, "" if errors == 1 else "s"))
+    if errors > 100:
+        print("========= ERROR SUMMARY: %d errors were not printed. Use --print-limit option to "
+              "adjust the number of printed errors" % (errors - 100))
+sys.exit(status)
+"""
+
+
+class SanitizeTest(FakeProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.sanitizer()
+
+    def sanitizer(self, source=CLEAN, reports=()):
+        self.program("compute-sanitizer", f"REPORTS = {dict(reports)!r}\n" + source)
+
+    def run_it(self, *words):
+        """Exit status, standard output and standard error of the command."""
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.object(sanitize, "REPORT", self.folder), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = sanitize.main(["--json", self.path("sanitizer.json"), *words])
+            except SystemExit as end:
+                status = end.code
+        return status, out.getvalue(), err.getvalue()
+
+    def records(self):
+        with open(self.path("sanitizer.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_clean_stages_under_all_tools(self):
+        status, out, err = self.run_it()
+        self.assertEqual((status, err), (0, ""))
+        result = self.records()
+        stages = support.stage_names()
+        self.assertGreaterEqual(len(stages), 5)
+        self.assertEqual([(r["tool"], r["stage"]) for r in result["records"]],
+                         [(tool, stage) for tool in sanitize.TOOLS for stage in stages])
+        self.assertTrue(all((r["reports"], r["problems"], r["status"]) == (0, 2, "pass")
+                            for r in result["records"]))
+        self.assertEqual((result["compute_sanitizer"], result["problems"], result["cut_down"]),
+                         ("2025.3.1.0", ["large", "small"], ["large"]))
+        self.assertIn("1 of the 2 problems were cut down", out)
+
+    def test_tools_and_stages_are_chosen(self):
+        self.run_it("--tool", "synccheck", "--tool", "memcheck", "--stage", "03_shared_tiling")
+        self.assertEqual([(r["tool"], r["stage"]) for r in self.records()["records"]],
+                         [("memcheck", "03_shared_tiling"), ("synccheck", "03_shared_tiling")])
+        with open(self.path("sanitizer/memcheck-03_shared_tiling.log"), encoding="utf-8") as log:
+            command = log.readline()
+        for words in ("--tool memcheck", "--error-exitcode 86", "check --no-guards",
+                      "--stage 03_shared_tiling", "--max-gmac 0.001"):
+            self.assertIn(words, command)
+
+    def expect(self, reports, message):
+        status, out, _ = self.run_it("--tool", "memcheck", "--tool", "racecheck", "--stage",
+                                     "01_naive")
+        self.assertEqual(status, 1)
+        failed = [r for r in self.records()["records"] if r["status"] != "pass"]
+        self.assertEqual([r["reports"] for r in failed], reports)
+        self.assertRegex(out, message)
+
+    def test_reports_are_counted(self):
+        self.sanitizer(reports={("memcheck", "01_naive"): (86, 1)})
+        self.expect([1], "memcheck 01_naive: 1 reports; see memcheck-01_naive.log")
+        self.sanitizer(reports={("memcheck", "01_naive"): (86, 769)})
+        self.expect([769], "769 reports")
+        self.sanitizer(reports={("racecheck", "01_naive"): (86, 3)})
+        self.expect([3], "racecheck 01_naive: 3 reports")
+
+    def test_reports_count_whatever_the_status_says(self):
+        self.sanitizer(reports={("memcheck", "01_naive"): (0, 2)})
+        self.expect([2], "2 reports")
+
+    def test_a_status_without_a_report_fails(self):
+        self.sanitizer(reports={("racecheck", "01_naive"): (1, 0)})
+        self.expect([0], "status 1 without a report")
+
+    def test_no_summary_fails(self):
+        self.sanitizer("print('========= Error: process was terminated')\nsys.exit(0)")
+        self.expect([None, None], "no summary.*process was terminated")
+
+    def test_the_summary_of_another_tool_is_none(self):
+        self.sanitizer(CLEAN.replace("RACECHECK SUMMARY", "ERROR SUMMARY"))
+        self.expect([None], "racecheck 01_naive: no summary")
+
+    def test_a_wrong_result_fails(self):
+        self.sanitizer(CLEAN.replace('"status": "pass", "message": note',
+                                     '"status": "fail", "message": "NaN"'))
+        self.expect([0, 0], "small: fail: NaN")
+
+    def test_a_program_that_checks_nothing_fails(self):
+        self.sanitizer(CLEAN.replace("json.dump", "0 and json.dump"))
+        self.expect([0, 0], "no problem was checked")
+
+    def test_what_an_earlier_run_checked_does_not_count(self):
+        self.run_it("--stage", "01_naive")
+        self.sanitizer(CLEAN.replace("json.dump", "0 and json.dump"))
+        self.expect([0, 0], "no problem was checked")
+
+    def test_usage_errors(self):
+        for words, pattern in ((("--tool", "leakcheck"), "leakcheck"),
+                               (("--stage", "00_none"), "stage '00_none' is unknown; .*01_naive"),
+                               (("--max-gmac", "much"), "--max-gmac = 'much'"),
+                               (("--max-gmac", "nan"), "--max-gmac = 'nan'"),
+                               (("--max-gmac", "0"), "--max-gmac = '0'"), (("--fast",), "--fast")):
+            status, _, err = self.run_it(*words)
+            self.assertEqual(status, 2)
+            self.assertRegex(err, "^ladder: error: .*" + pattern)
+
+    def test_no_compute_sanitizer(self):
+        os.remove(self.path("compute-sanitizer"))
+        with mock.patch.dict(os.environ, PATH=self.folder):
+            status, _, err = self.run_it()
+        self.assertEqual(status, 1)
+        self.assertIn("no compute-sanitizer in the PATH", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
