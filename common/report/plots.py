@@ -21,7 +21,8 @@ GREY, BLACK = "#777777", "#000000"
 LEVEL_STYLES = {"requested": (GREY, "v"), "L1": (SKY, "o"), "L2": (ORANGE, "s"),
                 "DRAM": (GREEN, "D"), "touched": (PURPLE, "^")}
 COMPETITOR_COLOURS = {"cudnn": GREEN, "pytorch": VERMILION}
-WIDTH = 8.3           # inches: 830 pixels at 100 per inch
+WHITE_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind text on a line
+WIDTH = 8.3  # inches: 830 pixels at 100 per inch
 
 matplotlib.rcParams.update({
     "font.size": 9.5, "axes.titlesize": 10, "axes.titlelocation": "left", "axes.axisbelow": True,
@@ -88,18 +89,18 @@ def draw_times(axes, problem, titles):
         timing, colour, filled = rows.get(title, (None, None, None))
         if not timing or not timing.cold:
             note = timing.status if timing else "not measured"
-            axes.annotate(note, (0.02, y), xycoords=("axes fraction", "data"), va="center",
-                          color=GREY)
+            axes.annotate(note, (0.02, y), xycoords=("axes fraction", "data"),
+                          va="center_baseline", color=GREY, bbox=WHITE_BOX)
             continue
         cold = timing.cold
         axes.errorbar(cold.median, y, color=colour, fmt="o", markersize=6, capsize=2,
                       markerfacecolor=colour if filled else "white",
                       xerr=[[max(0, cold.median - cold.lower_quartile)],
                             [max(0, cold.upper_quartile - cold.median)]])
-        axes.annotate(tables.milliseconds(cold.median), (cold.median, y), xytext=(7, 0),
-                      textcoords="offset points", va="center_baseline", fontsize=9,
-                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
-    axes.set(title=problem.name, xscale="log", xlabel="time [ms], cold L2",
+        axes.annotate(tables.milliseconds(cold.median), (max(cold.median, cold.upper_quartile), y),
+                      xytext=(7, 0), textcoords="offset points", va="center_baseline", fontsize=9,
+                      bbox=WHITE_BOX)
+    axes.set(title=problem.name, xscale="log", xlabel="time [ms], cold L2: median, quartiles",
              ylim=(len(titles) - 0.5, -0.5))
     plain_ticks(axes.xaxis)
     axes.set_yticks(range(len(titles)), titles)
@@ -151,7 +152,7 @@ def traffic_figure(profile):
     for i, stage in enumerate(stages):
         for j, level in enumerate(levels):
             crossed = counters.of_stage(profile.stages[stage], level.of_kernel)
-            if crossed:
+            if crossed and crossed.value > 0:  # 0 has no place on a logarithmic axis
                 draw_bar(axes, i * step + j, crossed, level)
                 drawn.append(crossed.value)
     axes.axvline(profile.least_bytes, color=BLACK, linestyle="--", linewidth=1,
@@ -235,6 +236,8 @@ def name_stages(axes, points):
     for stage, rate in sorted(rates.items(), key=lambda item: item[1]):
         axes.axhline(rate, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
         height = max((math.log10(rate) - low) / (high - low), free)
-        axes.annotate(stage, (1.0, height), xycoords="axes fraction", xytext=(4, 0),
-                      textcoords="offset points", va="center", fontsize=9)
+        axes.annotate(stage, (1.0, rate), xycoords=("axes fraction", "data"),
+                      xytext=(1.025, height), textcoords="axes fraction", va="center", fontsize=9,
+                      arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6,
+                                  "relpos": (0, 0.5), "shrinkA": 2, "shrinkB": 0})
         free = height + 0.045

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tables and plots from the JSON that the measuring commands write.
 
-  ./ladder report                     from build/report/{bench,profile,run}.json, where they exist
+  ./ladder report [--bench FILE]...   from the files named; if none is, from bench.json,
+                                      profile.json and run.json in build/report
   ./ladder report --docs [--check]    the generated blocks and plots of the committed texts, from
                                       docs/results; --check only says whether they are current
 

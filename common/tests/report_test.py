@@ -40,8 +40,8 @@ def times(median):
 
 
 def timed(milliseconds, **others):
-    return {"status": "pass", "message": "", "max_error_ratio": 0.25, "cold_ms": times(milliseconds),
-            "warm_ms": times(milliseconds / 2), **others}
+    return {"status": "pass", "message": "", "max_error_ratio": 0.25,
+            "cold_ms": times(milliseconds), "warm_ms": times(milliseconds / 2), **others}
 
 
 def rival(name, precision, milliseconds, layout="nchw"):
@@ -213,7 +213,8 @@ class Traffic(Folder):
         records = profile_json()
         records.append({**kernel(STAGES[1], 1), "dram__bytes_read.sum": None})
         profile, = self.profiles(records)
-        self.assertIsNone(counters.of_stage(profile.stages[STAGES[1]], counters.LEVELS[3].of_kernel))
+        dram, = [level for level in counters.LEVELS if level.name == "DRAM"]
+        self.assertIsNone(counters.of_stage(profile.stages[STAGES[1]], dram.of_kernel))
 
     def test_requested_bytes_need_those_of_copies(self):
         loads = {"smsp__sass_data_bytes_mem_global_op_ld.sum": 100,
@@ -305,7 +306,7 @@ class CommandLine(Folder):
 
     def test_members_that_are_wrong(self):
         for change, pattern in [
-                (lambda v: v["machine"].pop("fma_tflops"), "machine: member 'fma_tflops' is missing"),
+                (lambda v: v["machine"].pop("fma_tflops"), "machine: .*'fma_tflops' is missing"),
                 (lambda v: v["problems"][0].update(flop="many"), "'flop' is \"many\""),
                 (lambda v: v["problems"][0]["records"][0].update(status="fine"), "'status' is"),
                 (lambda v: v["problems"][0]["records"][0].update(cold_ms=7), "object was expected"),
@@ -336,7 +337,8 @@ class CommandLine(Folder):
         self.assertFalse(glob.glob(self.path("*.svg")) + glob.glob(self.path("*.part")))
 
     def test_steps_have_the_code(self):
-        self.run_report("--profile", self.save("profile.json", profile_json()), "--out", self.folder)
+        path = self.save("profile.json", profile_json())
+        self.run_report("--profile", path, "--out", self.folder)
         steps = self.read("steps.md")
         self.assertEqual(re.findall("^## (.*)", steps, re.MULTILINE),
                          ["01_naive → 02_im2col_gemm", "02_im2col_gemm → 03_shared_tiling"])
