@@ -7,9 +7,11 @@ import hashlib
 import os
 import re
 
+import counter_tables
+import formats
 import results
-import tables
 import text
+import time_tables
 from plan import planned_plots
 
 FOLDER = "docs/results"
@@ -104,14 +106,14 @@ def summary(data):
     if not data.problems:
         return ""
     problem = data.problems[0]
-    parts = [f"{tables.title_of(problem)}.\n"]
+    parts = [f"{formats.title_of(problem)}.\n"]
     if problem.bench:
         parts += [text.machine(data.bench),
-                  tables.times_table(problem.bench, data.bench, brief=True)]
+                  time_tables.times_table(problem.bench, data.bench, brief=True)]
     profile = best_profile(problem)
     if profile:
-        parts += [f"Bytes, counted by {tables.source_of(profile)}:\n",
-                  tables.traffic_table(profile)]
+        parts += [f"Bytes, counted by {counter_tables.source_of(profile)}:\n",
+                  counter_tables.traffic_table(profile)]
     for kind in README_PLOTS:
         plot = next((plot for plot in data.plots if plot.kind == kind), None)
         if plot:
@@ -136,10 +138,10 @@ def measured(data, stage):
     parts = []
     if data.bench:
         parts += [text.machine(data.bench), text.COLD_MEDIANS,
-                  tables.step_times_table(data.bench, before, stage)]
+                  time_tables.step_times_table(data.bench, before, stage)]
     profile = next(filter(None, (best_profile(problem) for problem in data.problems)), None)
     if profile:
-        parts += [f"{tables.title_of(profile)}, counted by {tables.source_of(profile)}:\n",
-                  tables.step_table(profile, before, stage)]
+        parts += [f"{formats.title_of(profile)}, counted by {counter_tables.source_of(profile)}:\n",
+                  counter_tables.step_table(profile, before, stage)]
     parts.append(f"More: [results](../{FOLDER}/README.md).\n")
     return "\n" + "\n".join(parts) + "\n"

@@ -3,7 +3,7 @@ import re
 from typing import NamedTuple
 
 import counters
-import tables
+import time_tables
 
 PROBLEMS_A_FIGURE = 8
 
@@ -70,6 +70,6 @@ def roofline_points(problem, profile):
                 continue
             intensity = counters.flop_per_byte(kernels, profile.flop, level)
             if intensity is not None:
-                rate = tables.tflops(timing, profile.flop)
+                rate = time_tables.tflops(timing, profile.flop)
                 points.setdefault(level.name, []).append((stage, intensity, rate))
     return points

@@ -9,7 +9,9 @@ import math
 import matplotlib
 
 import counters
-import tables
+import counter_tables
+import formats
+import time_tables
 from plan import roofline_points, traffic_levels
 
 matplotlib.use("Agg")
@@ -34,7 +36,7 @@ matplotlib.rcParams.update({
 
 
 def counted_title(profile):
-    return f"{tables.title_of(profile)}\ncounted by {tables.source_of(profile)}"
+    return f"{formats.title_of(profile)}\ncounted by {counter_tables.source_of(profile)}"
 
 
 def render(figure, kind, description=""):
@@ -76,38 +78,40 @@ def draw(plot):
 def time_rows(problem):
     """(title, Timing, colour, filled) of the stages, then of the competitors; TF32 is hollow."""
     rows = [(name, timing, BLUE, True) for name, timing in problem.stages.items()]
-    return rows + [(tables.competitor_title(rival), rival.timing,
+    return rows + [(time_tables.competitor_title(rival), rival.timing,
                     COMPETITOR_COLOURS.get(rival.name, PURPLE), rival.precision == "fp32")
-                   for rival in tables.ladder_of_competitors(problem)]
+                   for rival in time_tables.ladder_of_competitors(problem)]
 
 
 def draw_times(axes, problem, titles):
     """One row per stage and competitor; `titles` are all rows, so that panels line up."""
     rows = {title: rest for title, *rest in time_rows(problem)}
-    known = [timing.cold for timing, _, _ in rows.values() if timing.cold]
+    drawn = [problem.floor_ms]
     for y, title in enumerate(titles):
         timing, colour, filled = rows.get(title, (None, None, None))
-        if not timing or not timing.cold:
-            note = timing.status if timing else "not measured"
-            axes.annotate(note, (0.02, y), xycoords=("axes fraction", "data"),
-                          va="center_baseline", color=GREY, bbox=WHITE_BOX)
-            continue
-        cold = timing.cold
-        axes.errorbar(cold.median, y, color=colour, fmt="o", markersize=6, capsize=2,
-                      markerfacecolor=colour if filled else "white",
-                      xerr=[[max(0, cold.median - cold.lower_quartile)],
-                            [max(0, cold.upper_quartile - cold.median)]])
-        axes.annotate(tables.milliseconds(cold.median), (max(cold.median, cold.upper_quartile), y),
-                      xytext=(7, 0), textcoords="offset points", va="center_baseline", fontsize=9,
-                      bbox=WHITE_BOX)
+        if timing and timing.cold:
+            draw_time(axes, y, timing.cold, colour, filled)
+            drawn.append(timing.cold.median)
+        else:
+            axes.annotate(timing.status if timing else "not measured", (0.02, y),
+                          xycoords=("axes fraction", "data"), va="center_baseline", color=GREY,
+                          bbox=WHITE_BOX)
+    axes.axvline(problem.floor_ms, color=BLACK, linestyle="--", linewidth=1)
     axes.set(title=problem.name, xscale="log", xlabel="time [ms], cold L2: median, quartiles",
+             xlim=(min(drawn) * 0.8, max(drawn) * 3),  # room for a label
              ylim=(len(titles) - 0.5, -0.5))
     plain_ticks(axes.xaxis)
     axes.set_yticks(range(len(titles)), titles)
     axes.grid(axis="y", visible=False)
-    drawn = [cold.median for cold in known] + [problem.floor_ms]
-    axes.set_xlim(min(drawn) * 0.8, max(drawn) * 3)  # room for a label
-    axes.axvline(problem.floor_ms, color=BLACK, linestyle="--", linewidth=1)
+
+
+def draw_time(axes, y, times, colour, filled):
+    axes.errorbar(times.median, y, color=colour, fmt="o", markersize=6, capsize=2,
+                  markerfacecolor=colour if filled else "white",
+                  xerr=[[times.median - times.lower_quartile],
+                        [times.upper_quartile - times.median]])
+    axes.annotate(formats.milliseconds(times.median), (times.upper_quartile, y), xytext=(7, 0),
+                  textcoords="offset points", va="center_baseline", fontsize=9, bbox=WHITE_BOX)
 
 
 def time_figure(problems):
@@ -156,7 +160,7 @@ def traffic_figure(profile):
                 draw_bar(axes, i * step + j, crossed, level)
                 drawn.append(crossed.value)
     axes.axvline(profile.least_bytes, color=BLACK, linestyle="--", linewidth=1,
-                 label=f"least possible: {tables.size(profile.least_bytes)}")
+                 label=f"least possible: {formats.size(profile.least_bytes)}")
     axes.set(xscale="log", xlim=(min(drawn) / 2, max(drawn) * 6),
              ylim=(step * len(stages) - 0.8, -0.8), xlabel="bytes",
              title=counted_title(profile))
@@ -169,7 +173,7 @@ def traffic_figure(profile):
 
 def tick_size(value, _):
     """1 GB where the tables write 1.00 GB."""
-    number, unit = tables.size(value).split()
+    number, unit = formats.size(value).split()
     return f"{float(number):g} {unit}"
 
 
@@ -178,7 +182,7 @@ def draw_bar(axes, y, crossed, level):
     axes.barh(y, crossed.value, height=0.86, color="white" if crossed.partial else colour,
               edgecolor=colour, hatch="////" if crossed.partial else None)
     note = " without the library's kernels" if crossed.partial else ""
-    axes.annotate(f"{level.name} {tables.size(crossed.value)}{note}", (crossed.value, y),
+    axes.annotate(f"{level.name} {formats.size(crossed.value)}{note}", (crossed.value, y),
                   xytext=(4, 0), textcoords="offset points", va="center", fontsize=8.5)
 
 
@@ -211,10 +215,10 @@ def draw_roof(axes, points, bench):
     axes.set_xlim(left, right)
     axes.set_ylim(min(rates) / 2, bench.fma_tflops * 2)
     axes.axhline(bench.fma_tflops, color=BLACK, linewidth=1.2,
-                 label=f"loop of FMAs: {tables.significant(bench.fma_tflops)} TFLOP/s")
+                 label=f"loop of FMAs: {formats.significant(bench.fma_tflops)} TFLOP/s")
     axes.plot([left, right], [left * bench.copy_tb_per_s, right * bench.copy_tb_per_s],
               color=BLACK, linewidth=1.2, linestyle="--",
-              label=f"DRAM copy: {tables.significant(bench.copy_tb_per_s)} TB/s")
+              label=f"DRAM copy: {formats.significant(bench.copy_tb_per_s)} TB/s")
 
 
 def draw_climb(axes, level, climbed):

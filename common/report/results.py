@@ -226,8 +226,11 @@ def statistics(record, name):
     if record.value.get(name) is None:
         return None
     times = Members(record.value[name], f"{record.where}: {name}")
-    return Statistics(times.positive("median"), times.positive("lower_quartile"),
-                      times.positive("upper_quartile"), times.positive("count"))
+    lower, median, upper = (times.positive(member)
+                            for member in ("lower_quartile", "median", "upper_quartile"))
+    if not lower <= median <= upper:
+        raise BadInput(f"{times.where}: quartiles {lower:g} and {upper:g} around median {median:g}")
+    return Statistics(median, lower, upper, times.positive("count"))
 
 
 def read_profiles(path):

@@ -3,7 +3,9 @@ import difflib
 import glob
 import os
 
-import tables
+import counter_tables
+import formats
+import time_tables
 from counters import LEVELS
 
 COLD_MEDIANS = "Median times with a cold L2:\n"
@@ -26,13 +28,13 @@ def report(bench, problems, runs, plots):
     parts = [machine(bench)] if bench else []
     if bench and len(bench.problems) > 1:
         parts += ["Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n",
-                  tables.layers_table(bench)]
+                  time_tables.layers_table(bench)]
     parts += [image(plot) for plot in plots if plot.about is None]
     for problem in problems:
-        parts += [f"## {tables.title_of(problem)}\n", *about(problem, bench),
+        parts += [f"## {formats.title_of(problem)}\n", *about(problem, bench),
                   *(image(plot) for plot in plots if plot.about is problem)]
     if runs:
-        parts += ["## Checked by run and check\n", tables.runs_table(runs)]
+        parts += ["## Checked by run and check\n", time_tables.runs_table(runs)]
     return "\n".join(parts + ["## How to read this\n", HOW_TO_READ])
 
 
@@ -43,9 +45,9 @@ def machine(bench):
                          ("pytorch", "PyTorch")):
         if bench.machine.get(member):
             known.append(f"{name} {bench.machine[member]}")
-    return (f"{', '.join(known)}. FP32 ceiling {tables.significant(bench.fma_tflops)} TFLOP/s (a "
-            f"loop of FMAs), copy {tables.significant(bench.copy_tb_per_s)} TB/s, both measured in "
-            "the same run.\n")
+    ceiling, copy = (formats.significant(rate) for rate in (bench.fma_tflops, bench.copy_tb_per_s))
+    return (f"{', '.join(known)}. FP32 ceiling {ceiling} TFLOP/s (a loop of FMAs), copy {copy} "
+            "TB/s, both measured in the same run.\n")
 
 
 def image(plot):
@@ -56,17 +58,17 @@ def about(problem, bench):
     """Times, then what each source has counted."""
     parts = times(problem.bench, bench) if problem.bench else []
     for profile in problem.profiles:
-        of_all = [tables.traffic_table(profile),
-                  tables.stage_table(profile, tables.warp_columns(profile)),
-                  tables.kernel_table(profile)]
-        parts += [f"### Counted by {tables.source_of(profile)}\n", *filter(None, of_all)]
+        of_all = [counter_tables.traffic_table(profile),
+                  counter_tables.stage_table(profile, counter_tables.warp_columns(profile)),
+                  counter_tables.kernel_table(profile)]
+        parts += [f"### Counted by {counter_tables.source_of(profile)}\n", *filter(None, of_all)]
     return parts
 
 
 def times(problem, bench):
     parts = ["### Time\n"]
     if problem.stages:
-        parts.append(tables.times_table(problem, bench))
+        parts.append(time_tables.times_table(problem, bench))
     if problem.error:
         parts.append(f"Not measured: {problem.error}\n")
     parts += [f"{stage}: {timing.status}: {timing.message}\n"
@@ -75,7 +77,7 @@ def times(problem, bench):
     if problem.throttled:
         parts.append(f"The GPU lowered its clock: {', '.join(problem.throttled)}.\n")
     if problem.competitors:
-        parts.append(tables.competitors_table(problem, bench))
+        parts.append(time_tables.competitors_table(problem, bench))
     return parts
 
 
@@ -89,7 +91,7 @@ def steps(bench, problems, root):
     for before, now in zip(stages, stages[1:]):
         parts.append(f"## {before} → {now}\n")
         if bench:
-            parts += [COLD_MEDIANS, tables.step_times_table(bench, before, now)]
+            parts += [COLD_MEDIANS, time_tables.step_times_table(bench, before, now)]
         for profile in [profile for problem in problems for profile in problem.profiles]:
             parts += counted_step(profile, before, now)
         parts += ["What changed in the code:\n", code_diff(root, before, now)]
@@ -102,8 +104,8 @@ def stages_of(problem):
 
 
 def counted_step(profile, before, now):
-    table = tables.step_table(profile, before, now)
-    heading = f"{tables.title_of(profile)}; counted by {tables.source_of(profile)}:\n"
+    table = counter_tables.step_table(profile, before, now)
+    heading = f"{formats.title_of(profile)}; counted by {counter_tables.source_of(profile)}:\n"
     return [heading, table] if table else []
 
 

@@ -22,13 +22,14 @@ REPORT = os.path.join(ROOT, "common/report/report.py")
 sys.path.insert(0, os.path.dirname(REPORT))
 
 import blocks  # noqa: E402  (found through the path above)
+import counter_tables  # noqa: E402
 import counters  # noqa: E402
 import plan  # noqa: E402
 import report  # noqa: E402
 import results  # noqa: E402
 import shape  # noqa: E402
-import tables  # noqa: E402
 import text  # noqa: E402
+import time_tables  # noqa: E402
 
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
 STAGES = ["01_naive", "02_im2col_gemm", "03_shared_tiling"]
@@ -119,7 +120,7 @@ def rows_of(markdown):
 class Times(Folder):
     def table(self, value):
         bench = self.bench(value)
-        return rows_of(tables.times_table(bench.problems[0], bench))
+        return rows_of(time_tables.times_table(bench.problems[0], bench))
 
     def test_figures(self):
         rows = self.table(bench_json())
@@ -144,7 +145,7 @@ class Times(Folder):
 
     def test_no_share_of_the_fp32_ceiling_for_tf32(self):
         bench = self.bench(bench_json([rival("cudnn", "fp32", 4.0), rival("cudnn", "tf32", 4.0)]))
-        rows = rows_of(tables.competitors_table(bench.problems[0], bench))
+        rows = rows_of(time_tables.competitors_table(bench.problems[0], bench))
         self.assertEqual([row["of FP32 ceiling"] for row in rows], ["50.0 %", ""])
 
     def test_a_failed_stage_has_no_time(self):
@@ -162,7 +163,7 @@ class Times(Folder):
         value = bench_json([{**rival("cudnn", "fp32", 4.0), "status": "fail", "message": "died"}])
         self.assertNotIn("× cuDNN FP32", self.table(value)[0])
         bench = self.bench(value)
-        row, = rows_of(tables.competitors_table(bench.problems[0], bench))
+        row, = rows_of(time_tables.competitors_table(bench.problems[0], bench))
         self.assertEqual((row["cold [ms]"], row["message"]), ("fail", "died"))
 
     def test_a_rejected_problem(self):
@@ -188,14 +189,14 @@ class Times(Folder):
 class Traffic(Folder):
     def test_bytes_by_the_least_and_by_the_stage_before(self):
         profile, = self.profiles(profile_json())
-        rows = rows_of(tables.traffic_table(profile))
+        rows = rows_of(counter_tables.traffic_table(profile))
         self.assertEqual(list(rows[1].values()),
                          ["02_im2col_gemm", "12.8 kB", "48.5", "0.500", "1.92 kB", "7.27", "0.500",
                           "528 B", "2.00", "0.500"])
 
     def test_columns_without_data_are_left_out(self):
         profile, = self.profiles(profile_json("simulator"))
-        header = tables.traffic_table(profile).splitlines()[0]
+        header = counter_tables.traffic_table(profile).splitlines()[0]
         self.assertEqual(header, "| stage | L1 | ÷ least | ÷ before |")
 
     def test_a_library_that_was_not_counted(self):
@@ -203,10 +204,10 @@ class Traffic(Folder):
         library = {key: value for key, value in records[1].items() if "." not in key}
         records.append({**library, "kernel": "gemm", "library": True})
         profile, = self.profiles(records)
-        rows = rows_of(tables.traffic_table(profile))
+        rows = rows_of(counter_tables.traffic_table(profile))
         self.assertEqual(list(rows[1].values()), ["02_im2col_gemm", "12.8 kB *", ""])
         self.assertNotIn("÷ before", rows[2])
-        warps = rows_of(tables.stage_table(profile, tables.warp_columns(profile)))
+        warps = rows_of(counter_tables.stage_table(profile, counter_tables.warp_columns(profile)))
         self.assertEqual(warps[1]["requests"], "40 *")
 
     def test_an_own_kernel_that_was_not_counted(self):
@@ -233,14 +234,15 @@ class Traffic(Folder):
                    kernel(STAGES[0], 1, kernel="long", launch__registers_per_thread=99,
                           **{"gpu__time_duration.sum": 3e6})]
         profile, = self.profiles(records)
-        row, = rows_of(tables.kernel_table(profile))
+        row, = rows_of(counter_tables.kernel_table(profile))
         self.assertEqual((row["longest kernel"], row["registers"]), ("long", "99"))
-        warps, = rows_of(tables.stage_table(profile, tables.warp_columns(profile)))
+        warps, = rows_of(counter_tables.stage_table(profile, counter_tables.warp_columns(profile)))
         self.assertEqual(warps["profiled [ms]"], "4.000")
 
     def test_a_step(self):
         profile, = self.profiles(profile_json())
-        rows = {row["counted"]: row for row in rows_of(tables.step_table(profile, *STAGES[:2]))}
+        table = counter_tables.step_table(profile, *STAGES[:2])
+        rows = {row["counted"]: row for row in rows_of(table)}
         self.assertEqual(list(rows["DRAM"].values()), ["DRAM", "1.06 kB", "528 B", "0.500"])
         self.assertEqual(rows["registers"]["÷ before"], "1.00")
 
@@ -313,6 +315,7 @@ class CommandLine(Folder):
                 (lambda v: v["problems"][0]["records"][0]["cold_ms"].update(median=-1), "'median'"),
                 (lambda v: v["problems"][0]["records"][0]["cold_ms"].update(median=float("nan")),
                  "'median'"),
+                (lambda v: v["problems"][0]["records"][0]["cold_ms"].update(median=99), "around"),
                 (lambda v: v["problems"][0].update(competitors=[rival("cudnn", "fp16", 1.0)]),
                  "'precision' is \"fp16\", not one of fp32, tf32")]:
             value = copy.deepcopy(bench_json())
@@ -352,7 +355,7 @@ class CommandLine(Folder):
             path = self.save("run.json", {"stages": [{**record, "time_source": source}]})
             self.assertEqual(results.read_runs(path)[0].time_ms, time)
         failed = {**record, "status": "fail", "time_source": "cuda_events"}
-        row, = rows_of(tables.runs_table(results.read_runs(self.save("check.json", [failed]))))
+        row, = rows_of(time_tables.runs_table(results.read_runs(self.save("check.json", [failed]))))
         self.assertEqual((row["check"], "warm [ms]" in row), ("fail", False))
 
 

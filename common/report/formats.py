@@ -1,0 +1,50 @@
+"""Numbers and tables as Markdown."""
+import math
+
+
+def title_of(problem):
+    """Of anything with a name, a shape and a bias."""
+    return f"{problem.name}: {problem.shape}{', bias' if problem.bias else ''}"
+
+
+def significant(value, digits=3):
+    """The value with so many digits, never in powers of ten: 0.0437, 4.37, 437, 43700."""
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{value:.{max(0, decimals)}f}"
+
+
+def scaled(value, unit=""):
+    """A count: 6.57 M, or 96."""
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{significant(value / factor)} {prefix}{unit}"
+    return f"{value:.0f} {unit}".strip()
+
+
+def size(value):
+    return scaled(value, "B")
+
+
+def percent(value):
+    return significant(value) + " %"
+
+
+def milliseconds(value):
+    return significant(value, 4)
+
+
+def ratio(value):
+    """A quotient; "" for None."""
+    return "" if value is None else significant(value)
+
+
+def markdown(header, rows):
+    """Columns with numbers are aligned to the right; those whose cells are all empty go."""
+    kept = [i for i in range(len(header)) if i == 0 or any(row[i] for row in rows)]
+    lines = [[header[i] for i in kept],
+             ["--:" if i > 0 and any(row[i][:1].isdigit() for row in rows) else "---"
+              for i in kept]]
+    lines += [[row[i].replace("|", "\\|") for i in kept] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
