@@ -3,6 +3,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "common/core/launch.h"
 #include "common/harness/table.h"
 
 namespace convladder {
@@ -29,6 +30,12 @@ void require_host_memory(double bytes) {
   if (available < 0 || bytes <= available) return;
   throw std::runtime_error("out of host memory: the problem needs about " + fixed(bytes / GIB, 1) +
                            " GiB, " + fixed(available / GIB, 1) + " GiB are available");
+}
+
+double free_device_memory() {
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<double>(free);
 }
 
 }  // namespace convladder

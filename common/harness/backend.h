@@ -20,6 +20,9 @@ void require_device();
 // one clear line than a program that is killed.
 void require_host_memory(double bytes);
 
+// Bytes that can still be allocated on the device. Throws CudaError.
+double free_device_memory();
+
 struct Timing {
   double milliseconds = 0;  // median
   int runs = 0;

@@ -54,19 +54,34 @@ double copy_fraction(const Work& work, const Statistics& times, const Machine& m
 
 std::string percent(double fraction) { return fixed(100 * fraction, 1); }
 
+// What the stages are compared with: both compute in FP32, in the layout that stages use.
+std::vector<const CompetitorRecord*> peers(const BenchResult& result) {
+  std::vector<const CompetitorRecord*> timed;
+  for (const CompetitorRecord& competitor : result.competitors) {
+    const CompetitorInfo& info = competitor.info;
+    const bool alike = info.precision == Precision::kFp32 && info.layout == "nchw";
+    if (alike && competitor.bench.cold) timed.push_back(&competitor);
+  }
+  return timed;
+}
+
+// The cells of a stage and a competitor alike. TF32 has another ceiling than the one measured.
 std::vector<std::string> table_row(const BenchRecord& bench, const Work& work,
-                                   const Machine& machine) {
-  const std::string &stage = bench.record.stage, &status = bench.record.status;
-  if (!bench.cold || !bench.warm) return {stage, "-", "-", "-", "-", "-", "-", status};
+                                   const Machine& machine, Precision precision) {
+  std::vector<std::string> row = {bench.record.stage};
+  if (!bench.cold || !bench.warm) {
+    row.resize(7, "-");
+    return row;
+  }
   const Statistics &cold = *bench.cold, &warm = *bench.warm;
-  return {stage,
-          significant(cold.median, 4),
-          significant(cold.lower_quartile, 4) + " - " + significant(cold.upper_quartile, 4),
-          significant(warm.median, 4),
-          fixed(tflops(work, cold), 2),
-          percent(ceiling_fraction(work, cold, machine)),
-          percent(copy_fraction(work, cold, machine)),
-          status};
+  row.push_back(significant(cold.median, 4));
+  row.push_back(significant(cold.lower_quartile, 4) + " - " + significant(cold.upper_quartile, 4));
+  row.push_back(significant(warm.median, 4));
+  row.push_back(fixed(tflops(work, cold), 2));
+  row.push_back(precision == Precision::kFp32 ? percent(ceiling_fraction(work, cold, machine))
+                                              : "-");
+  row.push_back(percent(copy_fraction(work, cold, machine)));
+  return row;
 }
 
 Json to_json(const std::optional<Statistics>& times) {
@@ -80,16 +95,40 @@ Json to_json(const std::optional<Statistics>& times) {
 }
 
 Json to_json(const Machine& machine) {
-  return Json::object({{"gpu", machine.name},
-                       {"compute_capability", machine.compute_capability},
-                       {"cuda_runtime", machine.cuda_runtime},
-                       {"driver", machine.driver},
-                       {"multiprocessors", machine.multiprocessors},
-                       {"l2_bytes", machine.l2_bytes},
-                       {"max_sm_clock_mhz", machine.clock_hz * 1e-6},
-                       {"peak_tflops", machine.peak_flops * 1e-12},
-                       {"fma_tflops", machine.fma_flops * 1e-12},
-                       {"copy_tb_per_s", machine.copy_bytes * 1e-12}});
+  std::vector<std::pair<std::string, Json>> members = {
+      {"gpu", machine.name},
+      {"compute_capability", machine.compute_capability},
+      {"cuda_runtime", machine.cuda_runtime},
+      {"driver", machine.driver},
+      {"multiprocessors", machine.multiprocessors},
+      {"l2_bytes", machine.l2_bytes},
+      {"max_sm_clock_mhz", machine.clock_hz * 1e-6},
+      {"peak_tflops", machine.peak_flops * 1e-12},
+      {"fma_tflops", machine.fma_flops * 1e-12},
+      {"copy_tb_per_s", machine.copy_bytes * 1e-12}};
+  members.insert(members.end(), machine.libraries.begin(), machine.libraries.end());
+  return Json::object(members);
+}
+
+Json to_json(const CompetitorRecord& competitor, const std::optional<Work>& work,
+             const Machine& machine) {
+  const CompetitorInfo& info = competitor.info;
+  const BenchRecord& bench = competitor.bench;
+  const bool timed = work && bench.cold, fp32 = info.precision == Precision::kFp32;
+  return Json::object(
+      {{"competitor", info.competitor},
+       {"precision", to_string(info.precision)},
+       {"layout", info.layout},
+       {"library", info.library},
+       {"algorithm", competitor.algorithm},
+       {"status", bench.record.status},
+       {"max_error_ratio", bench.record.max_error_ratio},
+       {"message", bench.record.message},
+       {"cold_ms", to_json(bench.cold)},
+       {"warm_ms", to_json(bench.warm)},
+       {"tflops", timed ? tflops(*work, *bench.cold) : std::nan("")},
+       {"fraction_of_ceiling",
+        timed && fp32 ? ceiling_fraction(*work, *bench.cold, machine) : std::nan("")}});
 }
 
 Json to_json(const BenchRecord& bench, const std::optional<Work>& work, const Machine& machine) {
@@ -126,6 +165,11 @@ Json to_json(const BenchResult& result, const Machine& machine) {
   std::vector<Json> records;
   for (const BenchRecord& bench : result.records) records.push_back(to_json(bench, work, machine));
   members.push_back({"records", Json::array(records)});
+  std::vector<Json> competitors;
+  for (const CompetitorRecord& competitor : result.competitors) {
+    competitors.push_back(to_json(competitor, work, machine));
+  }
+  members.push_back({"competitors", Json::array(competitors)});
   return Json::object(members);
 }
 
@@ -181,9 +225,27 @@ std::string bench_table(const BenchResult& result, const Machine& machine) {
        {"cold [ms]", "middle half", "warm [ms]", "TFLOP/s", "% of ceiling", "% of copy rate"}) {
     table.add_column(header, Align::kRight);
   }
+  const std::vector<const CompetitorRecord*> fp32 = peers(result);
+  for (const CompetitorRecord* peer : fp32) {
+    table.add_column("x " + peer->bench.record.stage, Align::kRight);
+  }
   table.add_column("check", Align::kLeft);
   const Work work = result.shape ? work_of(*result.shape, result.bias) : Work();
-  for (const BenchRecord& bench : result.records) table.add_row(table_row(bench, work, machine));
+  for (const BenchRecord& bench : result.records) {
+    std::vector<std::string> row = table_row(bench, work, machine, Precision::kFp32);
+    for (const CompetitorRecord* peer : fp32) {
+      row.push_back(bench.cold ? fixed(peer->bench.cold->median / bench.cold->median, 2) : "-");
+    }
+    row.push_back(bench.record.status);
+    table.add_row(row);
+  }
+  for (const CompetitorRecord& competitor : result.competitors) {
+    const BenchRecord& bench = competitor.bench;
+    std::vector<std::string> row = table_row(bench, work, machine, competitor.info.precision);
+    row.resize(row.size() + fp32.size(), "-");
+    row.push_back(bench.record.status);
+    table.add_row(row);
+  }
   return table.text();
 }
 
@@ -207,6 +269,12 @@ double trial_bytes(const std::vector<Stage>& stages, const ConvShape& shape, boo
     bytes += tensors + static_cast<double>(workspace_bytes(stage, shape)) + BUFFERS * ROUNDING;
   }
   return bytes;
+}
+
+std::string memory_shortage(double needed, const std::string& what, double available, int batch) {
+  return "out of device memory: " + fixed(needed, 0) + " bytes needed for " + what + ", " +
+         fixed(available, 0) + " free; " +
+         (batch > 0 ? "--batch " + std::to_string(batch) + " would fit" : "no batch would fit");
 }
 
 int largest_batch(ConvShape shape, double available,

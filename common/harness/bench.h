@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "common/core/conv_shape.h"
 #include "common/core/stage.h"
 #include "common/harness/commands.h"
+#include "common/harness/competitor.h"
 #include "common/harness/gpu_state.h"
 #include "common/io/json.h"
 
@@ -27,6 +29,8 @@ struct Machine {
   double peak_flops = 0;  // per second: what the FP32 units do at that clock
   double fma_flops = 0;   // per second: what a loop of nothing but FMAs reaches, measured
   double copy_bytes = 0;  // per second, read and written: a copy inside device memory, measured
+  std::map<std::string, std::string>
+      libraries;  // versions of the competitors': {"cudnn", "9.19.0"}
 };
 
 // Measures the current device: some 0.1 s. Throws CudaError; in a build without a GPU UsageError,
@@ -64,6 +68,13 @@ struct BenchRecord {
   std::optional<Statistics> cold, warm;  // none if the stage failed or didn't run
 };
 
+// One competitor on one problem. `bench.record.stage` is its label().
+struct CompetitorRecord {
+  CompetitorInfo info;
+  std::string algorithm;  // empty if it got no further
+  BenchRecord bench;
+};
+
 // One problem.
 struct BenchResult {
   std::string problem;
@@ -72,16 +83,17 @@ struct BenchResult {
   std::string error;                      // what ended it early; empty: nothing did
   std::optional<GpuState> before, after;  // the timed runs; none without nvidia-smi
   std::vector<BenchRecord> records;       // by stage, in the ladder's order
+  std::vector<CompetitorRecord> competitors;
 };
 
 // Gives a record that has passed the status "impossible" if a median lies below its floor.
 void flag_impossible(BenchRecord& record, const Work& work, const Machine& machine);
 
-// One row per stage.
+// One row per stage, one per competitor, and columns that compare the stages with the FP32 ones.
 std::string bench_table(const BenchResult& result, const Machine& machine);
 
 // {"format": "convladder bench", "version": 1, "machine": {...}, "problems": [{..., "records":
-// [...]}]}.
+// [...], "competitors": [...]}]}.
 Json bench_json(const Machine& machine, const std::vector<BenchResult>& results);
 
 // Bytes of device memory for trials (trial.h) of all `stages` at once, what allocation rounds up
@@ -92,5 +104,8 @@ double trial_bytes(const std::vector<Stage>& stages, const ConvShape& shape, boo
 // not even one image fits.
 int largest_batch(ConvShape shape, double available,
                   const std::function<double(const ConvShape&)>& bytes);
+
+// "out of device memory: 34 bytes needed for `what`, 12 free; --batch 2 would fit"; `batch` 0: none.
+std::string memory_shortage(double needed, const std::string& what, double available, int batch);
 
 }  // namespace convladder

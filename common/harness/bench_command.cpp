@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 #include "common/harness/bench.h"
 #include "common/harness/bench_problem.h"
+#include "common/harness/competitor_pytorch.h"
+#include "common/harness/interrupt.h"
 #include "common/harness/progress.h"
 #include "common/harness/selection.h"
 
@@ -29,6 +32,12 @@ constexpr const char* HELP =
     "rate are measured in the same run; a median below the physical floor, the longer of FLOP /\n"
     "peak and least bytes / copy rate, is reported as impossible.\n"
     "\n"
+    "cuDNN and PyTorch, where they are found, take their turns in the same rounds: in FP32, as "
+    "the\n"
+    "stages, and in TF32 (10 bits of each factor), which is what both do by default. Bias "
+    "included,\n"
+    "results checked. What becomes of them does not change the exit status.\n"
+    "\n"
     "Without --shape: every problem of --shapes, by default five well-known layers. Status 1 if\n"
     "anything failed or was impossible, if a problem named on the command line was rejected, or "
     "if\n"
@@ -41,6 +50,7 @@ std::vector<OptionSpec> option_specs() {
           {"--stage", "NAME", "only this stage; may be repeated (default: all)"},
           {"--batch", "N", "images, instead of the problem's own number"},
           {"--bias", "0|1", "without or with bias, whatever the problem says"},
+          {"--competitors", "LIST", "all (default), none, cudnn, pytorch or cudnn,pytorch"},
           {"--repeats", "N", "rounds that count (default 15)"},
           {"--seed", "S", "of the random data (default 1)"},
           {"--json", "FILE", "write the records there (default build/report/bench.json)"},
@@ -77,6 +87,49 @@ BenchSettings settings(const Options& options) {
           static_cast<uint64_t>(options.integer("--seed", 1, 0))};
 }
 
+// The names in --competitors; "all" stays as it is.
+std::vector<std::string> wanted_competitors(const Options& options) {
+  const std::string list = options.text("--competitors", "all");
+  if (list == "none") return {};
+  std::vector<std::string> names;
+  std::istringstream stream(list);
+  for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
+  for (const std::string& name : names) {
+    const bool known = name == "cudnn" || name == "pytorch" || (name == "all" && names.size() == 1);
+    if (!known)
+      throw UsageError("--competitors = '" + list + "': must be all, none, cudnn, pytorch");
+  }
+  if (names.empty()) throw UsageError("--competitors = '': must name some, or be none");
+  return names;
+}
+
+Competitors make_competitors(const std::string& name, const Machine& machine) {
+  if (name == "pytorch") {
+    return pytorch_competitors(
+        {{"python3", repository_path("common/torch/time_pytorch.py")}, machine.l2_bytes});
+  }
+  const Competitors competitors = cudnn_competitors();
+  if (competitors.empty()) throw std::runtime_error("not found when this program was built");
+  return competitors;
+}
+
+// Those named must be there; of all, those that are.
+Competitors find_competitors(const std::vector<std::string>& wanted, Machine& machine) {
+  const bool all = wanted == std::vector<std::string>{"all"};
+  Competitors found;
+  for (const std::string& name : all ? std::vector<std::string>{"cudnn", "pytorch"} : wanted) {
+    try {
+      const Competitors made = make_competitors(name, machine);
+      machine.libraries[name] = made.front()->info().version;
+      found.insert(found.end(), made.begin(), made.end());
+    } catch (const std::runtime_error& error) {
+      if (!all) throw std::runtime_error("--competitors " + name + ": " + error.what());
+      std::printf("without %s: %s\n", name.c_str(), error.what());
+    }
+  }
+  return found;
+}
+
 void print_machine(const Machine& m) {
   const std::string driver = m.driver.empty() ? "" : "driver " + m.driver + ", ";
   std::printf("%s, %d multiprocessors, L2 %.0f MiB; %sCUDA runtime %s\n", m.name.c_str(),
@@ -109,6 +162,13 @@ void print(const BenchResult& result, const Machine& machine) {
     std::printf("%s: %s: %s\n", record.stage.c_str(), record.status.c_str(),
                 record.message.c_str());
   }
+  for (const CompetitorRecord& competitor : result.competitors) {
+    const Record& record = competitor.bench.record;
+    const std::string& how = competitor.algorithm;
+    const std::string gap = how.empty() || record.message.empty() ? "" : "; ";
+    std::printf("%s: %s%s%s\n", record.stage.c_str(), how.c_str(), gap.c_str(),
+                record.message.c_str());
+  }
   if (!result.error.empty()) std::printf("not measured: %s\n", result.error.c_str());
   if (result.before && result.after) {
     std::printf("GPU before: %s; after: %s\n", to_string(*result.before).c_str(),
@@ -121,7 +181,8 @@ void print(const BenchResult& result, const Machine& machine) {
 void print_legend(int repeats) {
   std::printf(
       "Medians of %d runs; cold: after a flush of the L2, warm: right after the cold run.\n"
-      "TFLOP/s and percentages are of the cold median; copy rate: least bytes / time.\n",
+      "TFLOP/s and percentages are of the cold median; copy rate: least bytes / time.\n"
+      "x: that competitor's cold median / the stage's; above 1 the stage is faster.\n",
       repeats);
 }
 
@@ -131,6 +192,7 @@ std::vector<BenchResult> measure(const std::vector<Problem>& problems,
   std::vector<BenchResult> results;
   std::string name;
   ProblemBench bench(settings, machine, [&](const std::string& what) {
+    throw_if_interrupted();
     progress.show(static_cast<int64_t>(results.size()) + 1, name + ": " + what);
   });
   for (const Problem& problem : problems) {
@@ -165,12 +227,16 @@ int bench_command(const std::vector<std::string>& arguments) {
     return 0;
   }
   const std::vector<Problem> problems = wanted_problems(options);
-  const BenchSettings wanted = settings(options);
+  BenchSettings wanted = settings(options);
+  const std::vector<std::string> names = wanted_competitors(options);
   const std::string records = json_path(options, "bench.json");
-  const Machine machine = measure_machine();
+  const InterruptScope interrupts;  // a child process may have to be ended
+  Machine machine = measure_machine();
   print_machine(machine);
+  wanted.competitors = find_competitors(names, machine);
   const std::vector<BenchResult> results = measure(problems, wanted, machine);
   print_legend(wanted.repeats);
+  throw_if_interrupted();
   write_json(records, bench_json(machine, results));
 
   const bool listed = options.has("--shapes") && !options.has("--shape");

@@ -7,6 +7,7 @@
 
 #include "common/check/test_data.h"
 #include "common/core/launch.h"
+#include "common/harness/backend.h"
 #include "common/harness/table.h"
 
 namespace convladder {
@@ -32,12 +33,15 @@ BenchResult new_result(const Problem& problem, const std::vector<Stage>& stages)
   return result;
 }
 
-// For what ended the whole problem: it befalls the stages that have no final result yet.
+// For what ended the whole problem: it befalls all that have no final result yet.
 void end_problem(BenchResult& result, const char* status, const std::string& why) {
   result.error = why;
   for (BenchRecord& bench : result.records) {
     const bool rejected = bench.record.status == "rejected", failed = bench.record.status == "fail";
     if (!bench.cold && !rejected && !failed) set(bench, status, why);
+  }
+  for (CompetitorRecord& competitor : result.competitors) {
+    if (competitor.bench.record.status.empty()) set(competitor.bench, "skipped", why);
   }
 }
 
@@ -56,17 +60,14 @@ std::vector<Stage> able_stages(const std::vector<Stage>& stages, BenchResult& re
 }
 
 // Says how much would fit where trials of all `stages` at once don't.
-void require_device_memory(const std::vector<Stage>& stages, const ConvShape& shape, bool bias) {
-  std::size_t free = 0, total = 0;
-  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+void require_device_memory(const std::vector<Stage>& stages, const ConvShape& shape, bool bias,
+                           double available) {
   const auto bytes = [&](const ConvShape& s) { return trial_bytes(stages, s, bias); };
-  const double available = static_cast<double>(free), needed = bytes(shape);
+  const double needed = bytes(shape);
   if (needed <= available) return;
-  const int batch = largest_batch(shape, available, bytes);
   throw std::runtime_error(
-      "out of device memory: " + fixed(needed, 0) + " bytes needed (stages at once: " +
-      std::to_string(stages.size()) + "), " + fixed(available, 0) + " free; " +
-      (batch > 0 ? "--batch " + std::to_string(batch) + " would fit" : "no batch would fit"));
+      memory_shortage(needed, "all stages at once (" + std::to_string(stages.size()) + ")",
+                      available, largest_batch(shape, available, bytes)));
 }
 
 void check(const Trial& trial, const HostProblem& host, const Reference& reference,
@@ -78,23 +79,6 @@ void check(const Trial& trial, const HostProblem& host, const Reference& referen
 }
 
 }  // namespace
-
-Stopwatch::Stopwatch(double l2_bytes)
-    : flush_(static_cast<int64_t>(2 * l2_bytes / sizeof(float))) {}
-
-// Nothing is waited for in between: while the flush runs, the rest is enqueued, so that the GPU
-// never waits for the host inside a timed window.
-void Stopwatch::time(const Trial& trial, Samples& samples) {
-  const std::size_t bytes = static_cast<std::size_t>(flush_.count()) * sizeof(float);
-  check_cuda(cudaMemsetAsync(flush_.data(), 0, bytes, nullptr), "cudaMemsetAsync");
-  start_.record();
-  trial.enqueue();
-  between_.record();
-  trial.enqueue();
-  stop_.record();
-  samples.warm.push_back(stop_.milliseconds_since(between_));
-  samples.cold.push_back(between_.milliseconds_since(start_));
-}
 
 ProblemBench::ProblemBench(const BenchSettings& settings, const Machine& machine,
                            const std::function<void(const std::string&)>& show)
@@ -117,7 +101,8 @@ BenchResult ProblemBench::run(const Problem& problem) {
 
 void ProblemBench::measure(BenchResult& result) {
   const ConvShape& shape = *result.shape;
-  require_device_memory(able_stages(settings_.stages, result), shape, result.bias);
+  available_ = free_device_memory();
+  require_device_memory(able_stages(settings_.stages, result), shape, result.bias, available_);
   require_memory_for(shape);
   show_("reference");
   const TestData data = make_test_data(shape, DataKind::kUniform, settings_.seed);
@@ -156,8 +141,12 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
     if (result.records[i].record.status != "pass") continue;
     trials[i] = std::make_unique<Trial>(stages[i], host);
   }
+  CompetitorBench competitors(settings_.competitors, host, reference, result.competitors);
+  const std::vector<Stage> able = able_stages(stages, result);
+  competitors.prepare([&](const ConvShape& s) { return trial_bytes(able, s, result.bias); },
+                      available_, show_);
   result.before = query_gpu_state(machine_.pci_bus_id);
-  const std::vector<Samples> samples = take_samples(trials);
+  const std::vector<Samples> samples = take_samples(trials, competitors);
   result.after = query_gpu_state(machine_.pci_bus_id);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (!trials[i]) continue;
@@ -169,18 +158,25 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
     bench.warm = summarise(samples[i].warm);
     flag_impossible(bench, work_of(host.shape, result.bias), machine_);
   }
+  show_("check: competitors");
+  competitors.finish(machine_);
 }
 
 // In turns: what changes in the meantime (clock, temperature, another program) meets all alike.
-std::vector<Samples> ProblemBench::take_samples(const std::vector<std::unique_ptr<Trial>>& trials) {
+std::vector<Samples> ProblemBench::take_samples(const std::vector<std::unique_ptr<Trial>>& trials,
+                                                CompetitorBench& competitors) {
   std::vector<Samples> samples(trials.size());
   for (int round = -WARM_UPS; round < settings_.repeats; ++round) {
     show_("round " + std::to_string(std::max(0, round + 1)) + " of " +
           std::to_string(settings_.repeats));
-    if (round == 0) samples.assign(trials.size(), {});
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-      if (trials[i]) stopwatch_.time(*trials[i], samples[i]);
+    if (round == 0) {
+      samples.assign(trials.size(), {});
+      competitors.drop_samples();
     }
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      if (trials[i]) stopwatch_.time([&] { trials[i]->enqueue(); }, samples[i]);
+    }
+    competitors.take_turns(stopwatch_);
   }
   return samples;
 }

@@ -1,4 +1,4 @@
-// The stages on one problem: checked, timed in turns, checked again.
+// The stages and their competitors on one problem: checked, timed in turns, checked again.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 #include "common/check/problems.h"
 #include "common/core/stage.h"
 #include "common/harness/bench.h"
-#include "common/harness/event.h"
+#include "common/harness/competitor_bench.h"
+#include "common/harness/stopwatch.h"
 #include "common/harness/trial.h"
 
 namespace convladder {
@@ -19,33 +20,18 @@ struct BenchSettings {
   std::vector<Stage> stages;
   int repeats = 15;   // rounds that count
   uint64_t seed = 1;  // of the random data
-};
-
-struct Samples {
-  std::vector<double> cold, warm;  // ms
-};
-
-// Times a stage, cold and then warm.
-class Stopwatch {
- public:
-  // Throws CudaError when there is no room for the buffer that flushes the L2: twice its size.
-  explicit Stopwatch(double l2_bytes);
-
-  // Adds one sample to each list. What goes wrong in a kernel is thrown here, as CudaError.
-  void time(const Trial& trial, Samples& samples);
-
- private:
-  DeviceBuffer flush_;
-  Event start_, between_, stop_;
+  Competitors competitors = {};
 };
 
 class ProblemBench {
  public:
-  // `show` is told what is going on.
+  // `show` is told what is going on, before each step; what it throws ends the problem at once,
+  // unless it is a std::runtime_error.
   ProblemBench(const BenchSettings& settings, const Machine& machine,
                const std::function<void(const std::string&)>& show);
 
-  // What keeps a stage or the whole problem from being measured is in the result, not thrown.
+  // What keeps a stage, a competitor or the whole problem from being measured is in the result, not
+  // thrown.
   BenchResult run(const Problem& problem);
 
  private:
@@ -53,12 +39,14 @@ class ProblemBench {
   void check_once(const Stage& stage, const HostProblem& host, const Reference& reference,
                   BenchRecord& bench) const;
   void time_stages(const HostProblem& host, const Reference& reference, BenchResult& result);
-  std::vector<Samples> take_samples(const std::vector<std::unique_ptr<Trial>>& trials);
+  std::vector<Samples> take_samples(const std::vector<std::unique_ptr<Trial>>& trials,
+                                    CompetitorBench& competitors);
 
   const BenchSettings settings_;
   const Machine machine_;
   const std::function<void(const std::string&)> show_;
   Stopwatch stopwatch_;
+  double available_ = 0;  // bytes of device memory, before anything of the problem was there
 };
 
 }  // namespace convladder

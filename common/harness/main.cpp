@@ -8,6 +8,7 @@
 #include "common/core/stage.h"
 #include "common/harness/backend.h"
 #include "common/harness/commands.h"
+#include "common/harness/interrupt.h"
 #include "common/harness/options.h"
 
 namespace convladder {
@@ -57,6 +58,8 @@ int main(int argc, char** argv) {
     return convladder::fail(error.what(), 2);
   } catch (const std::bad_alloc&) {
     return convladder::fail("out of host memory", 1);
+  } catch (const convladder::Interrupted& interrupted) {
+    return convladder::fail(interrupted.what(), 128 + interrupted.signal);  // as a shell counts
   } catch (const std::exception& error) {
     return convladder::fail(error.what(), 1);
   }

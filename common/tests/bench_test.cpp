@@ -223,6 +223,53 @@ TEST(BenchTable, ARowPerStage) {
             "             -  fail\n");
 }
 
+CompetitorRecord competitor(const char* name, Precision precision, double cold) {
+  CompetitorRecord record;
+  record.info = {name, precision, "nchw", "1.2", "Library 1.2"};
+  record.algorithm = "ALGORITHM";
+  record.bench = passed(cold, cold);
+  record.bench.record.stage = label(record.info);
+  return record;
+}
+
+TEST(BenchTable, CompetitorsBelowTheStagesTf32Apart) {
+  BenchResult result = known_result();
+  result.competitors = {competitor("cudnn", Precision::kFp32, 20),
+                        competitor("cudnn", Precision::kTf32, 5)};
+  EXPECT_EQ(bench_table(result, round_machine()),
+            "stage       cold [ms]  middle half  warm [ms]  TFLOP/s  % of ceiling  % of copy rate"
+            "  x cuDNN FP32  check\n"
+            "----------  ---------  -----------  ---------  -------  ------------  --------------"
+            "  ------------  -----\n"
+            "01_naive           10      10 - 10          9     0.00           0.0            80.0"
+            "          2.00  pass\n"
+            "cuDNN FP32         20      20 - 20         20     0.00           0.0            40.0"
+            "             -  pass\n"
+            "cuDNN TF32          5        5 - 5          5     0.00             -           160.0"
+            "             -  pass\n");
+}
+
+TEST(BenchJson, ACompetitor) {
+  BenchResult result = known_result();
+  result.competitors = {competitor("pytorch", Precision::kTf32, 5)};
+  Machine machine = round_machine();
+  machine.libraries["pytorch"] = "1.2";
+  const std::string text = bench_json(machine, {result}).text();
+  for (const char* part :
+       {"\"copy_tb_per_s\": 0.001, \"pytorch\": \"1.2\"}",
+        "\"competitors\": [\n{\"competitor\": \"pytorch\", \"precision\": \"tf32\", "
+        "\"layout\": \"nchw\", \"library\": \"Library 1.2\", \"algorithm\": \"ALGORITHM\", "
+        "\"status\": \"pass\", \"max_error_ratio\": 0.25, \"message\": \"\", "
+        "\"cold_ms\": {\"median\": 5, ",
+        "\"tflops\": 4e-04, \"fraction_of_ceiling\": null}"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
+  result.competitors[0].info.precision = Precision::kFp32;
+  const std::string fp32 = bench_json(machine, {result}).text();
+  EXPECT_NE(fp32.find("\"precision\": \"fp32\""), std::string::npos);
+  EXPECT_NE(fp32.find("\"tflops\": 4e-04, \"fraction_of_ceiling\": 5e-04}"), std::string::npos);
+}
+
 // ---- Whole problems, by stages that stand in for real ones ----
 
 std::vector<float> downloaded(const float* from, int64_t count) {
@@ -268,7 +315,7 @@ class BenchProblem : public testing::Test {
   }
 
   BenchResult measure(const std::vector<Stage>& stages, const Machine& machine) const {
-    return ProblemBench({stages, 4, 1}, machine, [](const std::string&) {}).run(problem_);
+    return ProblemBench({stages, 4, 1, {}}, machine, [](const std::string&) {}).run(problem_);
   }
 
   // Right, and the one given, so that one stage's fault must leave the other alone.
@@ -348,8 +395,24 @@ TEST_F(BenchProblem, AGpuTooSmallIsToldByBytesAndBatch) {
   EXPECT_EQ(result.records[0].record.status, "fail");
   // 10^9 images of 5x1000x1000 floats, as many outputs of 998x998, and the filter's 45 floats
   EXPECT_EQ(result.error.find("out of device memory: 239840"), 0u) << result.error;
-  EXPECT_NE(result.error.find(" bytes needed (stages at once: 1), "), std::string::npos);
+  EXPECT_NE(result.error.find(" bytes needed for all stages at once (1), "), std::string::npos);
   EXPECT_NE(result.error.find(" free; --batch "), std::string::npos) << result.error;
+}
+
+TEST(BenchCommand, CompetitorsAreNamedFromAList) {
+  for (const char* list : {"", "cuda", "all,cudnn", ",cudnn", "cudnn,none"}) {
+    const std::string message = message_of<UsageError>([&] {
+      bench_command({"--competitors", list});
+    });
+    EXPECT_EQ(message.find("--competitors = '" + std::string(list) + "'"), 0u) << message;
+  }
+}
+
+TEST(BenchCommand, WhereItCannotWriteItSaysSoFirst) {
+  const std::string message = message_of<std::runtime_error>([] {
+    bench_command({"--json", "/nowhere/bench.json"});
+  });
+  EXPECT_EQ(message, "/nowhere/bench.json: can't be written: No such file or directory");
 }
 
 TEST(BenchCommand, TheSimulatorHasNothingToTime) {

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""PyTorch's convolution, run and timed on request: PyTorch's part in `convladder bench`.
+
+usage: time_pytorch.py BYTES    of the buffer that is written to flush the L2
+
+It says `ready TORCH CUDNN` (versions) and then answers each line of its input with one line:
+
+    prepare ID PRECISION LAYOUT SEED BOUND N C H W K R S STRIDE_H STRIDE_W PAD_H PAD_W DIL_H DIL_W BIAS
+                  -> ok               tensors made, fastest algorithm found; PRECISION is fp32 or
+                                      tf32, LAYOUT nchw or nhwc, BIAS 0 or 1
+    time ID       -> ok COLD WARM     milliseconds of one run each
+    check ID      -> ok RATIO         of the last run: largest |error| / (BOUND * A), against
+                                      float64, A = sum |x*w| + |bias|
+    release ID    -> ok               its tensors are gone
+
+or with `memory WHY` where device memory is short, or `error WHY`. It ends with its input.
+"""
+
+import collections
+import os
+import sys
+
+SAMPLES = 4096  # outputs that are checked
+FLUSHES = 4  # more than one, so that Python has enqueued the rest when the last of them ends
+PATCH_ELEMENTS = 1 << 24  # of the checked outputs' inputs at once
+
+Problem = collections.namedtuple(
+    "Problem", "n c h w k r s stride_h stride_w pad_h pad_w dil_h dil_w bias"
+)
+
+
+def out_extent(extent, taps, stride, pad, dilation):
+    return (extent + 2 * pad - dilation * (taps - 1) - 1) // stride + 1
+
+
+def sample_outputs(torch, problem, generator, device):
+    """Positions [SAMPLES, 4] of (n, k, p, q): all corners, and many borders."""
+    p = problem
+    extents = (
+        p.n,
+        p.k,
+        out_extent(p.h, p.r, p.stride_h, p.pad_h, p.dil_h),
+        out_extent(p.w, p.s, p.stride_w, p.pad_w, p.dil_w),
+    )
+    drawn = [
+        torch.randint(extent, (SAMPLES,), generator=generator, device=device) for extent in extents
+    ]
+    positions = torch.stack(drawn, dim=1)
+    last = torch.tensor(extents, device=device) - 1
+    corner = torch.arange(16, device=device)[:, None] >> torch.arange(4, device=device) & 1
+    positions[:16] = corner * last
+    quarter = SAMPLES // 4
+    positions[16:quarter, 2] = last[2] * (positions[16:quarter, 2] % 2)
+    positions[quarter : 2 * quarter, 3] = last[3] * (positions[quarter : 2 * quarter, 3] % 2)
+    return positions
+
+
+def reference(torch, problem, x, weight, bias, positions):
+    """float64 value and magnitude A [S] of the outputs at `positions` [S, 4].
+
+    x is [N,C,H,W], weight [K,C,R,S], bias [K] or None; none of them is copied as a whole.
+    """
+    p = problem
+    channels = torch.arange(p.c, device=x.device)[None, :, None, None]
+    taps_h = torch.arange(p.r, device=x.device) * p.dil_h - p.pad_h
+    taps_w = torch.arange(p.s, device=x.device) * p.dil_w - p.pad_w
+    values, magnitudes = [], []
+    for some in positions.split(max(1, PATCH_ELEMENTS // (p.c * p.r * p.s))):
+        h = some[:, 2:3] * p.stride_h + taps_h  # [S,R]
+        w = some[:, 3:4] * p.stride_w + taps_w  # [S,S]
+        inside = ((h >= 0) & (h < p.h))[:, :, None] & ((w >= 0) & (w < p.w))[:, None, :]
+        patches = x[
+            some[:, 0][:, None, None, None],
+            channels,
+            h.clamp(0, p.h - 1)[:, None, :, None],
+            w.clamp(0, p.w - 1)[:, None, None, :],
+        ]
+        products = patches.double() * weight[some[:, 1]].double() * inside[:, None]
+        added = bias[some[:, 1]].double() if bias is not None else 0.0
+        values.append(products.sum((1, 2, 3)) + added)
+        magnitudes.append(products.abs().sum((1, 2, 3)) + abs(added))
+    return torch.cat(values), torch.cat(magnitudes)
+
+
+class Convolution:
+    """One problem in one precision and layout."""
+
+    def __init__(self, torch, flush, precision, layout, seed, bound, problem):
+        self.torch, self.flush, self.bound, self.problem = torch, flush, bound, problem
+        self.allow_tf32 = {"fp32": False, "tf32": True}[precision]
+        memory_format = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}[layout]
+        device = flush.device
+        generator = torch.Generator(device).manual_seed(seed)
+
+        def uniform(*shape):
+            tensor = torch.empty(shape, device=device)
+            return tensor.uniform_(-1, 1, generator=generator)
+
+        p = problem
+        self.x = uniform(p.n, p.c, p.h, p.w).to(memory_format=memory_format)
+        self.weight = uniform(p.k, p.c, p.r, p.s).to(memory_format=memory_format)
+        self.bias = uniform(p.k) if p.bias else None
+        self.positions = sample_outputs(torch, p, generator, device)
+        self.events = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
+        self.sampled = None  # the last run's outputs at `positions`
+        self.forward()  # searches for the fastest algorithm
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()  # what the search has worked in
+
+    def forward(self):
+        p = self.problem
+        self.torch.backends.cudnn.allow_tf32 = self.allow_tf32
+        return self.torch.nn.functional.conv2d(
+            self.x,
+            self.weight,
+            self.bias,
+            stride=(p.stride_h, p.stride_w),
+            padding=(p.pad_h, p.pad_w),
+            dilation=(p.dil_h, p.dil_w),
+        )
+
+    def time(self):
+        start, between, stop = self.events
+        for _ in range(FLUSHES):
+            self.flush.zero_()
+        start.record()
+        self.forward()
+        between.record()
+        output = self.forward()
+        stop.record()
+        self.sampled = output[self.positions.unbind(1)]
+        stop.synchronize()
+        return start.elapsed_time(between), between.elapsed_time(stop)
+
+    def check(self):
+        value, magnitude = reference(
+            self.torch, self.problem, self.x, self.weight, self.bias, self.positions
+        )
+        error = (self.sampled.double() - value).abs()
+        ratio = self.torch.where(error == 0, error, error / (self.bound * magnitude))
+        return (ratio.max().item(),)
+
+
+class Server:
+    """The convolutions that exist, by their ID."""
+
+    def __init__(self, torch, flush_bytes):
+        self.torch = torch
+        self.flush = torch.empty(int(flush_bytes), dtype=torch.uint8, device="cuda")
+        self.convolutions = {}
+
+    def prepare(self, name, precision, layout, seed, bound, *numbers):
+        problem = Problem(*map(int, numbers))
+        self.convolutions[name] = Convolution(
+            self.torch, self.flush, precision, layout, int(seed), float(bound), problem
+        )
+
+    def time(self, name):
+        return self.convolutions[name].time()
+
+    def check(self, name):
+        return self.convolutions[name].check()
+
+    def release(self, name):
+        self.convolutions.pop(name, None)
+        self.torch.cuda.empty_cache()
+
+    def answer(self, line):
+        command, *words = line.split()
+        commands = {"prepare": self.prepare, "time": self.time, "check": self.check,
+                    "release": self.release}
+        try:
+            numbers = commands[command](*words) or ()
+            return " ".join(["ok"] + [repr(number) for number in numbers])
+        except self.torch.cuda.OutOfMemoryError as error:
+            return "memory " + one_line(error)
+        except Exception as error:  # whatever it is, the one who asked must hear of it
+            return "error " + one_line(error)
+
+
+def one_line(error):
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+def dotted(version):
+    """91900: 9.19.0"""
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+
+
+def open_torch():
+    import torch
+
+    if not torch.cuda.is_available():
+        raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU")
+    torch.backends.cudnn.benchmark = True
+    return torch
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    try:
+        torch = open_torch()
+        server = Server(torch, float(sys.argv[1]))
+        greeting = f"ready {torch.__version__} {dotted(torch.backends.cudnn.version())}"
+    except Exception as error:
+        print("error " + one_line(error), file=answers)
+        return 1
+    print(greeting, file=answers)
+    with torch.inference_mode():
+        for line in sys.stdin:
+            print(server.answer(line), file=answers)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
