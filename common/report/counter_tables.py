@@ -46,13 +46,14 @@ def summed(profile, of_kernel):
     return lambda stage: counters.of_stage(profile.stages[stage], of_kernel)
 
 
-def of_main_kernel(profile, *names):
-    """The first of the metrics that the stage's main kernel has."""
+def of_main_kernel(profile, of_kernel):
+    """`of_kernel`: a metric's name, or a function of the kernel."""
     def figure(stage):
         kernel = counters.main_kernel(profile.stages[stage])
-        values = [kernel.metrics.get(name) for name in names] if kernel else []
-        known = counters.first_known(*values)
-        return None if known is None else Figure(known)
+        if kernel is None:
+            return None
+        value = of_kernel(kernel) if callable(of_kernel) else kernel.metrics.get(of_kernel)
+        return None if value is None else Figure(value)
     return figure
 
 
@@ -84,6 +85,8 @@ def warp_columns(profile):
         Column("bank conflicts", summed(profile, counters.bank_conflicts), scaled),
         Column("FLOP / DRAM byte", intensity(profile, levels["DRAM"]), significant),
         Column("FLOP / touched byte", intensity(profile, levels["touched"]), significant),
+        Column("FFMA", summed(profile, lambda kernel: kernel.metrics.get(
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum")), scaled),
         Column("profiled [ms]", summed(profile, lambda kernel: counters.times(
             1e-6, kernel.metrics.get("gpu__time_duration.sum"))), milliseconds),
     ]
@@ -93,8 +96,7 @@ def kernel_columns(profile):
     """What does not add up over kernels: of the main kernel of each stage."""
     return [
         Column("registers", of_main_kernel(profile, "launch__registers_per_thread"), scaled),
-        Column("shared / block", of_main_kernel(
-            profile, "launch__shared_mem_per_block", "launch__shared_mem_per_block_static"), size),
+        Column("shared / block", of_main_kernel(profile, counters.shared_per_block), size),
         Column("occupancy, at most", of_main_kernel(
             profile, "sm__maximum_warps_per_active_cycle_pct"), percent),
         Column("occupancy", of_main_kernel(

@@ -97,6 +97,13 @@ def bank_conflicts(kernel):
                            for op in ("ld", "st")))
 
 
+def shared_per_block(kernel):
+    """Bytes; what the driver keeps for itself (1 KiB on recent GPUs) is not among them."""
+    static = kernel.metrics.get("launch__shared_mem_per_block_static")
+    dynamic = kernel.metrics.get("launch__shared_mem_per_block_dynamic", 0)
+    return None if static is None else static + dynamic
+
+
 def of_stage(kernels, of_kernel):
     """The Figure of a stage with these kernels; None where one of its own kernels has none."""
     values = [of_kernel(kernel) for kernel in kernels]

@@ -232,10 +232,13 @@ class Traffic(Folder):
     def test_registers_are_the_longest_kernels(self):
         records = [kernel(STAGES[0], 1, **{"gpu__time_duration.sum": 1e6}),
                    kernel(STAGES[0], 1, kernel="long", launch__registers_per_thread=99,
+                          launch__shared_mem_per_block_static=100,
+                          launch__shared_mem_per_block_dynamic=28,
                           **{"gpu__time_duration.sum": 3e6})]
         profile, = self.profiles(records)
         row, = rows_of(counter_tables.kernel_table(profile))
-        self.assertEqual((row["longest kernel"], row["registers"]), ("long", "99"))
+        self.assertEqual((row["longest kernel"], row["registers"], row["shared / block"]),
+                         ("long", "99", "128 B"))
         warps, = rows_of(counter_tables.stage_table(profile, counter_tables.warp_columns(profile)))
         self.assertEqual(warps["profiled [ms]"], "4.000")
 
