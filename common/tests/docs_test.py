@@ -1,0 +1,152 @@
+"""Tests of common/docs: the commands that pages have, and the links between them."""
+
+import ast
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "common/docs"))
+import commands  # noqa: E402
+import links  # noqa: E402
+
+
+def page(*lines):
+    return "\n".join(lines) + "\n"
+
+
+class Extract(unittest.TestCase):
+    def extract(self, *lines):
+        return commands.extract("page.md", page(*lines))
+
+    def test_only_sh_blocks_hold_commands(self):
+        found = self.extract("text", "```sh", "one", "```", "```", "no", "```", "```cpp", "no", "```",
+                             "```sh", "two --option  # why", "", "# a comment", "```")
+        self.assertEqual([(c.line, c.text) for c in found], [(3, "one"), (12, "two --option  # why")])
+
+    def test_a_backslash_joins_lines(self):
+        found = self.extract("```sh", "one \\", "  two \\", "  three", "four", "```")
+        self.assertEqual([(c.line, c.text) for c in found], [(2, "one   two   three"), (5, "four")])
+
+    def test_a_longer_fence_holds_a_shorter_one(self):
+        found = self.extract("````", "```sh", "no", "```", "````", "```sh", "yes", "```")
+        self.assertEqual([c.text for c in found], ["yes"])
+
+    def test_needs_are_the_words_of_the_block(self):
+        found = self.extract("```sh gpu slow", "a", "```", "```sh manual", "b", "```", "```sh", "c",
+                             "```")
+        self.assertEqual([c.needs for c in found], [{"gpu", "slow"}, {"manual"}, set()])
+
+    def test_some_commands_are_known_to_need_a_gpu(self):
+        for text in ("ncu x", "./ladder bench", "./ladder sanitize", "cmake --preset gpu",
+                     "build/gpu/bin/x", "./ladder run --backend gpu", "compute-sanitizer x"):
+            self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu"}, text)
+        for text in ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile"):
+            self.assertEqual(self.extract("```sh", text, "```")[0].needs, set(), text)
+
+    def test_what_has_a_stand_in_is_slow(self):
+        self.assertEqual(self.extract("```sh", "./ladder test   # all", "```")[0].needs, {"slow"})
+
+    def test_errors_name_the_place(self):
+        for lines, message in (
+            (["", "```sh fast", "a", "```"], "page.md:2: 'fast' is none of gpu, slow, manual"),
+            (["```sh", "a \\", "```"], "page.md:3: the block ends within a command"),
+            (["```sh", "a"], "page.md: a block isn't closed"),
+        ):
+            with self.assertRaises(ValueError) as caught:
+                self.extract(*lines)
+            self.assertEqual(str(caught.exception), message)
+
+    def test_every_page_of_ours_can_be_read(self):
+        found = {command.page for command in commands.all_commands(ROOT)}
+        self.assertLessEqual({"README.md", "01_naive/README.md", "docs/pitfalls.md"}, found)
+
+
+class Run(unittest.TestCase):
+    def command(self, text, *needs):
+        return commands.Command("page.md", 1, text, set(needs))
+
+    def test_what_is_left_out(self):
+        for needs, gpu, slow, runs in ((["gpu"], False, True, False), (["gpu"], True, False, True),
+                                       (["slow"], True, False, False), (["slow"], False, True, True),
+                                       (["manual"], True, True, False), ([], False, False, True)):
+            text, _ = commands.to_run(self.command("true", *needs), gpu, slow)
+            self.assertEqual(text is not None, runs, needs)
+
+    def test_a_slow_one_may_have_a_stand_in(self):
+        text, remark = commands.to_run(self.command("./ladder test  # all", "slow"), False, False)
+        self.assertIn("cmake --build", text)
+        self.assertIn(text, remark)
+
+    def test_failures_are_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(commands.run("echo a && exit 3", folder), (3, "a\n"))
+            self.assertEqual(commands.run("false; echo behind", folder)[0], 1)
+            self.assertEqual(commands.run("echo No tests were found'!!!'", folder)[0], 1)
+            self.assertEqual(commands.run("pwd", folder), (0, folder + "\n"))
+
+    def test_npy_files_are_what_numpy_would_write(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "x.npy"
+            commands.write_npy(path, (2, 3))
+            data = path.read_bytes()
+        length = struct.unpack("<H", data[8:10])[0]
+        self.assertEqual(data[:8], b"\x93NUMPY\x01\x00")
+        self.assertEqual((10 + length) % 64, 0)
+        self.assertEqual(len(data), 10 + length + 2 * 3 * 4)
+        header = ast.literal_eval(data[10:10 + length].decode())
+        self.assertEqual(header, {"descr": "<f4", "fortran_order": False, "shape": (2, 3)})
+
+    def test_an_unknown_page_is_a_usage_error(self):
+        done = subprocess.run([sys.executable, ROOT / "common/docs/commands.py", "--page", "no.md"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--page no.md: no such page", done.stderr)
+
+
+class Links(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "code.h").write_text("one\ntwo three\nfour\nfour\n")
+        (self.root / "other.md").write_text("# The first, 2nd: title\n")
+
+    def check(self, link, fix=False):
+        self.page = self.root / "page.md"
+        self.page.write_text(f"# Here\n\nSee {link}.\n")
+        errors, moved = links.check(self.page, fix)
+        strip = f"{self.page}:3: "
+        return [e.removeprefix(strip) for e in errors], [m.removeprefix(strip) for m in moved]
+
+    def test_what_is_there(self):
+        for link in ("[a](code.h)", "[a](other.md#the-first-2nd-title)", "[a](#here)",
+                     '[a](code.h#L2 "two")', "[a](https://example.org/no)", "![a](code.h)"):
+            self.assertEqual(self.check(link), ([], []), link)
+
+    def test_what_is_not(self):
+        for link, message in (
+            ("[a](no.h)", "no.h: no such file"),
+            ("[a](other.md#second)", "other.md#second: no such heading"),
+            ("[a](code.h#L2)", 'code.h#L2: give a piece of the line as title: (FILE#L12 "piece")'),
+            ('[a](code.h#two "two")', "code.h#two: neither a page's heading nor a line (#L12)"),
+            ('[a](code.h#L1 "five")', "code.h#L1: 'five' is on 0 lines of that file"),
+            ('[a](code.h#L1 "four")', "code.h#L1: 'four' is on 2 lines of that file"),
+        ):
+            self.assertEqual(self.check(link), ([message], []), link)
+
+    def test_moved_lines_are_told_of_and_corrected(self):
+        link = '[a](code.h#L1 "two three")'
+        self.assertEqual(self.check(link), ([], ["code.h#L1: 'two three' is on line 2 now"]))
+        self.assertEqual(self.check(link, fix=True), ([], []))
+        self.assertEqual(self.page.read_text(), '# Here\n\nSee [a](code.h#L2 "two three").\n')
+
+    def test_code_is_not_read_as_links(self):
+        self.assertEqual(self.check("\n```\n[a](no.h)\n```\n"), ([], []))
+
+
+if __name__ == "__main__":
+    unittest.main()
