@@ -35,7 +35,7 @@ set(CONVLADDER_COUNTING_OPTIONS
   -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
   -g1)  # messages name lines
 
-# Called last: what needs to know all stages. bin/convladder holds every one of them.
+# Called last: what needs to know all stages. bin/convladder and libconvladder.so hold every one.
 function(convladder_finish)
   get_property(stages GLOBAL PROPERTY CONVLADDER_STAGES)
   set(objects "")
@@ -50,6 +50,11 @@ function(convladder_finish)
     target_link_libraries(trace_warp PRIVATE convladder_trace_warp)
     set_target_properties(trace_warp PROPERTIES LINKER_LANGUAGE CXX)
   endif()
+  foreach(target convladder_c c_api_test)
+    if(TARGET ${target})
+      target_sources(${target} PRIVATE ${objects})
+    endif()
+  endforeach()
   if(CONVLADDER_TESTS AND CONVLADDER_COUNTING)
     convladder_add_counting_tests(${objects})
     add_custom_target(counting DEPENDS counting_tests stage_counts_tests trace_warp)

@@ -93,6 +93,12 @@ cudaError_t cudaFree(void* pointer) {
   return cudaSuccess;
 }
 
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t) {
+  return cudaMalloc(pointer, bytes);
+}
+
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
+
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (!free || !total) return set_last_error(cudaErrorInvalidValue);
   const HostMemory memory = host_memory();

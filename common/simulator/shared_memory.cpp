@@ -25,6 +25,7 @@ int find_own_module(dl_phdr_info* module, std::size_t, void* result) {
 }  // namespace
 
 SharedMemory SharedMemory::of_this_thread() {
+  shared_memory = {};  // a library's thread-local storage comes into being when it is first touched
   SharedMemory found;
   if (dl_iterate_phdr(find_own_module, &found) == 0) {
     throw std::runtime_error("the simulator can't find its thread-local storage");

@@ -1,0 +1,413 @@
+// The C interface of libconvladder.so: what it computes, and every kind of bad input, each held
+// against what the C++ interface says of the same input. This program holds the stages twice: in
+// the library, and linked in for the C++ interface.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/check/compare.h"
+#include "common/check/test_data.h"
+#include "common/core/launch.h"
+#include "common/core/stage.h"
+#include "common/harness/backend.h"
+#include "common/harness/device_buffer.h"
+#include "common/tests/support.h"
+#include "common/torch/convladder.h"
+
+namespace convladder {
+namespace {
+
+constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
+
+// No two extents agree, nor do the two axes' strides, pads and dilations.
+constexpr convladder_problem PROBLEM = {2, 3, 9, 8, 5, 4, 2, 2, 1, 1, 0, 1, 3, 1};
+
+ConvShape shape_of(const convladder_problem& p) {
+  return make_conv_shape({p.n, p.c, p.h, p.w, p.k, p.r, p.s, p.stride_h, p.stride_w, p.pad_h,
+                          p.pad_w, p.dil_h, p.dil_w, p.groups});
+}
+
+// The same call in C++: make_conv_shape(), then run().
+void run_cpp(const Stage& stage, const convladder_convolution& c) {
+  Convolution conv;
+  conv.shape = shape_of(c.problem);
+  conv.input = c.input, conv.input_count = c.input_count;
+  conv.filters = c.filters, conv.filter_count = c.filter_count;
+  conv.bias = c.bias, conv.bias_count = c.bias_count;
+  conv.output = c.output, conv.output_count = c.output_count;
+  conv.relu = c.relu != 0;
+  conv.workspace = c.workspace, conv.workspace_bytes = c.workspace_bytes;
+  run(stage, conv, nullptr);
+}
+
+// PROBLEM on the device, with data that float32 computes exactly.
+class OnDevice {
+ public:
+  explicit OnDevice(const Stage& stage)
+      : stage_(stage),
+        shape_(shape_of(PROBLEM)),
+        data_(make_test_data(shape_, DataKind::kSmallInteger, 1)),
+        reference_(compute_reference(host_problem())),
+        input_(shape_.input_count()),
+        filters_(shape_.filter_count()),
+        bias_(shape_.K),
+        output_(shape_.output_count()),
+        workspace_bytes_(workspace_bytes(stage, shape_)),
+        workspace_(ceil_div(static_cast<int64_t>(workspace_bytes_), sizeof(float))) {
+    input_.upload(data_.input.data());
+    filters_.upload(data_.filters.data());
+    bias_.upload(data_.bias.data());
+  }
+
+  convladder_convolution call() const {
+    convladder_convolution c = {};
+    c.problem = PROBLEM;
+    c.input = input_.data(), c.input_count = input_.count();
+    c.filters = filters_.data(), c.filter_count = filters_.count();
+    c.bias = bias_.data(), c.bias_count = bias_.count();
+    c.output = output_.data(), c.output_count = output_.count();
+    c.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
+    c.workspace_bytes = workspace_bytes_;
+    return c;
+  }
+
+  // Output and workspace as they are before anything ran.
+  void clear() {
+    output_.fill_nan();
+    workspace_.fill_nan();
+  }
+
+  void expect_untouched() const {
+    check_cuda(cudaDeviceSynchronize(), "after a rejected call");
+    for (const float y : output()) ASSERT_TRUE(std::isnan(y)) << "the output was written";
+    EXPECT_EQ(output_.guard_damage(), "") << "around the output";
+  }
+
+  void expect_right() const {
+    check_cuda(cudaDeviceSynchronize(), stage_.name);
+    const Comparison result = compare(output().data(), shape_, reference_, Rule::kExact);
+    EXPECT_TRUE(result.pass) << result.message;
+    EXPECT_EQ(output_.guard_damage(), "") << "around the output";
+    EXPECT_EQ(workspace_.guard_damage(), "") << "around the workspace";
+  }
+
+  void expect_call_works(const convladder_convolution& c) {
+    clear();
+    EXPECT_EQ(convladder_run(stage_.name, &c, nullptr), CONVLADDER_SUCCESS)
+        << convladder_last_error();
+    EXPECT_STREQ(convladder_last_error(), "");
+    expect_right();
+  }
+
+ private:
+  HostProblem host_problem() const {
+    return {shape_, data_.input.data(), data_.filters.data(), data_.bias.data(), false};
+  }
+  std::vector<float> output() const {
+    std::vector<float> values(output_.count());
+    output_.download(values.data());
+    return values;
+  }
+
+  const Stage& stage_;
+  ConvShape shape_;
+  TestData data_;
+  Reference reference_;
+  DeviceBuffer input_, filters_, bias_, output_;
+  std::size_t workspace_bytes_;
+  DeviceBuffer workspace_;
+};
+
+// How the message of the rejection begins, and what is wrong.
+struct BadInput {
+  std::string message;
+  std::function<void(convladder_convolution&)> spoil;
+};
+
+struct Field {
+  const char* name;
+  int64_t convladder_problem::*member;
+  int64_t least;
+};
+
+constexpr Field FIELDS[] = {{"n", &convladder_problem::n, 1},
+                            {"c", &convladder_problem::c, 1},
+                            {"h", &convladder_problem::h, 1},
+                            {"w", &convladder_problem::w, 1},
+                            {"k", &convladder_problem::k, 1},
+                            {"r", &convladder_problem::r, 1},
+                            {"s", &convladder_problem::s, 1},
+                            {"stride_h", &convladder_problem::stride_h, 1},
+                            {"stride_w", &convladder_problem::stride_w, 1},
+                            {"pad_h", &convladder_problem::pad_h, 0},
+                            {"pad_w", &convladder_problem::pad_w, 0},
+                            {"dil_h", &convladder_problem::dil_h, 1},
+                            {"dil_w", &convladder_problem::dil_w, 1},
+                            {"groups", &convladder_problem::groups, 1}};
+
+// Each field too small, negative, too large for an int, and as large as it gets.
+std::vector<BadInput> bad_fields() {
+  std::vector<BadInput> bad;
+  for (const Field& field : FIELDS) {
+    for (const int64_t value : {field.least - 1, std::numeric_limits<int64_t>::min(), INT_LIMIT + 1,
+                                std::numeric_limits<int64_t>::max()}) {
+      bad.push_back({std::string(field.name) + " = " + std::to_string(value) + ":",
+                     [=](convladder_convolution& c) { c.problem.*field.member = value; }});
+    }
+  }
+  return bad;
+}
+
+// Fields that are valid one by one, but not together.
+std::vector<BadInput> bad_combinations() {
+  using C = convladder_convolution;
+  constexpr int64_t MILLION = 1000000;
+  return {{"groups = 3:", [](C& c) { c.problem.groups = 3; }},
+          {"r = 12: the dilated filter spans 12", [](C& c) { c.problem.r = 12; }},
+          {"s = 2: the dilated filter spans 9", [](C& c) { c.problem.dil_w = 8; }},
+          {"h = 9: (h + 2*pad) =", [](C& c) { c.problem.pad_h = 1 << 29; }},
+          {"w = 8: (w + 2*pad) =", [](C& c) { c.problem.pad_w = 1 << 29; }},
+          {"one input image, c*h*w:", [](C& c) { c.problem.c = 30 * MILLION; }},
+          {"one padded input image,", [](C& c) { c.problem.pad_w = 1 << 28; }},
+          {"the filters, k*c*r*s:", [](C& c) { c.problem.k = 100 * MILLION; }},
+          {"one output image, k*p*q:",
+           [](C& c) { c.problem.c = c.problem.r = c.problem.s = 1, c.problem.k = 50 * MILLION; }},
+          {"the input, n*c*h*w:",
+           [](C& c) { c.problem.pad_h = 0, c.problem.c = 29 * MILLION, c.problem.n = INT_LIMIT; }},
+          {"the output, n*k*p*q:", [](C& c) {
+             c.problem.c = c.problem.r = c.problem.s = 1;
+             c.problem.k = 44 * MILLION, c.problem.n = INT_LIMIT;
+           }}};
+}
+
+template <typename T>
+void shift(T*& pointer, int bytes) {
+  pointer = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + bytes);
+}
+
+std::vector<BadInput> bad_tensors() {
+  using C = convladder_convolution;
+  std::vector<BadInput> bad = {
+      {"input is null", [](C& c) { c.input = nullptr; }},
+      {"filters is null", [](C& c) { c.filters = nullptr; }},
+      {"output is null", [](C& c) { c.output = nullptr; }},
+      {"input holds 431 elements, the problem needs 432", [](C& c) { c.input_count -= 1; }},
+      {"filters holds 0 elements, the problem needs 120", [](C& c) { c.filter_count = 0; }},
+      {"bias holds 4 elements, the problem needs 5", [](C& c) { c.bias_count -= 1; }},
+      {"output holds -1 elements, the problem needs 200", [](C& c) { c.output_count = -1; }},
+      // The extents grew, the tensors did not.
+      {"input holds 432 elements, the problem needs 648", [](C& c) { c.problem.n = 3; }},
+      {"filters holds 120 elements, the problem needs 144", [](C& c) { c.problem.k = 6; }}};
+  for (int bytes = 1; bytes <= 3; ++bytes) {
+    bad.push_back({"input is not aligned to 4 bytes", [=](C& c) { shift(c.input, bytes); }});
+    bad.push_back({"filters is not aligned to 4 bytes", [=](C& c) { shift(c.filters, bytes); }});
+    bad.push_back({"bias is not aligned to 4 bytes", [=](C& c) { shift(c.bias, bytes); }});
+    bad.push_back({"output is not aligned to 4 bytes", [=](C& c) { shift(c.output, bytes); }});
+  }
+  return bad;
+}
+
+// What depends on the stage: its workspace, and ReLU.
+std::vector<BadInput> bad_for(const Stage& stage) {
+  using C = convladder_convolution;
+  std::vector<BadInput> bad;
+  if (!stage.fuses_relu) bad.push_back({"relu = 1: ", [](C& c) { c.relu = 1; }});
+  const std::size_t least = stage.workspace_bytes ? stage.workspace_bytes(shape_of(PROBLEM), 0) : 0;
+  if (least == 0) {
+    bad.push_back({"workspace is not aligned to 256 bytes", [](C& c) { shift(c.workspace, 8); }});
+    return bad;
+  }
+  bad.push_back({"workspace holds 0 bytes", [](C& c) { c.workspace = nullptr; }});
+  bad.push_back({"workspace holds 0 bytes", [](C& c) { c.workspace_bytes = 0; }});
+  bad.push_back({"workspace holds", [=](C& c) { c.workspace_bytes = least - 1; }});
+  for (const int bytes : {4, 128}) {
+    bad.push_back(
+        {"workspace is not aligned to 256 bytes", [=](C& c) { shift(c.workspace, bytes); }});
+  }
+  return bad;
+}
+
+std::vector<BadInput> all_bad_inputs(const Stage& stage) {
+  std::vector<BadInput> all;
+  for (const auto& some : {bad_fields(), bad_combinations(), bad_tensors(), bad_for(stage)}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+class CApi : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    try {
+      require_device();
+    } catch (const CudaError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  static const Stage& stage() { return find_stage(GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Stage, CApi,
+                         testing::Values("01_naive", "02_im2col_gemm", "03_shared_tiling",
+                                         "04_register_blocking", "05_fused_bias"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(CApi, BadInputIsRejectedAsInCpp) {
+  OnDevice device(stage());
+  const std::vector<BadInput> cases = all_bad_inputs(stage());
+  EXPECT_GE(cases.size(), 30u);
+  RecordProperty("cases", static_cast<int>(cases.size()));
+  for (const BadInput& bad : cases) {
+    SCOPED_TRACE(bad.message);
+    convladder_convolution call = device.call();
+    bad.spoil(call);
+    device.clear();
+    EXPECT_EQ(convladder_run(stage().name, &call, nullptr), CONVLADDER_INVALID_ARGUMENT);
+    const std::string message = convladder_last_error();
+    EXPECT_EQ(message.rfind(bad.message, 0), 0u) << message;
+    device.expect_untouched();
+    EXPECT_EQ(message_of<InvalidArgument>([&] { run_cpp(stage(), call); }), message);
+    device.expect_untouched();
+    device.expect_call_works(device.call());
+  }
+}
+
+TEST_P(CApi, ReluMustBeAFlag) {
+  OnDevice device(stage());
+  for (const int32_t relu : {-1, 2, 256}) {
+    convladder_convolution call = device.call();
+    call.relu = relu;
+    EXPECT_EQ(convladder_run(stage().name, &call, nullptr), CONVLADDER_INVALID_ARGUMENT);
+    EXPECT_EQ(convladder_last_error(), "relu = " + std::to_string(relu) + ": must be 0 or 1");
+    device.expect_untouched();
+  }
+}
+
+TEST_P(CApi, AllocatesTheWorkspace) {
+  OnDevice device(stage());
+  convladder_convolution call = device.call();
+  call.workspace = nullptr;
+  call.workspace_bytes = CONVLADDER_ALLOCATE_WORKSPACE;
+  for (int i = 0; i < 3; ++i) device.expect_call_works(call);
+  call.input = nullptr;
+  device.clear();
+  EXPECT_EQ(convladder_run(stage().name, &call, nullptr), CONVLADDER_INVALID_ARGUMENT);
+  EXPECT_STREQ(convladder_last_error(), "input is null");
+  device.expect_untouched();
+}
+
+TEST_P(CApi, WorkspaceIsWhatCppSays) {
+  const ConvShape shape = shape_of(PROBLEM);
+  std::size_t bytes = 1;
+  ASSERT_EQ(convladder_workspace_bytes(stage().name, &PROBLEM, DEFAULT_WORKSPACE_LIMIT, &bytes),
+            CONVLADDER_SUCCESS)
+      << convladder_last_error();
+  EXPECT_EQ(bytes, workspace_bytes(stage(), shape));
+  const std::size_t least = stage().workspace_bytes ? stage().workspace_bytes(shape, 0) : 0;
+  EXPECT_EQ(convladder_workspace_bytes(stage().name, &PROBLEM, least, &bytes), CONVLADDER_SUCCESS);
+  EXPECT_EQ(bytes, least);
+  if (least == 0) return;
+  EXPECT_EQ(convladder_workspace_bytes(stage().name, &PROBLEM, least - 1, &bytes),
+            CONVLADDER_INVALID_ARGUMENT);
+  EXPECT_EQ(bytes, least) << "written in spite of the error";
+  EXPECT_EQ(message_of<InvalidArgument>([&] { workspace_bytes(stage(), shape, least - 1); }),
+            convladder_last_error());
+}
+
+// Each with its own stream and tensors; one of them makes every other call a bad one.
+TEST_P(CApi, ServesThreadsAtOnce) {
+  const auto work = [this](bool also_badly) {
+    OnDevice device(stage());
+    cudaStream_t stream = nullptr;
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (int i = 0; i < 20; ++i) {
+      device.clear();
+      check_cuda(cudaDeviceSynchronize(), "before the stage");
+      convladder_convolution call = device.call();
+      if (also_badly && i % 2 == 1) {
+        call.problem.groups = 7;
+        EXPECT_EQ(convladder_run(stage().name, &call, stream), CONVLADDER_INVALID_ARGUMENT);
+        EXPECT_EQ(std::string(convladder_last_error()).rfind("groups = 7:", 0), 0u);
+      } else {
+        EXPECT_EQ(convladder_run(stage().name, &call, stream), CONVLADDER_SUCCESS);
+        EXPECT_STREQ(convladder_last_error(), "");
+        device.expect_right();
+      }
+    }
+    cudaStreamDestroy(stream);
+  };
+  std::thread other(work, true);
+  work(false);
+  other.join();
+}
+
+TEST(CApiAlone, ListsStagesAndBackend) {
+  EXPECT_EQ(convladder_abi_version(), CONVLADDER_ABI_VERSION);
+  EXPECT_STREQ(convladder_backend(), backend_name());
+  const char* const* names = convladder_stage_names();
+  for (const Stage& stage : stages()) EXPECT_STREQ(*names++, stage.name);
+  EXPECT_EQ(*names, nullptr);
+}
+
+TEST(CApiAlone, OutputSize) {
+  int64_t size[4] = {};
+  ASSERT_EQ(convladder_output_size(&PROBLEM, size), CONVLADDER_SUCCESS) << convladder_last_error();
+  const ConvShape shape = shape_of(PROBLEM);
+  const int64_t expected[4] = {2, 5, shape.P(), shape.Q()};
+  EXPECT_EQ(std::memcmp(size, expected, sizeof size), 0);
+
+  int64_t untouched[4] = {-1, -2, -3, -4};
+  convladder_problem bad = PROBLEM;
+  bad.stride_w = 0;
+  EXPECT_EQ(convladder_output_size(&bad, untouched), CONVLADDER_INVALID_ARGUMENT);
+  EXPECT_STREQ(convladder_last_error(), "stride_w = 0: must be at least 1");
+  EXPECT_EQ(untouched[0], -1);
+  EXPECT_EQ(untouched[3], -4);
+}
+
+TEST(CApiAlone, NullArguments) {
+  const auto expect_null = [](const char* name, convladder_status status) {
+    EXPECT_EQ(status, CONVLADDER_INVALID_ARGUMENT);
+    EXPECT_EQ(convladder_last_error(), std::string(name) + " is null");
+  };
+  int64_t size[4];
+  std::size_t bytes;
+  const convladder_convolution call = {};
+  expect_null("problem", convladder_output_size(nullptr, size));
+  expect_null("size", convladder_output_size(&PROBLEM, nullptr));
+  expect_null("stage", convladder_workspace_bytes(nullptr, &PROBLEM, 0, &bytes));
+  expect_null("problem", convladder_workspace_bytes("01_naive", nullptr, 0, &bytes));
+  expect_null("bytes", convladder_workspace_bytes("01_naive", &PROBLEM, 0, nullptr));
+  expect_null("stage", convladder_run(nullptr, &call, nullptr));
+  expect_null("convolution", convladder_run("01_naive", nullptr, nullptr));
+}
+
+TEST(CApiAlone, UnknownStage) {
+  const convladder_convolution call = {};
+  EXPECT_EQ(convladder_run("naive", &call, nullptr), CONVLADDER_INVALID_ARGUMENT);
+  EXPECT_EQ(message_of<InvalidArgument>([] { find_stage("naive"); }), convladder_last_error());
+  // A message that is too long is cut, not written past its end.
+  EXPECT_EQ(convladder_run(std::string(100000, 'x').c_str(), &call, nullptr),
+            CONVLADDER_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(convladder_last_error()).rfind("stage 'xxx", 0), 0u);
+}
+
+TEST(CApiAlone, EachThreadHasItsOwnLastError) {
+  ASSERT_EQ(convladder_output_size(nullptr, nullptr), CONVLADDER_INVALID_ARGUMENT);
+  std::thread([] {
+    EXPECT_STREQ(convladder_last_error(), "");
+    convladder_run(nullptr, nullptr, nullptr);
+    EXPECT_STREQ(convladder_last_error(), "stage is null");
+  }).join();
+  EXPECT_STREQ(convladder_last_error(), "problem is null");
+}
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,454 @@
+"""The PyTorch module and its examples, on the library that CONVLADDER_LIBRARY names.
+
+On the simulator's library with CPU tensors, on a GPU's with CUDA tensors. Exit status 77, skipped,
+where there is no PyTorch, or no GPU for a GPU's library.
+"""
+
+import contextlib
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import unittest
+from unittest import mock
+
+try:
+    import torch
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+BRIDGE = pathlib.Path(__file__).resolve().parents[1] / "torch"
+sys.path[:0] = [str(BRIDGE), str(BRIDGE / "examples")]
+import convladder  # noqa: E402
+import kernelbench_50  # noqa: E402
+import kernelbench_63  # noqa: E402
+import measure  # noqa: E402
+from reference import max_error_ratio, reference, sample_outputs  # noqa: E402
+
+ON_GPU = convladder.backend() == "gpu"
+if ON_GPU and not torch.cuda.is_available():
+    print("skipped: the library is for a GPU, and there is none")
+    sys.exit(77)
+DEVICE = torch.device("cuda", torch.cuda.current_device()) if ON_GPU else torch.device("cpu")
+STAGES = convladder.stage_names()
+
+
+def integers(*shape, seed=1):
+    """Small integers: float32 computes their convolution exactly."""
+    random = torch.Generator().manual_seed(seed)
+    return torch.randint(-8, 9, shape, generator=random).float().to(DEVICE)
+
+
+def expected(x, w, b=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1)):
+    size = [x.shape[0], w.shape[0]]
+    for axis in range(2):
+        span = dilation[axis] * (w.shape[2 + axis] - 1) + 1
+        size.append((x.shape[2 + axis] + 2 * padding[axis] - span) // stride[axis] + 1)
+    index = torch.arange(torch.Size(size).numel())
+    value, _ = reference(x, w, b, stride, padding, dilation, size, index)
+    return value.reshape(size).float()
+
+
+# No two extents agree, nor do the two axes' strides, pads and dilations.
+X, W, B = integers(2, 3, 9, 8), integers(5, 3, 4, 2, seed=2), integers(5, seed=3)
+PAIRS = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 3)}
+
+
+class Reference(unittest.TestCase):
+    def test_by_hand(self):
+        x = torch.tensor([[[[1.0, 2, 3], [4, 5, 6]]]])
+        w = torch.tensor([[[[1.0, 10]]], [[[0, -1]]]])
+        value, magnitude = reference(
+            x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), (1, 2, 2, 2), torch.arange(8)
+        )
+        self.assertEqual(value.tolist(), [110, 132, 140, 165, -1, -3, -4, -6])
+        self.assertEqual(magnitude.tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
+
+    def test_agrees_with_pytorch_in_float64(self):
+        wanted = torch.nn.functional.conv2d(X.double(), W.double(), B.double(), **PAIRS)
+        self.assertTrue(torch.equal(expected(X, W, B, **PAIRS), wanted.float()))
+
+    def test_samples_hold_the_corners(self):
+        size = (3, 4, 50, 60)
+        index = sample_outputs(size, 100, seed=1)
+        self.assertTrue(0 <= index.min() and index.max() < torch.Size(size).numel())
+        n, k, p, q = (i.tolist() for i in torch.unravel_index(index, size))
+        positions = set(zip(n, k, p, q))
+        self.assertEqual(len(positions), len(index))
+        for corner in [(0, 0, 0, 0), (2, 3, 49, 59), (0, 3, 49, 0), (2, 0, 0, 59)]:
+            self.assertIn(corner, positions)
+        self.assertGreaterEqual(sum(i in (0, 49) for i in p), 25)
+        self.assertGreaterEqual(sum(i in (0, 59) for i in q), 25)
+
+    def test_ratio(self):
+        index, one = torch.arange(3), torch.ones(3, dtype=torch.float64)
+        self.assertEqual(max_error_ratio(torch.ones(3), one, one, index), 0)
+        for wrong in (float("nan"), float("inf"), 1 + 2.0**-20):
+            self.assertGreater(max_error_ratio(torch.tensor([1, wrong, 1]), one, one, index), 1)
+        zero = torch.zeros(3, dtype=torch.float64)
+        self.assertEqual(max_error_ratio(torch.zeros(3), zero, zero, index), 0)
+        self.assertGreater(max_error_ratio(torch.tensor([0, 0, 1.0]), zero, zero, index), 1)
+
+
+class Convolution(unittest.TestCase):
+    def assert_exact(self, output, wanted):
+        self.assertEqual(output.shape, wanted.shape)
+        self.assertTrue(output.is_contiguous())
+        self.assertTrue(torch.equal(output, wanted), "wrong values")
+
+    def test_every_stage(self):
+        for stage in STAGES:
+            for b in (B, None):
+                with self.subTest(stage=stage, bias=b is not None):
+                    output = convladder.conv2d(X, W, b, **PAIRS, stage=stage)
+                    self.assert_exact(output, expected(X, W, b, **PAIRS))
+
+    def test_defaults(self):
+        self.assert_exact(convladder.conv2d(X, W), expected(X, W))
+        self.assert_exact(
+            convladder.conv2d(X, W, B, 2, 1, 2), expected(X, W, B, (2, 2), (1, 1), (2, 2))
+        )
+
+    def test_relu(self):
+        self.assert_exact(convladder.conv2d(X, W, B, relu=True), expected(X, W, B).relu())
+
+    def test_padding_by_name(self):
+        self.assert_exact(convladder.conv2d(X, W, padding="valid"), expected(X, W))
+        w = integers(4, 3, 3, 5)
+        same = convladder.conv2d(X, w, padding="same", dilation=(2, 1))
+        self.assert_exact(same, expected(X, w, padding=(2, 2), dilation=(2, 1)))
+        self.assertEqual(same.shape[2:], X.shape[2:])
+
+    def test_what_is_not_contiguous_is_copied(self):
+        wanted = expected(X, W, B)
+        x = X.to(memory_format=torch.channels_last)
+        w = W.permute(1, 0, 3, 2).contiguous().permute(1, 0, 3, 2)
+        b = B.repeat_interleave(2)[::2]
+        self.assertFalse(x.is_contiguous() or w.is_contiguous() or b.is_contiguous())
+        before = x.clone()
+        self.assert_exact(convladder.conv2d(x, w, b), wanted)
+        self.assertTrue(torch.equal(x, before))
+        one = X[:1].expand(3, -1, -1, -1)
+        self.assert_exact(convladder.conv2d(one, W), expected(X[:1], W).repeat(3, 1, 1, 1))
+
+    def test_views_off_alignment(self):
+        for offset in (1, 2, 3):
+            x = torch.cat([X.new_full((offset,), float("nan")), X.flatten()])[offset:].view_as(X)
+            for stage in STAGES:
+                self.assert_exact(convladder.conv2d(x, W, stage=stage), expected(X, W))
+
+    def test_threads_at_once(self):
+        problems = [integers(2, 3, 9, 8, seed=seed) for seed in range(4)]
+        right = [0] * 4
+
+        def work(i):
+            wanted = expected(problems[i], W, B)
+            for stage in STAGES * 3:
+                right[i] += torch.equal(convladder.conv2d(problems[i], W, B, stage=stage), wanted)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(right, [3 * len(STAGES)] * 4)
+
+
+class BadArguments(unittest.TestCase):
+    def test_each_is_named_and_the_next_call_works(self):
+        wanted = expected(X, W, B)
+        huge = 2**64 + 1  # cut to 64 bits it would be 1
+        cases = [
+            (TypeError, "x is a list", {"x": [1.0]}),
+            (TypeError, "w is a NoneType", {"w": None}),
+            (TypeError, "x is torch.float64", {"x": X.double()}),
+            (TypeError, "w is torch.float16", {"w": W.half()}),
+            (TypeError, "b is torch.int64", {"b": B.long()}),
+            (TypeError, "x is torch.sparse_coo", {"x": X.to_sparse()}),
+            (ValueError, "x has 3 dimensions: must be \\[N,C,H,W\\]", {"x": X[0]}),
+            (ValueError, "w has 5 dimensions: must be \\[K,C,R,S\\]", {"w": W[None]}),
+            (ValueError, "b has 2 dimensions: must be \\[K\\]", {"b": B[None]}),
+            (ValueError, "w has 2 input channels, x has 3", {"w": W[:, :2]}),
+            (ValueError, "b has 4 elements, w has 5 filters", {"b": B[:4]}),
+            (ValueError, "x is on meta", {"x": X.to("meta")}),
+            (ValueError, "w is on meta: must be on", {"w": W.to("meta")}),
+            (ValueError, "n = 0: must be at least 1", {"x": X[:0]}),
+            (ValueError, "c = 0: must be at least 1", {"x": X[:, :0], "w": W[:, :0]}),
+            (ValueError, "k = 0: must be at least 1", {"w": W[:0], "b": B[:0]}),
+            (ValueError, "r = 4: the dilated filter spans 10", {"dilation": (3, 1)}),
+            (ValueError, "stride_h = 0", {"stride": (0, 1)}),
+            (ValueError, "stride_w = -1", {"stride": (1, -1)}),
+            (ValueError, "pad_w = -2", {"padding": (0, -2)}),
+            (ValueError, "dil_h = 0", {"dilation": 0}),
+            (ValueError, "pad_h = 2147483648", {"padding": (2**31, 0)}),
+            (ValueError, "stride = 1.5: must be an integer", {"stride": 1.5}),
+            (ValueError, "stride = '2': must be an integer", {"stride": "2"}),
+            (ValueError, "padding = 'reflect': must be an integer", {"padding": "reflect"}),
+            (ValueError, "dilation = \\(1, 1, 1\\)", {"dilation": (1, 1, 1)}),
+            (ValueError, f"stride = {huge}", {"stride": huge}),
+            (ValueError, f"padding = \\(0, {huge}\\)", {"padding": (0, huge)}),
+            (ValueError, "padding = 'same': stride", {"padding": "same", "stride": 2}),
+            (ValueError, "padding = 'same': \\(3, 1\\) rows", {"padding": "same"}),
+            (ValueError, "stage '05' is unknown; there are: 01_naive", {"stage": "05"}),
+            (ValueError, "relu = 1: 01_naive does not", {"stage": "01_naive", "relu": True}),
+        ]
+        for error, message, wrong in cases:
+            with self.subTest(message):
+                with self.assertRaisesRegex(error, "^" + message):
+                    convladder.conv2d(**{"x": X, "w": W, "b": B, **wrong})
+                self.assertTrue(torch.equal(convladder.conv2d(X, W, B), wanted))
+
+    def test_device_that_the_library_cannot_use(self):
+        with mock.patch.object(convladder, "backend", return_value="sim" if ON_GPU else "gpu"):
+            with self.assertRaisesRegex(ValueError, "^x is on .*CONVLADDER_LIBRARY"):
+                convladder.conv2d(X, W)
+
+    def test_libraries_that_cannot_be_used(self):
+        for library, message in [
+            ("/nowhere/libconvladder.so", "/nowhere/libconvladder.so can't be used"),
+            ("libm.so.6", "libm.so.6 can't be used: .*convladder_abi_version"),
+        ]:
+            result = subprocess.run(
+                [sys.executable, "-c", "import convladder; convladder.stage_names()"],
+                env={**os.environ, "CONVLADDER_LIBRARY": library, "PYTHONPATH": str(BRIDGE)},
+                capture_output=True, text=True, check=False,
+            )
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, "RuntimeError: " + message)
+
+    def test_library_of_another_version(self):
+        self.addCleanup(convladder._library.cache_clear)
+        convladder._library.cache_clear()
+        with mock.patch.object(convladder, "ABI_VERSION", 2):
+            with self.assertRaisesRegex(RuntimeError, "ABI version 1, not 2: build it again"):
+                convladder.backend()
+
+    def test_library_that_is_not_built(self):
+        with mock.patch.dict(os.environ), mock.patch.object(
+            convladder, "BUILD", pathlib.Path("/nowhere")
+        ):
+            del os.environ["CONVLADDER_LIBRARY"]
+            with self.assertRaisesRegex(RuntimeError, "/nowhere/.*/libconvladder.so.*pytorch.md"):
+                convladder._library_path()
+
+
+class Autograd(unittest.TestCase):
+    def test_a_gradient_that_is_asked_for_is_an_error(self):
+        for wants in range(3):
+            arguments = [t.clone().requires_grad_(i == wants) for i, t in enumerate((X, W, B))]
+            output = convladder.conv2d(*arguments)
+            self.assertTrue(torch.equal(output, expected(X, W, B)))
+            self.assertTrue(output.requires_grad)
+            with self.assertRaisesRegex(NotImplementedError, "no backward"):
+                output.sum().backward()
+
+    def test_none_is_wanted(self):
+        self.assertFalse(convladder.conv2d(X, W).requires_grad)
+        with torch.no_grad():
+            self.assertFalse(convladder.conv2d(X, W.clone().requires_grad_()).requires_grad)
+        with torch.inference_mode():
+            self.assertTrue(torch.equal(convladder.conv2d(X, W), expected(X, W)))
+
+
+class Module(unittest.TestCase):
+    def torch_conv(self, **options):
+        conv = torch.nn.Conv2d(3, 5, (4, 2), **{**PAIRS, **options}).to(DEVICE)
+        with torch.no_grad():
+            conv.weight.copy_(W)
+            if conv.bias is not None:
+                conv.bias.copy_(B)
+        return conv
+
+    def test_takes_over_the_weights(self):
+        for bias in (True, False):
+            conv = self.torch_conv(bias=bias).eval()
+            module = convladder.Conv2d.from_torch(conv, stage="03_shared_tiling")
+            self.assertIs(module.weight, conv.weight)
+            self.assertIs(module.bias, conv.bias)
+            self.assertFalse(module.training)
+            wanted = expected(X, W, B if bias else None, **PAIRS)
+            self.assertTrue(torch.equal(module(X), wanted))
+            self.assertIn("stage=03_shared_tiling", repr(module))
+
+    def test_stands_in_for_a_module_of_the_same_name(self):
+        own = convladder.Conv2d(3, 5, (4, 2), **PAIRS, relu=True).to(DEVICE)
+        own.load_state_dict(self.torch_conv().state_dict())
+        self.assertTrue(torch.equal(own(X), expected(X, W, B, **PAIRS).relu()))
+
+    def test_starts_from_the_same_random_weights(self):
+        torch.manual_seed(1)
+        own = convladder.Conv2d(3, 5, 3)
+        torch.manual_seed(1)
+        self.assertTrue(torch.equal(own.weight, torch.nn.Conv2d(3, 5, 3).weight))
+
+    def test_padding_by_name(self):
+        conv = torch.nn.Conv2d(3, 5, 3, padding="same").to(DEVICE)
+        module = convladder.Conv2d.from_torch(conv)
+        self.assertEqual(module(X).shape, conv(X).shape)
+
+    def test_refuses(self):
+        grouped = torch.nn.Conv2d(4, 8, 3, groups=2)
+        reflecting = torch.nn.Conv2d(4, 8, 3, padding=1, padding_mode="reflect")
+        other = torch.nn.ConvTranspose2d(4, 8, 3)
+        for error, message, conv in [
+            (ValueError, "groups = 2: grouped convolution is not supported, must be 1", grouped),
+            (ValueError, "padding_mode = 'reflect': must be 'zeros'", reflecting),
+            (TypeError, "conv is a ConvTranspose2d: must be a torch.nn.Conv2d", other),
+        ]:
+            with self.assertRaisesRegex(error, message):
+                convladder.Conv2d.from_torch(conv)
+
+    def test_inside_a_compiled_function(self):
+        module = convladder.Conv2d.from_torch(self.torch_conv())
+        compiled = torch.compile(lambda x: module(x * 2) + 1, backend="eager")
+        with torch.no_grad():
+            wanted = expected(X * 2, W, B, **PAIRS) + 1
+            self.assertTrue(torch.equal(compiled(X), wanted))
+
+
+@unittest.skipUnless(ON_GPU, "the simulator has no streams to mix up")
+class OnGpu(unittest.TestCase):
+    def test_waits_for_the_current_stream(self):
+        wanted = expected(X, W, B)
+        for stage in STAGES:
+            stream = torch.cuda.Stream()
+            x = torch.full_like(X, float("nan"))
+            torch.cuda.synchronize()
+            with torch.cuda.stream(stream):  # what is made once may wait for the GPU
+                convladder.conv2d(x, W, B, stage=stage)
+            stream.synchronize()
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(200_000_000)  # clock ticks: about 0.1 s
+                x.copy_(X)
+                output = convladder.conv2d(x, W, B, stage=stage)
+                self.assertFalse(stream.query(), "the call waited for the GPU")
+            stream.synchronize()
+            self.assertTrue(torch.equal(output, wanted), stage)
+
+    def test_memory_stays_flat(self):
+        for stage in STAGES:
+            convladder.conv2d(X, W, B, stage=stage)
+            torch.cuda.synchronize()
+            before = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+            for _ in range(1000):
+                convladder.conv2d(X, W, B, stage=stage)
+            torch.cuda.synchronize()
+            self.assertEqual((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()), before)
+
+    def test_in_a_cuda_graph(self):
+        x = X.clone()
+        convladder.conv2d(x, W, B)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            output = convladder.conv2d(x, W, B)
+        x.copy_(X + 1)
+        graph.replay()
+        self.assertTrue(torch.equal(output, expected(X + 1, W, B)))
+
+    def test_cpu_tensors(self):
+        with self.assertRaisesRegex(ValueError, "^x is on cpu: .* takes cuda tensors"):
+            convladder.conv2d(X.cpu(), W.cpu())
+        with self.assertRaisesRegex(ValueError, "^w is on cpu: must be on cuda:0, as x is"):
+            convladder.conv2d(X, W.cpu())
+
+    @unittest.skipUnless(torch.cuda.device_count() > 1, "one GPU only")
+    def test_another_device_than_the_current_one(self):
+        x, w, b = (t.to("cuda:1") for t in (X, W, B))
+        for stage in STAGES:
+            output = convladder.conv2d(x, w, b, stage=stage)
+            self.assertEqual(output.device, x.device)
+            self.assertTrue(torch.equal(output.cpu(), expected(X, W, B).cpu()))
+        self.assertEqual(torch.cuda.current_device(), DEVICE.index)
+
+
+class FakeEvent:
+    """Time passes by what FakeEvent.clock is advanced."""
+
+    clock = 0.0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+
+    def record(self):
+        self.at = FakeEvent.clock
+
+    def elapsed_time(self, stop):
+        return stop.at - self.at
+
+
+class Examples(unittest.TestCase):
+    def run_main(self, model, inputs, *arguments):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            status = measure.main("title", model, lambda: [inputs], list(arguments))
+        return status, output.getvalue()
+
+    def test_kernelbench_50(self):
+        model = kernelbench_50.ModelNew(*kernelbench_50.get_init_inputs())
+        status, output = self.run_main(model, torch.rand(2, 3, 65, 63), "--runs", "2")
+        self.assertEqual(status, 0, output)
+        self.assertIn("ConvLadder 05_fused_bias", output)
+
+    def test_kernelbench_63(self):
+        model = kernelbench_63.ModelNew(*kernelbench_63.get_init_inputs())
+        self.assertIsNone(model.conv2d.bias)
+        for stage in STAGES:
+            status, output = self.run_main(
+                model, torch.rand(3, 16, 20, 17), "--batch", "2", "--stage", stage, "--runs", "2"
+            )
+            self.assertEqual(status, 0, output)
+            self.assertIn("input (2, 16, 20, 17), output (2, 128, 18, 15)", output)
+
+    def test_a_wrong_output_is_seen(self):
+        right = convladder.conv2d
+
+        def off_by_a_little(*arguments):
+            output = right(*arguments)
+            output[-1, -1, -1, -1] += 1e-4
+            return output
+
+        model = kernelbench_50.ModelNew()
+        for wrong in (off_by_a_little, lambda *a: right(*a).relu(), lambda *a: right(*a) * 0):
+            with mock.patch.object(convladder, "conv2d", wrong):
+                status, output = self.run_main(model, torch.rand(1, 3, 64, 64), "--runs", "1")
+            self.assertEqual(status, 1, output)
+            self.assertIn("error: the output is wrong", output)
+
+    def test_bad_options(self):
+        for option in ("--batch", "--runs"):
+            with self.assertRaises(SystemExit) as caught:
+                self.run_main(kernelbench_50.ModelNew(), X, option, "0")
+            self.assertEqual(caught.exception.code, 2)
+
+    def test_runs_are_interleaved_and_the_warm_up_is_left_out(self):
+        order = []
+
+        def spend(name, milliseconds):
+            def function(_):
+                order.append(name)
+                FakeEvent.clock += milliseconds + len(order) / 1000
+
+            return name, function, False
+
+        rows = [spend("a", 1), spend("b", 2)]
+        with mock.patch.object(torch.cuda, "Event", FakeEvent), mock.patch.object(
+            torch.cuda, "synchronize"
+        ), mock.patch.object(measure, "WARM_UP", 1):
+            times = measure.time_interleaved(rows, None, runs=3)
+        self.assertEqual(order, ["a", "b"] * 4)
+        for row, wanted in zip(times, [[1.003, 1.005, 1.007], [2.004, 2.006, 2.008]]):
+            for time, want in zip(row, wanted, strict=True):
+                self.assertAlmostEqual(time, want)
+
+    def test_table(self):
+        rows = [("one", None, False), ("two", None, True)]
+        lines = measure.table(rows, [0.5, float("inf")], [[2.0, 1.0, 4.0], []], 6e9).splitlines()
+        self.assertEqual(lines[1].split(), ["one", "2.000", "1.000", "4.000", "3.0", "0.5"])
+        self.assertEqual(lines[2].split(), ["two", "-", "-", "-", "-", "inf"])
+
+
+if __name__ == "__main__":
+    unittest.main()
