@@ -1,4 +1,4 @@
-"""PyTorch's part in bench, without a GPU: what it answers, and its float64 reference.
+"""PyTorch's part in bench, without a GPU: what it answers, and its check.
 
 Skipped (exit status 77) where PyTorch is missing.
 """
@@ -15,13 +15,11 @@ try:
 except ImportError:
     sys.exit(77)
 
-# name: n c h w k r s, strides, pads, dilations, bias
-PROBLEMS = {
-    "no two extents alike": (2, 3, 13, 17, 5, 3, 4, 2, 3, 1, 2, 2, 1, 1),
-    "padding wider than the filter": (1, 2, 4, 5, 3, 2, 1, 1, 1, 3, 2, 1, 1, 1),
-    "no bias": (3, 1, 9, 8, 2, 3, 2, 1, 2, 0, 0, 1, 2, 0),
-    "one by one": (1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1),
-}
+from reference import reference, sample_outputs
+
+# n c h w k r s, strides, pads, dilations, bias: no two extents alike
+PROBLEM = time_pytorch.Problem(2, 3, 13, 17, 5, 3, 4, 2, 3, 1, 2, 2, 1, 1)
+OUTPUT_SIZE = (2, 5, 6, 6)
 
 
 def tensors(problem):
@@ -29,46 +27,6 @@ def tensors(problem):
     draw = lambda *shape: torch.rand(shape, generator=generator) * 2 - 1
     p = problem
     return draw(p.n, p.c, p.h, p.w), draw(p.k, p.c, p.r, p.s), draw(p.k) if p.bias else None
-
-
-class Reference(unittest.TestCase):
-    def test_agrees_with_a_float64_convolution(self):
-        for name, numbers in PROBLEMS.items():
-            with self.subTest(name):
-                p = time_pytorch.Problem(*numbers)
-                x, weight, bias = tensors(p)
-                positions = time_pytorch.sample_outputs(torch, p, None, "cpu")
-                value, magnitude = time_pytorch.reference(torch, p, x, weight, bias, positions)
-                for ours, make in ((value, lambda t: t), (magnitude, torch.abs)):
-                    whole = torch.nn.functional.conv2d(
-                        make(x.double()), make(weight.double()),
-                        None if bias is None else make(bias.double()),
-                        stride=(p.stride_h, p.stride_w), padding=(p.pad_h, p.pad_w),
-                        dilation=(p.dil_h, p.dil_w))
-                    torch.testing.assert_close(ours, whole[positions.unbind(1)])
-
-    def test_in_many_pieces_it_is_the_same(self):
-        p = time_pytorch.Problem(*PROBLEMS["no two extents alike"])
-        x, weight, bias = tensors(p)
-        positions = time_pytorch.sample_outputs(torch, p, None, "cpu")
-        whole = time_pytorch.reference(torch, p, x, weight, bias, positions)
-        before, time_pytorch.PATCH_ELEMENTS = time_pytorch.PATCH_ELEMENTS, 100
-        pieces = time_pytorch.reference(torch, p, x, weight, bias, positions)
-        time_pytorch.PATCH_ELEMENTS = before
-        for a, b in zip(whole, pieces):
-            torch.testing.assert_close(a, b)
-
-    def test_all_corners_are_sampled_and_nothing_outside(self):
-        p = time_pytorch.Problem(*PROBLEMS["no two extents alike"])
-        P = time_pytorch.out_extent(p.h, p.r, p.stride_h, p.pad_h, p.dil_h)
-        Q = time_pytorch.out_extent(p.w, p.s, p.stride_w, p.pad_w, p.dil_w)
-        positions = {tuple(row) for row in time_pytorch.sample_outputs(torch, p, None, "cpu").tolist()}
-        for n in (0, p.n - 1):
-            for k in (0, p.k - 1):
-                for corner in ((0, 0), (0, Q - 1), (P - 1, 0), (P - 1, Q - 1)):
-                    self.assertIn((n, k) + corner, positions)
-        for n, k, row, column in positions:
-            self.assertTrue(0 <= n < p.n and 0 <= k < p.k and 0 <= row < P and 0 <= column < Q)
 
 
 class FakeConvolution:
@@ -112,13 +70,13 @@ class Answers(unittest.TestCase):
 class Check(unittest.TestCase):
     def ratio(self, damage):
         """check() of a right result, as changed by `damage`."""
-        p = time_pytorch.Problem(*PROBLEMS["no two extents alike"])
+        p = PROBLEM
         convolution = time_pytorch.Convolution.__new__(time_pytorch.Convolution)
         convolution.torch, convolution.problem, convolution.bound = torch, p, 8 * 2.0**-24
         convolution.x, convolution.weight, convolution.bias = tensors(p)
-        convolution.positions = time_pytorch.sample_outputs(torch, p, None, "cpu")
-        value, _ = time_pytorch.reference(torch, p, convolution.x, convolution.weight,
-                                          convolution.bias, convolution.positions)
+        convolution.positions = sample_outputs(OUTPUT_SIZE, 1000, seed=1)
+        value, _ = reference(convolution.x, convolution.weight, convolution.bias,
+                             *convolution.strides_pads_dilations(), convolution.positions)
         convolution.sampled = damage(value.float())
         return convolution.check()[0]
 

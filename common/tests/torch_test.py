@@ -6,6 +6,7 @@ where there is no PyTorch, or no GPU for a GPU's library.
 
 import contextlib
 import io
+import itertools
 import os
 import pathlib
 import subprocess
@@ -26,6 +27,7 @@ import convladder  # noqa: E402
 import kernelbench_50  # noqa: E402
 import kernelbench_63  # noqa: E402
 import measure  # noqa: E402
+import reference as reference_module  # noqa: E402
 from reference import max_error_ratio, reference, sample_outputs  # noqa: E402
 
 ON_GPU = convladder.backend() == "gpu"
@@ -47,8 +49,8 @@ def expected(x, w, b=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1)):
     for axis in range(2):
         span = dilation[axis] * (w.shape[2 + axis] - 1) + 1
         size.append((x.shape[2 + axis] + 2 * padding[axis] - span) // stride[axis] + 1)
-    index = torch.arange(torch.Size(size).numel())
-    value, _ = reference(x, w, b, stride, padding, dilation, size, index)
+    positions = torch.cartesian_prod(*map(torch.arange, size)).to(x.device)
+    value, _ = reference(x, w, b, stride, padding, dilation, positions)
     return value.reshape(size).float()
 
 
@@ -61,8 +63,9 @@ class Reference(unittest.TestCase):
     def test_by_hand(self):
         x = torch.tensor([[[[1.0, 2, 3], [4, 5, 6]]]])
         w = torch.tensor([[[[1.0, 10]]], [[[0, -1]]]])
+        positions = torch.cartesian_prod(*map(torch.arange, (1, 2, 2, 2)))
         value, magnitude = reference(
-            x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), (1, 2, 2, 2), torch.arange(8)
+            x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), positions
         )
         self.assertEqual(value.tolist(), [110, 132, 140, 165, -1, -3, -4, -6])
         self.assertEqual(magnitude.tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
@@ -70,27 +73,39 @@ class Reference(unittest.TestCase):
     def test_agrees_with_pytorch_in_float64(self):
         wanted = torch.nn.functional.conv2d(X.double(), W.double(), B.double(), **PAIRS)
         self.assertTrue(torch.equal(expected(X, W, B, **PAIRS), wanted.float()))
+        wanted = torch.nn.functional.conv2d(X.double(), W.double(), padding=(6, 5))
+        self.assertTrue(torch.equal(expected(X, W, padding=(6, 5)), wanted.float()))
 
-    def test_samples_hold_the_corners(self):
+    def test_in_many_pieces_it_is_the_same(self):
+        whole = expected(X, W, B, **PAIRS)
+        with mock.patch.object(reference_module, "PATCH_ELEMENTS", 100):
+            self.assertTrue(torch.equal(expected(X, W, B, **PAIRS), whole))
+
+    def test_samples_hold_the_corners_and_nothing_outside(self):
         size = (3, 4, 50, 60)
-        index = sample_outputs(size, 100, seed=1)
-        self.assertTrue(0 <= index.min() and index.max() < torch.Size(size).numel())
-        n, k, p, q = (i.tolist() for i in torch.unravel_index(index, size))
+        n, k, p, q = sample_outputs(size, 1000, seed=1).T.tolist()
+        for drawn, extent in zip((n, k, p, q), size):
+            self.assertEqual((min(drawn), max(drawn)), (0, extent - 1))
         positions = set(zip(n, k, p, q))
-        self.assertEqual(len(positions), len(index))
-        for corner in [(0, 0, 0, 0), (2, 3, 49, 59), (0, 3, 49, 0), (2, 0, 0, 59)]:
+        for corner in itertools.product((0, 2), (0, 3), (0, 49), (0, 59)):
             self.assertIn(corner, positions)
-        self.assertGreaterEqual(sum(i in (0, 49) for i in p), 25)
-        self.assertGreaterEqual(sum(i in (0, 59) for i in q), 25)
+        self.assertGreaterEqual(sum(i in (0, 49) for i in p), 250)
+        self.assertGreaterEqual(sum(i in (0, 59) for i in q), 250)
 
     def test_ratio(self):
-        index, one = torch.arange(3), torch.ones(3, dtype=torch.float64)
-        self.assertEqual(max_error_ratio(torch.ones(3), one, one, index), 0)
+        positions = torch.tensor([[0, 0, 0, i] for i in range(3)])
+        one, zero = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+
+        def ratio(values, wanted, magnitude):
+            output = torch.tensor(values).reshape(1, 1, 1, 3)
+            return max_error_ratio(output, wanted, magnitude, positions)
+
+        self.assertEqual(ratio([1.0, 1, 1], one, one), 0)
+        self.assertEqual(ratio([1.0, 1 + 2.0**-22, 1], one, one), 0.5)
         for wrong in (float("nan"), float("inf"), 1 + 2.0**-20):
-            self.assertGreater(max_error_ratio(torch.tensor([1, wrong, 1]), one, one, index), 1)
-        zero = torch.zeros(3, dtype=torch.float64)
-        self.assertEqual(max_error_ratio(torch.zeros(3), zero, zero, index), 0)
-        self.assertGreater(max_error_ratio(torch.tensor([0, 0, 1.0]), zero, zero, index), 1)
+            self.assertGreater(ratio([1.0, wrong, 1], one, one), 1)
+        self.assertEqual(ratio([0.0, 0, 0], zero, zero), 0)
+        self.assertGreater(ratio([0.0, 0, 1], zero, zero), 1)
 
 
 class Convolution(unittest.TestCase):

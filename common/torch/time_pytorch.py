@@ -22,70 +22,18 @@ import sys
 
 SAMPLES = 4096  # outputs that are checked
 FLUSHES = 4  # more than one, so that Python has enqueued the rest when the last of them ends
-PATCH_ELEMENTS = 1 << 24  # of the checked outputs' inputs at once
 
 Problem = collections.namedtuple(
     "Problem", "n c h w k r s stride_h stride_w pad_h pad_w dil_h dil_w bias"
 )
 
 
-def out_extent(extent, taps, stride, pad, dilation):
-    return (extent + 2 * pad - dilation * (taps - 1) - 1) // stride + 1
-
-
-def sample_outputs(torch, problem, generator, device):
-    """Positions [SAMPLES, 4] of (n, k, p, q): all corners, and many borders."""
-    p = problem
-    extents = (
-        p.n,
-        p.k,
-        out_extent(p.h, p.r, p.stride_h, p.pad_h, p.dil_h),
-        out_extent(p.w, p.s, p.stride_w, p.pad_w, p.dil_w),
-    )
-    drawn = [
-        torch.randint(extent, (SAMPLES,), generator=generator, device=device) for extent in extents
-    ]
-    positions = torch.stack(drawn, dim=1)
-    last = torch.tensor(extents, device=device) - 1
-    corner = torch.arange(16, device=device)[:, None] >> torch.arange(4, device=device) & 1
-    positions[:16] = corner * last
-    quarter = SAMPLES // 4
-    positions[16:quarter, 2] = last[2] * (positions[16:quarter, 2] % 2)
-    positions[quarter : 2 * quarter, 3] = last[3] * (positions[quarter : 2 * quarter, 3] % 2)
-    return positions
-
-
-def reference(torch, problem, x, weight, bias, positions):
-    """float64 value and magnitude A [S] of the outputs at `positions` [S, 4].
-
-    x is [N,C,H,W], weight [K,C,R,S], bias [K] or None; none of them is copied as a whole.
-    """
-    p = problem
-    channels = torch.arange(p.c, device=x.device)[None, :, None, None]
-    taps_h = torch.arange(p.r, device=x.device) * p.dil_h - p.pad_h
-    taps_w = torch.arange(p.s, device=x.device) * p.dil_w - p.pad_w
-    values, magnitudes = [], []
-    for some in positions.split(max(1, PATCH_ELEMENTS // (p.c * p.r * p.s))):
-        h = some[:, 2:3] * p.stride_h + taps_h  # [S,R]
-        w = some[:, 3:4] * p.stride_w + taps_w  # [S,S]
-        inside = ((h >= 0) & (h < p.h))[:, :, None] & ((w >= 0) & (w < p.w))[:, None, :]
-        patches = x[
-            some[:, 0][:, None, None, None],
-            channels,
-            h.clamp(0, p.h - 1)[:, None, :, None],
-            w.clamp(0, p.w - 1)[:, None, None, :],
-        ]
-        products = patches.double() * weight[some[:, 1]].double() * inside[:, None]
-        added = bias[some[:, 1]].double() if bias is not None else 0.0
-        values.append(products.sum((1, 2, 3)) + added)
-        magnitudes.append(products.abs().sum((1, 2, 3)) + abs(added))
-    return torch.cat(values), torch.cat(magnitudes)
-
-
 class Convolution:
     """One problem in one precision and layout."""
 
     def __init__(self, torch, flush, precision, layout, seed, bound, problem):
+        from reference import sample_outputs  # imports torch, which open_torch() has found
+
         self.torch, self.flush, self.bound, self.problem = torch, flush, bound, problem
         self.allow_tf32 = {"fp32": False, "tf32": True}[precision]
         memory_format = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}[layout]
@@ -100,24 +48,22 @@ class Convolution:
         self.x = uniform(p.n, p.c, p.h, p.w).to(memory_format=memory_format)
         self.weight = uniform(p.k, p.c, p.r, p.s).to(memory_format=memory_format)
         self.bias = uniform(p.k) if p.bias else None
-        self.positions = sample_outputs(torch, p, generator, device)
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
         self.sampled = None  # the last run's outputs at `positions`
-        self.forward()  # searches for the fastest algorithm
+        size = self.forward().shape  # searches for the fastest algorithm
+        self.positions = sample_outputs(size, SAMPLES, seed).to(device)
         torch.cuda.synchronize()
         torch.cuda.empty_cache()  # what the search has worked in
 
     def forward(self):
-        p = self.problem
         self.torch.backends.cudnn.allow_tf32 = self.allow_tf32
         return self.torch.nn.functional.conv2d(
-            self.x,
-            self.weight,
-            self.bias,
-            stride=(p.stride_h, p.stride_w),
-            padding=(p.pad_h, p.pad_w),
-            dilation=(p.dil_h, p.dil_w),
+            self.x, self.weight, self.bias, *self.strides_pads_dilations()
         )
+
+    def strides_pads_dilations(self):
+        p = self.problem
+        return (p.stride_h, p.stride_w), (p.pad_h, p.pad_w), (p.dil_h, p.dil_w)
 
     def time(self):
         start, between, stop = self.events
@@ -133,8 +79,10 @@ class Convolution:
         return start.elapsed_time(between), between.elapsed_time(stop)
 
     def check(self):
+        from reference import reference
+
         value, magnitude = reference(
-            self.torch, self.problem, self.x, self.weight, self.bias, self.positions
+            self.x, self.weight, self.bias, *self.strides_pads_dilations(), self.positions
         )
         error = (self.sampled.double() - value).abs()
         ratio = self.torch.where(error == 0, error, error / (self.bound * magnitude))
