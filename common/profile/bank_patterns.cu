@@ -1,5 +1,7 @@
 #include "common/profile/bank_patterns.h"
 
+#include <cuda_pipeline.h>
+
 #include <set>
 
 #include "common/core/launch.h"
@@ -89,6 +91,32 @@ __global__ void read_global_pattern(const int* word_of_lane, const T* from, floa
   sink[threadIdx.x] = sum_of(value);
 }
 
+// Asynchronously, from neighbours in global memory.
+template <typename T>
+__global__ void copy_to_shared_pattern(const int* word_of_lane, const T* from, float* sink) {
+  __shared__ __align__(16) float tile[WORDS * sizeof(T) / 4];
+  const int word = word_of_lane[threadIdx.x];
+  if (word < 0) return;
+  float* to = &tile[word * (sizeof(T) / 4)];
+  __pipeline_memcpy_async(to, from + threadIdx.x, sizeof(T));
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  sink[threadIdx.x] = *to;
+}
+
+// The other way round: to neighbours in shared memory.
+template <typename T>
+__global__ void copy_global_pattern(const int* word_of_lane, const T* from, float* sink) {
+  __shared__ __align__(16) float tile[LANES * sizeof(T) / 4];
+  const int word = word_of_lane[threadIdx.x];
+  if (word < 0) return;
+  float* to = &tile[threadIdx.x * (sizeof(T) / 4)];
+  __pipeline_memcpy_async(to, from + word, sizeof(T));
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  sink[threadIdx.x] = *to;
+}
+
 // ---- Launching them ----
 
 class DeviceArray {
@@ -108,23 +136,48 @@ class DeviceArray {
   void* data_ = nullptr;
 };
 
-template <typename T, typename Launched>
-void launch_width(const LanePattern& pattern, const DeviceArray& from, Launched launched) {
-  const DeviceArray words(sizeof(pattern.word)), sink(LANES * sizeof(float));
-  check_cuda(cudaMemcpy(words.as<int>(), pattern.word.data(), sizeof(pattern.word),
-                        cudaMemcpyHostToDevice),
-             "cudaMemcpy");
-  const int* word_of_lane = words.as<int>();
-  const T* data = from.as<T>();
+// One pattern on the device, and where its kernels read from and write to.
+struct Arrays {
+  explicit Arrays(const LanePattern& pattern)
+      : words(sizeof(pattern.word)), from(WORDS * sizeof(float4)), sink(LANES * sizeof(float)) {
+    check_cuda(cudaMemcpy(words.as<int>(), pattern.word.data(), sizeof(pattern.word),
+                          cudaMemcpyHostToDevice),
+               "cudaMemcpy");
+  }
+  DeviceArray words, from, sink;
+};
+
+template <typename T>
+void launch_width(const LanePattern& pattern, const Launched& launched) {
+  const Arrays arrays(pattern);
+  const int* word_of_lane = arrays.words.as<int>();
+  const T* from = arrays.from.as<T>();
+  float* sink = arrays.sink.as<float>();
   const int bytes = sizeof(T);
-  launch(read_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, sink.as<float>());
+  launch(read_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, sink);
   launched("shared_read", bytes, pattern);
   if (!has_word_twice(pattern)) {
-    launch(write_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, data, sink.as<float>());
+    launch(write_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
     launched("shared_write", bytes, pattern);
   }
-  launch(read_global_pattern<T>, 1, LANES, nullptr, word_of_lane, data, sink.as<float>());
+  launch(read_global_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
   launched("global_read", bytes, pattern);
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+template <typename T>
+void launch_copy_width(const LanePattern& pattern, const Launched& launched) {
+  const Arrays arrays(pattern);
+  const int* word_of_lane = arrays.words.as<int>();
+  const T* from = arrays.from.as<T>();
+  float* sink = arrays.sink.as<float>();
+  const int bytes = sizeof(T);
+  if (!has_word_twice(pattern)) {
+    launch(copy_to_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
+    launched("copy_to_shared", bytes, pattern);
+  }
+  launch(copy_global_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
+  launched("copy_global", bytes, pattern);
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
@@ -173,13 +226,19 @@ std::vector<LanePattern> lane_patterns() {
   return patterns;
 }
 
-void launch_lane_patterns(
-    const std::function<void(const std::string&, int, const LanePattern&)>& launched) {
-  const DeviceArray from(WORDS * sizeof(float4));
+void launch_lane_patterns(const Launched& launched) {
   for (const LanePattern& pattern : lane_patterns()) {
-    launch_width<float>(pattern, from, launched);
-    launch_width<float2>(pattern, from, launched);
-    launch_width<float4>(pattern, from, launched);
+    launch_width<float>(pattern, launched);
+    launch_width<float2>(pattern, launched);
+    launch_width<float4>(pattern, launched);
+  }
+}
+
+void launch_copy_patterns(const Launched& launched) {
+  for (const LanePattern& pattern : lane_patterns()) {
+    launch_copy_width<float>(pattern, launched);
+    launch_copy_width<float2>(pattern, launched);
+    launch_copy_width<float4>(pattern, launched);
   }
 }
 

@@ -19,10 +19,15 @@ struct LanePattern {
 // the stages, and random ones: the same list every time.
 std::vector<LanePattern> lane_patterns();
 
+// Told after each launch: "shared_read", the bytes of a lane's access, the pattern.
+using Launched = std::function<void(const std::string&, int, const LanePattern&)>;
+
 // Launches all patterns for words of 4, 8 and 16 bytes: reads of shared memory, writes (of patterns
-// with no word twice) and reads of global memory. Calls launched("shared_read", bytes, pattern)
-// after each.
-void launch_lane_patterns(
-    const std::function<void(const std::string&, int, const LanePattern&)>& launched);
+// with no word twice) and reads of global memory. Throws CudaError.
+void launch_lane_patterns(const Launched& launched);
+
+// The same for asynchronous copies: "copy_to_shared" with the pattern in shared memory (none with a
+// word twice), "copy_global" with the pattern in global memory.
+void launch_copy_patterns(const Launched& launched);
 
 }  // namespace convladder

@@ -1,16 +1,23 @@
 // Launches every lane pattern once, under a profiler, and prints their names in that order:
-// "shared_read,16,bits_6".
+// "launched shared_read,16,bits_6". With the argument `copies`: the asynchronous copies.
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "common/profile/bank_patterns.h"
 
-int main() {
+int main(int count, char** arguments) {
+  const bool copies = count == 2 && std::strcmp(arguments[1], "copies") == 0;
+  if (count > 1 && !copies) {
+    std::fprintf(stderr, "usage: bank_patterns [copies]\n");
+    return 2;
+  }
   try {
-    convladder::launch_lane_patterns(
-        [](const std::string& kind, int bytes, const convladder::LanePattern& pattern) {
-          std::printf("launched %s,%d,%s\n", kind.c_str(), bytes, pattern.name.c_str());
-        });
+    const auto print = [](const std::string& kind, int bytes,
+                          const convladder::LanePattern& pattern) {
+      std::printf("launched %s,%d,%s\n", kind.c_str(), bytes, pattern.name.c_str());
+    };
+    copies ? convladder::launch_copy_patterns(print) : convladder::launch_lane_patterns(print);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bank_patterns: error: %s\n", error.what());
     return 1;

@@ -70,14 +70,21 @@ def read_stages(binaries):
 
 
 def read_patterns(binaries):
-    metrics = ncu.GLOBAL + ncu.SHARED
-    launches, output = ncu.run(metrics, [os.path.join(binaries, "bank_patterns")])
+    program = os.path.join(binaries, "bank_patterns")
+    plain = ncu.GLOBAL + ncu.SHARED
+    copies = [metric for metric in ncu.GLOBAL if "op_ld.sum" in metric] + ncu.COPIES
+    metrics = plain + ncu.COPIES
+    rows = rows_of_patterns(metrics, *ncu.run(plain, [program]))
+    rows += rows_of_patterns(metrics, *ncu.run(copies, [program, "copies"]))
+    return ["kind", "bytes", "pattern"] + metrics, rows
+
+
+def rows_of_patterns(metrics, launches, output):
     names = [line.split(" ", 1)[1].split(",") for line in output if line.startswith("launched ")]
     if len(names) != len(launches):
         sys.exit(f"bank_patterns launched {len(names)} kernels, ncu saw {len(launches)}")
-    rows = [name + [number(values.get(metric)) for metric in metrics]
+    return [name + [number(values.get(metric)) for metric in metrics]
             for name, (_, values) in zip(names, launches)]
-    return ["kind", "bytes", "pattern"] + metrics, rows
 
 
 def main():
