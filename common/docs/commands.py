@@ -22,8 +22,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEEDS = ("gpu", "slow", "manual")
 GPU_ONLY = re.compile(r"^(ncu|nsys|compute-sanitizer)\b|^\./ladder (bench|sanitize)\b"
                       r"|\bbuild/gpu\b|--preset[ =]gpu\b|--backend[ =]gpu\b")
-# What is too long for every run, and what does for those that build upon it.
-STAND_INS = {"./ladder test": "cmake --preset sim && cmake --build --preset sim"}
+# What takes minutes, and what stands in for it unless --slow is given: the build that later commands
+# rely on, the same check on smaller problems, some of the same tests.
+STAND_INS = (
+    (r"\./ladder test", "cmake --preset sim && cmake --build --preset sim"),
+    (r"(\./ladder check --stage \w+(?: --offset \d)?)", r"\1 --max-gmac 0.001"),
+    (r"(ctest (?:--preset sim|--test-dir build/sim) -L \d\d_\w+)", r"\1 -R nasty_primes"),
+)
 TIME_LIMIT = 900  # seconds for one command
 SHOWN_LINES = 15  # of the output of a command that failed
 
@@ -39,11 +44,20 @@ class Command:
         return f"{self.page}:{self.line}"
 
 
+def stand_in(text):
+    """What does for a command that takes minutes; None where nothing is known to."""
+    for pattern, replacement in STAND_INS:
+        found = re.fullmatch(pattern, without_comment(text))
+        if found:
+            return found.expand(replacement)
+    return None
+
+
 def needs_of(text, words):
-    needs, command = set(words), without_comment(text)
-    if GPU_ONLY.search(command):
+    needs = set(words)
+    if GPU_ONLY.search(without_comment(text)):
         needs.add("gpu")
-    if command in STAND_INS:
+    if stand_in(text):
         needs.add("slow")
     return needs
 
@@ -134,6 +148,21 @@ def supply_stage(clone):
 SUPPLIES = {"README.md": supply_files, "docs/adding-a-stage.md": supply_stage}
 
 
+# What that makes, and what README.md's commands write.
+SUPPLIED_FILES = ("my_problems.csv", "records.json", "x.npy", "w.npy", "y.npy")
+SUPPLIED_FOLDER = "06_my_idea"
+
+
+def remove_supplies(folder):
+    """Undoes the above, in a checkout that had nothing of that name."""
+    for name in SUPPLIED_FILES:
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / SUPPLIED_FOLDER, ignore_errors=True)
+    lists = folder / "CMakeLists.txt"
+    text = lists.read_text(encoding="utf-8")
+    lists.write_text(text.replace("\nadd_subdirectory(06_my_idea)", ""), encoding="utf-8")
+
+
 # ---- Running ---------------------------------------------------------------------------------------
 
 
@@ -153,8 +182,8 @@ def to_run(command, gpu, slow):
     if "gpu" in command.needs and not gpu:
         return None, "left out: needs a GPU"
     if "slow" in command.needs and not slow:
-        stand_in = STAND_INS.get(without_comment(command.text))
-        return stand_in, f"instead: {stand_in}" if stand_in else "left out: slow"
+        instead = stand_in(command.text)
+        return instead, f"instead: {instead}" if instead else "left out: slow"
     return command.text, ""
 
 
@@ -208,7 +237,11 @@ def parse_arguments():
                         help="only this page's commands (may be repeated): docs/memory.md")
     parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER",
                         help="clone there, and leave it (default: a temporary folder)")
+    parser.add_argument("--here", action="store_true",
+                        help="run in this checkout and its build/, not in a clone: quicker")
     arguments = parser.parse_args()
+    if arguments.keep and arguments.here:
+        parser.error("--keep and --here exclude each other")
     if arguments.keep and arguments.keep.exists():
         parser.error(f"--keep {arguments.keep}: is there already")
     known = [str(page.relative_to(ROOT)) for page in pages(ROOT)]
@@ -216,6 +249,24 @@ def parse_arguments():
         if page not in known:
             parser.error(f"--page {page}: no such page; there are {', '.join(known)}")
     return arguments
+
+
+def run_in_clone(commands, arguments):
+    with tempfile.TemporaryDirectory(prefix="convladder_") as folder:
+        clone = arguments.keep or pathlib.Path(folder) / "ConvLadder"
+        # What is committed, not what lies about: a new user has nothing else.
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        return run_all(commands, clone, have_gpu(), arguments.slow)
+
+
+def run_here(commands, arguments):
+    for name in (*SUPPLIED_FILES, SUPPLIED_FOLDER):
+        if (ROOT / name).exists():
+            sys.exit(f"commands.py: error: --here would overwrite {ROOT / name}: move it away")
+    try:
+        return run_all(commands, ROOT, have_gpu(), arguments.slow)
+    finally:
+        remove_supplies(ROOT)
 
 
 def main():
@@ -230,12 +281,9 @@ def main():
         for command in commands:
             print(f"{command.where()}\t{','.join(sorted(command.needs)) or '-'}\t{command.text}")
         return 0
-    with tempfile.TemporaryDirectory(prefix="convladder_") as folder:
-        clone = arguments.keep or pathlib.Path(folder) / "ConvLadder"
-        # What is committed, not what lies about: a new user has nothing else.
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-        failures = run_all(commands, clone, have_gpu(), arguments.slow)
-    print(f"{len(commands)} commands, {failures} failed")
+    print(f"{len(commands)} commands")
+    failures = (run_here if arguments.here else run_in_clone)(commands, arguments)
+    print(f"{failures} failed")
     return 1 if failures else 0
 
 

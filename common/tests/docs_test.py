@@ -48,7 +48,11 @@ class Extract(unittest.TestCase):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, set(), text)
 
     def test_what_has_a_stand_in_is_slow(self):
-        self.assertEqual(self.extract("```sh", "./ladder test   # all", "```")[0].needs, {"slow"})
+        for text in ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems",
+                     "ctest --preset sim -L 01_naive"):
+            self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"slow"}, text)
+        text = "./ladder check --stage 01_naive --shape alexnet_conv1"
+        self.assertEqual(self.extract("```sh", text, "```")[0].needs, set())
 
     def test_errors_name_the_place(self):
         for lines, message in (
@@ -80,6 +84,26 @@ class Run(unittest.TestCase):
         text, remark = commands.to_run(self.command("./ladder test  # all", "slow"), False, False)
         self.assertIn("cmake --build", text)
         self.assertIn(text, remark)
+        check = self.command("./ladder check --stage 02_x --offset 1  # unaligned", "slow")
+        self.assertEqual(commands.to_run(check, False, False)[0],
+                         "./ladder check --stage 02_x --offset 1 --max-gmac 0.001")
+
+    def test_what_is_supplied_is_taken_away_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "01_naive").mkdir()
+            (root / "01_naive/naive.cu").write_text('REGISTER("01_naive")\n')
+            lists = "project(X)\nadd_subdirectory(01_naive)\nfinish()\n"
+            (root / "CMakeLists.txt").write_text(lists)
+            before = sorted(root.rglob("*"))
+            for supply in commands.SUPPLIES.values():
+                supply(root)
+            self.assertIn("add_subdirectory(01_naive)\nadd_subdirectory(06_my_idea)\n",
+                          (root / "CMakeLists.txt").read_text())
+            self.assertIn('"06_my_idea"', (root / "06_my_idea/my_idea.cu").read_text())
+            commands.remove_supplies(root)
+            self.assertEqual(sorted(root.rglob("*")), before)
+            self.assertEqual((root / "CMakeLists.txt").read_text(), lists)
 
     def test_failures_are_counted(self):
         with tempfile.TemporaryDirectory() as folder:
