@@ -23,10 +23,11 @@ NEEDS = ("gpu", "slow", "manual")
 GPU_ONLY = re.compile(r"^(ncu|nsys|compute-sanitizer)\b|^\./ladder (bench|sanitize)\b"
                       r"|\bbuild/gpu\b|--preset[ =]gpu\b|--backend[ =]gpu\b")
 # What takes minutes, and what stands in for it unless --slow is given: the build that later commands
-# rely on, the same check on smaller problems, some of the same tests.
+# rely on, the same check on smaller problems, some of the same tests, one image instead of many.
 STAND_INS = (
     (r"\./ladder test", "cmake --preset sim && cmake --build --preset sim"),
     (r"(\./ladder check --stage \w+(?: --offset \d)?)", r"\1 --max-gmac 0.001"),
+    (r"(\./ladder profile .*--batch) \d+", r"\1 1"),
     (r"(ctest (?:--preset sim|--test-dir build/sim) -L \d\d_\w+)", r"\1 -R nasty_primes"),
 )
 TIME_LIMIT = 900  # seconds for one command
@@ -204,16 +205,22 @@ def run(text, folder):
 
 
 def run_all(commands, folder, gpu, slow):
-    """Runs the commands in `folder`; gives the number of failures."""
-    failures, supplied = 0, set()
+    """Runs the commands in `folder`; gives the number of failures.
+
+    Without `slow`, what has run once already, with the same words, isn't run again.
+    """
+    failures, supplied, ran = 0, set(), {}
     for command in commands:
         if command.page in SUPPLIES and command.page not in supplied:
             SUPPLIES[command.page](folder)
             supplied.add(command.page)
         text, remark = to_run(command, gpu, slow)
+        if text and not slow and without_comment(text) in ran:
+            text, remark = None, f"as at {ran[without_comment(text)]}"
         if text is None:
             print(f"  --        {command.where()}: {command.text}  ({remark})", flush=True)
             continue
+        ran[without_comment(text)] = command.where()
         begin = time.monotonic()
         status, output = run(text, folder)
         seconds = time.monotonic() - begin

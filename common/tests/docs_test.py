@@ -1,6 +1,8 @@
 """Tests of common/docs: the commands that pages have, and the links between them."""
 
 import ast
+import contextlib
+import io
 import pathlib
 import struct
 import subprocess
@@ -111,6 +113,21 @@ class Run(unittest.TestCase):
             self.assertEqual(commands.run("false; echo behind", folder)[0], 1)
             self.assertEqual(commands.run("echo No tests were found'!!!'", folder)[0], 1)
             self.assertEqual(commands.run("pwd", folder), (0, folder + "\n"))
+
+    def test_the_same_words_run_once_unless_all_is_asked_for(self):
+        for slow, lines in ((False, ["x"]), (True, ["x", "x"])):
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+                two = [self.command("echo x >> log"), self.command("echo x >> log  # again")]
+                self.assertEqual(commands.run_all(two, pathlib.Path(folder), False, slow), 0)
+                self.assertEqual((pathlib.Path(folder) / "log").read_text().split(), lines)
+
+    def test_a_failure_is_shown_and_counted(self):
+        shown = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(shown):
+            failing = [self.command("echo reason; exit 3"), self.command("true")]
+            self.assertEqual(commands.run_all(failing, pathlib.Path(folder), False, False), 1)
+        self.assertIn("FAIL", shown.getvalue())
+        self.assertIn("exit status 3; its last lines:\n    | reason", shown.getvalue())
 
     def test_npy_files_are_what_numpy_would_write(self):
         with tempfile.TemporaryDirectory() as folder:
