@@ -21,11 +21,6 @@ void require_buffer(const char* name, const void* pointer, int64_t count, int64_
   }
 }
 
-// The least workspace with which the stage works.
-std::size_t least_workspace(const Stage& stage, const ConvShape& shape) {
-  return stage.workspace_bytes ? stage.workspace_bytes(shape, 0) : 0;
-}
-
 }  // namespace
 
 StageRegistration::StageRegistration(const Stage& stage) {
@@ -59,6 +54,11 @@ std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::siz
   return bytes;
 }
 
+std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape) {
+  validate(shape);
+  return stage.workspace_bytes ? stage.workspace_bytes(shape, 0) : 0;
+}
+
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
   validate(conv.shape);
   require_buffer("input", conv.input, conv.input_count, conv.shape.input_count());
@@ -68,7 +68,7 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
   if (conv.relu && !stage.fuses_relu) {
     throw InvalidArgument("relu = 1: " + std::string(stage.name) + " does not apply ReLU");
   }
-  const std::size_t least = least_workspace(stage, conv.shape);
+  const std::size_t least = least_workspace_bytes(stage, conv.shape);
   if (conv.workspace_bytes < least || (least > 0 && conv.workspace == nullptr)) {
     throw InvalidArgument("workspace holds " +
                           std::to_string(conv.workspace ? conv.workspace_bytes : 0) + " bytes, " +

@@ -56,6 +56,10 @@ const Stage& find_stage(const std::string& name);
 std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape,
                             std::size_t limit = DEFAULT_WORKSPACE_LIMIT);
 
+// Bytes of workspace with which `stage` just works for `shape`. Throws InvalidArgument for an
+// invalid shape.
+std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
+
 // Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU
 // where the stage has none), then enqueues. Nothing is enqueued when it throws: InvalidArgument for
 // the arguments, CudaError from the runtime. Asynchronous, ordered on `stream`.

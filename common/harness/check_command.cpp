@@ -2,18 +2,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <new>
 #include <stdexcept>
 
 #include "common/check/problems.h"
-#include "common/check/test_data.h"
-#include "common/core/launch.h"
 #include "common/harness/backend.h"
+#include "common/harness/checker.h"
 #include "common/harness/commands.h"
+#include "common/harness/fuzz.h"
 #include "common/harness/progress.h"
 #include "common/harness/selection.h"
 #include "common/harness/table.h"
-#include "common/harness/trial.h"
 
 namespace convladder {
 namespace {
@@ -31,44 +29,59 @@ constexpr const char* HELP =
     "nothing passed at all. Rows of a file that describe no legal problem are reported as "
     "rejected\n"
     "and don't count as failures.\n"
+    "\n"
+    "With --fuzz: legal problems drawn at random, half of them with pointers aligned to 4 bytes\n"
+    "only. The same --seed gives the same problems. For every failure one line says how to repeat\n"
+    "it.\n"
     "\n";
+
+constexpr double FUZZ_MAX_GMAC = 0.001;
 
 std::vector<OptionSpec> option_specs() {
   std::vector<OptionSpec> specs = problem_options();
   specs.push_back({"--bias", "0|1", "without or with bias (default 1)"});
   specs.push_back({"--shapes", "FILE.csv", "problems, one per row"});
-  specs.push_back({"--offset", "FLOATS", "0 to 3: shift every tensor off its alignment"});
+  specs.push_back(
+      {"--offset", "FLOATS", "0 to 3: shift tensors off their alignment; or four such: 0,1,2,3"});
+  specs.push_back({"--least-workspace", "", "no more of it than the stage must have"});
   specs.push_back({"--no-guards", "", "bare tensors: no NaN, no guard zones; for a sanitizer"});
+  specs.push_back({"--fuzz", "COUNT", "COUNT random problems (up to 0.001 by --max-gmac)"});
+  specs.push_back({"--seconds", "T", "begin no random problem after so long"});
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
   specs.push_back({"--help", "", "this text"});
   return specs;
 }
 
-struct Kind {
-  const char* name;
-  DataKind data;
-  Rule rule;
-};
-constexpr Kind KINDS[] = {{"small integers", DataKind::kSmallInteger, Rule::kExact},
-                          {"wide integers", DataKind::kWideInteger, Rule::kExact},
-                          {"real numbers", DataKind::kUniform, Rule::kBounded}};
-
-void append(std::string& message, const std::string& more) {
-  if (!more.empty()) message += (message.empty() ? "" : "; ") + more;
+// "2" for all four tensors, or "0,1,2,3" for one after the other.
+std::array<int, 4> parse_offsets(const std::string& text) {
+  const bool four = text.size() == 7 && text[1] == ',' && text[3] == ',' && text[5] == ',';
+  std::array<int, 4> offsets;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    offsets[i] = text[four ? 2 * i : 0] - '0';
+    if ((!four && text.size() != 1) || offsets[i] < 0 || offsets[i] > 3) {
+      throw UsageError("--offset = '" + text + "': must be 0 to 3, or four such numbers: 0,1,2,3");
+    }
+  }
+  return offsets;
 }
 
-// A kernel that went astray leaves the GPU unusable: every later call fails as well.
-bool device_lost() { return cudaDeviceSynchronize() != cudaSuccess; }
+uint64_t seed_of(const Options& options) {
+  return static_cast<uint64_t>(options.integer("--seed", 1, 0));
+}
 
-class Checker {
+// Puts problem after problem to the stages that the options select, and prints the outcome.
+class CheckRun {
  public:
-  Checker(const Options& options, const std::vector<Problem>& problems)
+  CheckRun(const Options& options, const std::vector<Problem>& problems)
       : options_(options),
         stages_(selected_stages(options)),
-        seed_(static_cast<uint64_t>(options.integer("--seed", 1, 0))),
-        offset_(static_cast<int>(options.integer("--offset", 0, 0, 3))),
-        guards_(options.has("--no-guards") ? Guards::kNone : Guards::kZones),
-        progress_(static_cast<int64_t>(problems.size())) {
+        progress_(static_cast<int64_t>(problems.size())),
+        checker_([this](const std::string& what) { progress_.show(done_ + 1, what); }) {
+    settings_.relu = options.has("--relu");
+    settings_.seed = seed_of(options);
+    settings_.placement.offsets = parse_offsets(options.text("--offset", "0"));
+    settings_.placement.least_workspace = options.has("--least-workspace");
+    settings_.guards = options.has("--no-guards") ? Guards::kNone : Guards::kZones;
     for (const Stage& stage : stages_) widen(stage_width_, stage.name);
     for (const Problem& problem : problems) widen(problem_width_, problem.name);
   }
@@ -77,21 +90,23 @@ class Checker {
   void check(Problem problem, bool listed) {
     const std::string note = fit_to_backend(problem, options_);
     std::vector<Record> records;
-    for (const Stage& stage : stages_) records.push_back(new_record(stage, problem, note));
     try {
-      const ConvShape shape = make_conv_shape(problem.arguments);
-      if (options_.has("--relu")) skip_stages_without_relu(records);
-      for (const Kind& kind : KINDS) check_kind(kind, shape, problem, records);
+      CheckCase c = settings_;
+      c.name = problem.name;
+      c.shape = make_conv_shape(problem.arguments);
+      c.bias = problem.bias;
+      records = checker_.check(c, stages_);
       for (Record& record : records) {
         if (record.status == "rejected") ok_ = false;  // a legal problem: every stage takes those
+        if (!note.empty()) {
+          record.message = note + (record.message.empty() ? "" : "; ") + record.message;
+        }
       }
+      if (!checker_.error().empty()) error_ = checker_.error();
     } catch (const InvalidArgument& error) {
-      set_all(records, "rejected", error.what());
+      records = rejected(problem, error.what());
+      error_ = error.what();
       ok_ = ok_ && listed;
-    } catch (const std::bad_alloc&) {
-      set_all(records, "fail", "out of host memory");
-    } catch (const std::runtime_error& error) {
-      set_all(records, "fail", error.what());
     }
     finish(records);
   }
@@ -120,76 +135,17 @@ class Checker {
     width = std::max(width, static_cast<int>(text.size()));
   }
 
-  static Record new_record(const Stage& stage, const Problem& problem, const std::string& note) {
-    Record record;
-    record.stage = stage.name;
-    record.problem = problem.name;
-    record.message = note;
-    return record;
-  }
-
-  // For what kept a stage from running, as opposed to a result that is wrong.
-  void set(Record& record, const char* status, const std::string& why) {
-    record.status = status;
-    append(record.message, why);
-    error_ = why;
-  }
-
-  void set_all(std::vector<Record>& records, const char* status, const std::string& why) {
-    for (Record& record : records) set(record, status, why);
-  }
-
-  void skip_stages_without_relu(std::vector<Record>& records) const {
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
-      if (stages_[i].fuses_relu) continue;
-      records[i].status = "skipped";
-      append(records[i].message, "does not fuse ReLU");
+  std::vector<Record> rejected(const Problem& problem, const std::string& why) const {
+    std::vector<Record> records;
+    for (const Stage& stage : stages_) {
+      Record record;
+      record.stage = stage.name;
+      record.problem = problem.name;
+      record.status = "rejected";
+      record.message = why;
+      records.push_back(record);
     }
-  }
-
-  void check_kind(const Kind& kind, const ConvShape& shape, const Problem& problem,
-                  std::vector<Record>& records) {
-    require_memory_for(shape);
-    progress_.show(done_ + 1, problem.name + ": " + kind.name);
-    TestData data;
-    try {
-      data = make_test_data(shape, kind.data, seed_);
-    } catch (const InvalidArgument& error) {  // the sum is too long to be exact in float32
-      for (Record& record : records) append(record.message, std::string("no ") + kind.name);
-      return;
-    }
-    const HostProblem host{shape, data.input.data(), data.filters.data(),
-                           problem.bias ? data.bias.data() : nullptr, options_.has("--relu")};
-    const Reference reference = affordable_reference(host, seed_);
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
-      if (!records[i].status.empty() && records[i].status != "pass") continue;
-      progress_.show(done_ + 1, problem.name + ": " + kind.name + ": " + stages_[i].name);
-      check_stage(stages_[i], kind, host, reference, records[i]);
-    }
-  }
-
-  void check_stage(const Stage& stage, const Kind& kind, const HostProblem& host,
-                   const Reference& reference, Record& record) {
-    if (lost_) {
-      record.status = "skipped";
-      append(record.message, "an earlier error made the GPU unusable");
-      return;
-    }
-    try {
-      const Trial trial(stage, host, offset_, guards_);
-      trial.enqueue();
-      trial.wait();
-      const Comparison result =
-          judge(trial, trial.output(), host, reference, kind.rule, error_factor(host.shape));
-      record.status = result.pass ? "pass" : "fail";
-      record.max_error_ratio = std::fmax(record.max_error_ratio, result.max_error_ratio);
-      if (!result.pass) append(record.message, std::string(kind.name) + ": " + result.message);
-    } catch (const InvalidArgument& error) {
-      set(record, "rejected", error.what());
-    } catch (const CudaError& error) {
-      set(record, "fail", std::string(kind.name) + ": " + error.what());
-      lost_ = device_lost();
-    }
+    return records;
   }
 
   void finish(const std::vector<Record>& records) {
@@ -213,26 +169,17 @@ class Checker {
 
   const Options& options_;
   const std::vector<Stage> stages_;
-  const uint64_t seed_;
-  const int offset_;
-  const Guards guards_;
+  CheckCase settings_;  // all but the problem
   Progress progress_;
-  int stage_width_ = 0, problem_width_ = 0;  // columns of the output
   int64_t done_ = 0;
+  Checker checker_;
+  int stage_width_ = 0, problem_width_ = 0;  // columns of the output
   std::vector<Record> records_;
   std::string error_;
-  bool ok_ = true;     // no rejection where none was due
-  bool lost_ = false;  // the GPU can't be used any more
+  bool ok_ = true;  // no rejection where none was due
 };
 
-}  // namespace
-
-int check_command(const std::vector<std::string>& arguments) {
-  const Options options(option_specs(), arguments);
-  if (options.has("--help")) {
-    std::printf("%s%s", HELP, describe(option_specs()).c_str());
-    return 0;
-  }
+int check_problems(const Options& options) {
   const bool named = names_problem(options);
   std::vector<Problem> problems;
   if (named) {
@@ -243,17 +190,66 @@ int check_command(const std::vector<std::string>& arguments) {
   const int64_t bias = options.integer("--bias", -1, 0, 1);  // -1: as the problem says
   const std::string records = json_path(options);
 
-  Checker checker(options, problems);
+  CheckRun run(options, problems);
   require_device();
   for (Problem& problem : problems) {
     if (bias >= 0) problem.bias = bias == 1;
-    checker.check(problem, !named);
+    run.check(problem, !named);
   }
-  const int status = checker.summarise();
-  if (!records.empty()) write_json(records, checker.json());
+  const int status = run.summarise();
+  if (!records.empty()) write_json(records, run.json());
   // In a list the line of the problem says it; a single problem that can't run is an error.
-  if (named && !checker.error().empty()) throw std::runtime_error(checker.error());
+  if (named && !run.error().empty()) throw std::runtime_error(run.error());
   return status;
+}
+
+FuzzSettings fuzz_settings(const Options& options) {
+  for (const OptionSpec& spec : option_specs()) {
+    const bool taken = spec.name == "--fuzz" || spec.name == "--seconds" ||
+                       spec.name == "--max-gmac" || spec.name == "--stage" ||
+                       spec.name == "--seed" || spec.name == "--json";
+    if (!taken && options.has(spec.name)) {
+      throw UsageError(spec.name + " can't be given with --fuzz, which draws the problems itself");
+    }
+  }
+  FuzzSettings settings;
+  settings.stages = selected_stages(options);
+  settings.seed = seed_of(options);
+  settings.count = options.integer("--fuzz", 0, 1);
+  settings.seconds = options.number("--seconds", 0, 0);
+  settings.max_macs = 1e9 * options.number("--max-gmac", FUZZ_MAX_GMAC, 1e-5);
+  return settings;
+}
+
+int check_random_problems(const Options& options) {
+  const FuzzSettings settings = fuzz_settings(options);
+  const std::string path = json_path(options);
+  require_device();
+  const std::vector<StageFuzz> results = fuzz(settings);
+  bool ok = true;
+  for (const StageFuzz& result : results) {
+    std::printf("%-22s  %lld random problems, %lld of them misaligned: %lld failed\n",
+                result.stage.c_str(), static_cast<long long>(result.problems),
+                static_cast<long long>(result.misaligned), static_cast<long long>(result.failed));
+    ok = ok && result.problems > 0 && result.failed == 0;
+  }
+  std::printf("seed %llu (backend: %s)\n", static_cast<unsigned long long>(settings.seed),
+              backend_name());
+  if (!path.empty()) write_json(path, fuzz_json(settings, results));
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+int check_command(const std::vector<std::string>& arguments) {
+  const Options options(option_specs(), arguments);
+  if (options.has("--help")) {
+    std::printf("%s%s", HELP, describe(option_specs()).c_str());
+    return 0;
+  }
+  if (options.has("--fuzz")) return check_random_problems(options);
+  if (options.has("--seconds")) throw UsageError("--seconds is for --fuzz");
+  return check_problems(options);
 }
 
 }  // namespace convladder

@@ -44,7 +44,11 @@ expect 2 "$e"'--relu takes no value' check --relu=1
 expect 2 "$e"'--n = .2x.: must be a whole number' check --n 2x
 expect 2 "$e"'--n = .99999999999999999999.' check --n 99999999999999999999
 expect 2 "$e"'--bias = 2: must be at most 1' check --bias 2
-expect 2 "$e"'--offset = 4: must be at most 3' check --offset 4
+expect 2 "$e"'--offset = .4.: must be 0 to 3' check --offset 4
+expect 2 "$e"'--offset = .1,2,3.: must be 0 to 3' check --offset 1,2,3
+expect 2 "$e"'--shape can.t be given with --fuzz' check --fuzz 3 --shape alexnet_conv1
+expect 2 "$e"'--fuzz = 0: must be at least 1' check --fuzz 0
+expect 2 "$e"'--seconds is for --fuzz' check --seconds 3
 expect 2 "$e"'stage .00_none. is unknown' check --stage 00_none
 
 # From here on a device is needed.

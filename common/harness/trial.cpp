@@ -29,14 +29,16 @@ bool is_sampled(const ConvShape& shape) { return shape.flops() / 2 > FULL_REFERE
 
 }  // namespace
 
-Trial::Trial(const Stage& stage, const HostProblem& problem, int offset, Guards guards)
+Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& placement,
+             Guards guards)
     : stage_(stage),
       problem_(problem),
-      workspace_bytes_(workspace_bytes(stage, problem.shape)),
-      input_(problem.shape.input_count(), offset, guards),
-      filters_(problem.shape.filter_count(), offset, guards),
-      bias_(problem.bias ? problem.shape.K : 0, offset, guards),
-      output_(problem.shape.output_count(), offset, guards),
+      workspace_bytes_(placement.least_workspace ? least_workspace_bytes(stage, problem.shape)
+                                                 : workspace_bytes(stage, problem.shape)),
+      input_(problem.shape.input_count(), placement.offsets[0], guards),
+      filters_(problem.shape.filter_count(), placement.offsets[1], guards),
+      bias_(problem.bias ? problem.shape.K : 0, placement.offsets[2], guards),
+      output_(problem.shape.output_count(), placement.offsets[3], guards),
       workspace_(floats_for(workspace_bytes_), 0, guards) {
   input_.upload(problem.input);
   filters_.upload(problem.filters);

@@ -1,6 +1,7 @@
 // One stage on one problem: the tensors on the device, and what must hold after it has run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,14 +13,19 @@
 
 namespace convladder {
 
+// How a problem lies in device memory.
+struct Placement {
+  // Floats (0..3) by which input, filters, bias and output are shifted off their alignment.
+  std::array<int, 4> offsets = {};
+  bool least_workspace = false;  // the least that the stage works with, not what it wants
+};
+
 class Trial {
  public:
   // Allocates and fills what `stage` needs for `problem`, whose host arrays must outlive this.
-  // Output and workspace begin as NaN. `offset` (0..3 floats) shifts every tensor off its
-  // alignment, but not the workspace. Without guards output and workspace begin as whatever the
-  // memory held. Throws InvalidArgument where the stage can't take the problem, CudaError where
-  // memory is short.
-  Trial(const Stage& stage, const HostProblem& problem, int offset = 0,
+  // Output and workspace begin as NaN; without guards, as whatever the memory held. Throws
+  // InvalidArgument where the stage can't take the problem, CudaError where memory is short.
+  Trial(const Stage& stage, const HostProblem& problem, const Placement& placement = {},
         Guards guards = Guards::kZones);
 
   // The stage on the default stream; returns before it has finished.
