@@ -112,7 +112,9 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
       UNROLL for (int phase = 0; phase < T::PHASES; ++phase) {
         __align__(16) float x[T::SPAN], w[TM];
         const float* x_from = x_tile + row * STRIPS * T::PITCH + phase * T::SPAN;
-        UNROLL for (int i = 0; i < T::SPAN; i += 4) vec4(x + i) = vec4(x_from + i);
+        const int used = TN + (TAPS - 1 - phase) / STRIDE;
+        UNROLL for (int i = 0; i + 2 < used; i += 4) vec4(x + i) = vec4(x_from + i);
+        if (used == TN + 1 || used == TN + 2) vec2(x + TN) = vec2(x_from + TN);
         UNROLL for (int s = phase; s < TAPS; s += STRIDE) {
           const float* w_from = w_tile + (row * TAPS + s) * T::BM;
           UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(w_from + m);

@@ -23,10 +23,14 @@ __device__ inline bool within(int index, int extent) {
   return static_cast<unsigned>(index) < static_cast<unsigned>(extent);
 }
 
-// The 16 bytes at `from`, which must be aligned to them: read or written in one access.
+// The 16 (8) bytes at `from`, which must be aligned to them: read or written in one access.
 __device__ inline float4& vec4(float* from) { return *reinterpret_cast<float4*>(from); }
 __device__ inline const float4& vec4(const float* from) {
   return *reinterpret_cast<const float4*>(from);
+}
+__device__ inline float2& vec2(float* from) { return *reinterpret_cast<float2*>(from); }
+__device__ inline const float2& vec2(const float* from) {
+  return *reinterpret_cast<const float2*>(from);
 }
 
 // An output pixel of the batch: N images of P rows of `row_length` pixels.

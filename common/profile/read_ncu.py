@@ -2,7 +2,8 @@
 """Reads Nsight Compute's memory counters on a GPU, for the counting simulator to be held against.
 
   common/profile/read_ncu.py stages [--bin build/gpu/bin] [--out docs/results/ncu_stages.csv]
-      every stage on every problem of common/tests/data/counted_problems.csv
+      every stage on every problem of common/tests/data/counted_problems.csv; --stage NAME reads
+      one anew and keeps the other stages' rows of the file
   common/profile/read_ncu.py patterns [--bin build/gpu/bin] [--out docs/results/ncu_patterns.csv]
       every way of addressing memory in common/profile/bank_patterns.cu
 
@@ -40,13 +41,13 @@ def write_csv(path, header, rows, command):
     print(f"wrote {path}: {len(rows)} rows")
 
 
-def read_stages(binaries):
+def read_stages(binaries, stages):
     metrics = ncu.GLOBAL + ncu.COPIES + ncu.SHARED
     rows = []
     with open(os.path.join(ROOT, "common/tests/data/counted_problems.csv")) as file:
         problems = list(csv.DictReader(line for line in file if not line.startswith("#")))
     for problem in problems:
-        for stage in stage_names():
+        for stage in stages:
             command = [os.path.join(binaries, "convladder"), "run", "--once", "--stage", stage,
                        "--bias", problem["bias"]]
             for extent in EXTENTS:
@@ -67,6 +68,15 @@ def read_stages(binaries):
                 rows.append(row)
             print(f"{problem['name']} {stage}: {', '.join(kernels)}", flush=True)
     return ["problem", "stage", "kernel", "launches"] + metrics, rows
+
+
+def kept_rows(path, header, stage):
+    """The rows of an earlier file with the same columns, but for the stage's own."""
+    with open(path) as file:
+        old = list(csv.reader(line for line in file if not line.startswith("#")))
+    if old[0] != header:
+        sys.exit(f"{path}: has other columns: read all stages anew")
+    return [row for row in old[1:] if row[1] != stage]
 
 
 def read_patterns(binaries):
@@ -93,11 +103,17 @@ def main():
     parser.add_argument("what", choices=["stages", "patterns"])
     parser.add_argument("--bin", default=os.path.join(ROOT, "build/gpu/bin"))
     parser.add_argument("--out")
+    parser.add_argument("--stage", choices=stage_names(), help="only this one (of stages)")
     arguments = parser.parse_args()
-    read = read_stages if arguments.what == "stages" else read_patterns
     out = arguments.out or os.path.join(ROOT, f"docs/results/ncu_{arguments.what}.csv")
     try:
-        header, rows = read(arguments.bin)
+        if arguments.what == "patterns":
+            header, rows = read_patterns(arguments.bin)
+        else:
+            stages = [arguments.stage] if arguments.stage else stage_names()
+            header, rows = read_stages(arguments.bin, stages)
+            if arguments.stage:
+                rows = kept_rows(out, header, arguments.stage) + rows
     except ncu.NcuError as error:
         sys.exit(f"read_ncu.py: error: {error}")
     write_csv(out, header, rows, f"common/profile/read_ncu.py {arguments.what}")

@@ -20,7 +20,7 @@ std::string plural(uint64_t count, const char* noun) {
 // threadIdx and the like are registers on a GPU.
 bool is_index(uintptr_t address) {
   const auto within = [&](const auto& variable) {
-    return address - reinterpret_cast<uintptr_t>(&variable) < sizeof(variable);
+    return address - reinterpret_cast<uintptr_t>(&variable.x) < 3 * sizeof(variable.x);
   };
   return within(threadIdx) || within(blockIdx) || within(blockDim) || within(gridDim);
 }
@@ -114,7 +114,8 @@ void BlockObserver::access(const Access& access) {
 void BlockObserver::access_shared(const Access& access) {
   require_shared_variable(access);
   require_aligned(access);
-  log_->access(access.pc, Space::kShared, access.operation, access.bytes, access.address);
+  log_->access(access.pc, Space::kShared, access.operation, access.bytes, access.address,
+               access.from);
   const bool write = access.operation != Operation::kLoad;
   Touch now = touch(access.pc);
   now.stamp.in_flight = access.operation == Operation::kCopy;
@@ -160,7 +161,8 @@ void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, st
   if (zfill < bytes) {
     access_global({reinterpret_cast<uintptr_t>(from), size, Operation::kCopy, pc});
   }
-  access_shared({reinterpret_cast<uintptr_t>(to), size, Operation::kCopy, pc});
+  access_shared({reinterpret_cast<uintptr_t>(to), size, Operation::kCopy, pc,
+                 reinterpret_cast<uintptr_t>(from)});
   watching = this;
 }
 

@@ -20,7 +20,8 @@ struct Access {
   uintptr_t address;
   unsigned bytes;
   Operation operation;
-  const void* pc;  // where the hook's call returns to
+  const void* pc;      // where the hook's call returns to
+  uintptr_t from = 0;  // of a copy to shared memory: its source
 };
 
 class BlockObserver : public Observer {

@@ -18,16 +18,19 @@ struct WarpAccess {
   unsigned bytes = 4;         // per lane: 1, 2, 4, 8 or 16
   uint32_t lanes = 0;         // a bit per lane that takes part
   uint64_t address[32] = {};  // of those lanes; aligned to `bytes`
+  uint16_t from[32] = {};     // where a copy to shared memory comes from: the address's low bits
 };
 
-// The different 32-byte sectors of global memory that the lanes ask for.
+// The 32-byte sectors of global memory that the lanes ask for. Each counts once, but for copies of
+// 16 bytes, which go past the L1: there only lanes 2i and 2i + 1 share one.
 int count_sectors(const WarpAccess& access);
 
 // The different bytes that the lanes ask for: a broadcast counts once.
 int count_unique_bytes(const WarpAccess& access);
 
 // Passes through the 32 banks of shared memory, each 4 bytes wide. `conflicts` are those beyond
-// what the same lanes and bytes would need without bank conflicts.
+// what the same lanes and bytes would need without bank conflicts. For a copy, see
+// count_copy_wavefronts() in traffic.cpp.
 struct Wavefronts {
   int total, conflicts;
 };

@@ -30,13 +30,18 @@ void WarpLog::add(const LaneLog* logs, unsigned count, KernelCounts& counts) {
   }
 }
 
-// A loop extends from the block that is jumped back to, to the last place that jumps there.
+// A loop extends from the block that is jumped back to, to the last place that jumps there. Where
+// one place jumps back to several blocks, the compiler has moved a condition from the loop's begin
+// to its end: it is one loop, and begins with the first of them.
 void WarpLog::learn_loops(const LaneLog& log) {
-  uint64_t known_begin = 0, known_end = 0;  // of the loop seen last
+  uint64_t known_target = 0, known_end = 0;  // of the jump seen last
   for (const LaneLog::Event& event : log.events()) {
     if ((event.what & 0xff) != LaneLog::BACK_EDGE) continue;
-    const uint64_t begin = LaneLog::code(event.what), end = event.address;
-    if (begin == known_begin && end <= known_end) continue;
+    const uint64_t target = LaneLog::code(event.what), end = event.address;
+    if (target == known_target && end == known_end) continue;
+    known_target = target, known_end = end;
+    const uint64_t begin = std::min(begin_of_.try_emplace(end, target).first->second, target);
+    begin_of_[end] = begin;
     const auto at = std::lower_bound(loops_.begin(), loops_.end(), begin,
                                      [](const Loop& loop, uint64_t b) { return loop.begin < b; });
     if (at == loops_.end() || at->begin != begin) {
@@ -46,7 +51,6 @@ void WarpLog::learn_loops(const LaneLog& log) {
       at->end = end;
       sites_.clear();
     }
-    known_begin = begin, known_end = end;
   }
 }
 
@@ -55,13 +59,14 @@ void WarpLog::add_lane(const LaneLog& log, unsigned lane) {
   unsigned last = 0;
   for (const LaneLog::Event& event : log.events()) {
     if ((event.what & 0xff) == LaneLog::BACK_EDGE) {
-      jump_back(LaneLog::code(event.what));
+      jump_back(begin_of_[event.address]);
       continue;
     }
     const unsigned at = find_group(event.what, groups_[last].next, lane);
     groups_[last].next = at;
     groups_[at].access.lanes |= 1u << lane;
-    groups_[at].access.address[lane] = event.address;
+    groups_[at].access.address[lane] = event.address & ((1ull << LaneLog::ADDRESS_BITS) - 1);
+    groups_[at].access.from[lane] = static_cast<uint16_t>(event.address >> LaneLog::ADDRESS_BITS);
     last = at;
   }
 }

@@ -18,8 +18,10 @@ class LaneLog {
     uint64_t address;  // of the data; or where in the code the loop jumps back from
   };
 
-  void access(const void* pc, Space space, Operation operation, unsigned bytes, uint64_t address) {
-    events_.push_back({pack(pc, space, operation, bytes), address});
+  // `from`: of a copy to shared memory, where it comes from.
+  void access(const void* pc, Space space, Operation operation, unsigned bytes, uint64_t address,
+              uint64_t from = 0) {
+    events_.push_back({pack(pc, space, operation, bytes), address | from << ADDRESS_BITS});
     last_code_ = reinterpret_cast<uint64_t>(pc);
   }
 
@@ -35,7 +37,8 @@ class LaneLog {
   void restart() { clear(), last_block_ = last_code_ = 0; }  // at the begin of a thread
   const std::vector<Event>& events() const { return events_; }
 
-  static constexpr uint64_t BACK_EDGE = 0xff;  // no instruction's low byte
+  static constexpr uint64_t BACK_EDGE = 0xff;   // no instruction's low byte
+  static constexpr unsigned ADDRESS_BITS = 48;  // above them: the low bits of `from`
   static uint64_t code(uint64_t what) { return what >> 8; }
   static WarpAccess unpack(uint64_t what);  // with no lanes yet
 
@@ -87,7 +90,8 @@ class WarpLog {
   const Site& site(uint64_t what);
   uint64_t iterations(const Site& site) const;
 
-  std::vector<Loop> loops_;  // sorted by begin
+  std::vector<Loop> loops_;                          // sorted by begin
+  std::unordered_map<uint64_t, uint64_t> begin_of_;  // the loop's, by where the code jumps back
   std::unordered_map<uint64_t, Site> sites_;
   std::vector<uint32_t> iteration_;  // of each loop, for the lane at hand
   std::vector<Group> groups_;        // in the order in which they were found

@@ -23,8 +23,8 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // One block at a time runs on a worker thread, so what a block shares is what a thread owns. The
 // simulator fills it with NaN before each block; `used` forbids the compiler to count on the zeros
-// that a static variable begins with.
-#define __shared__ static thread_local __attribute__((used))
+// that a static variable begins with. A GPU's shared memory begins at a bank's first line as well.
+#define __shared__ static thread_local __attribute__((used, aligned(128)))
 
 // ---- Vectors ----
 
@@ -57,9 +57,19 @@ struct dim3 {
 
 // ---- Inside a kernel ----
 
+// A variable that lies away from others on both sides, so that an access beyond the end of shared
+// memory, which may be its neighbour, doesn't pass for one of it.
+struct KeepsAway {
+  alignas(128) char unused[64];
+};
+template <typename T>
+struct Apart : KeepsAway, T {
+  Apart& operator=(const T& value) { return T::operator=(value), *this; }
+};
+
 // Set by the scheduler whenever it goes to another thread; a kernel only reads them.
-inline thread_local uint3 threadIdx{}, blockIdx{};
-inline thread_local dim3 blockDim{}, gridDim{};
+inline thread_local Apart<uint3> threadIdx{}, blockIdx{};
+inline thread_local Apart<dim3> blockDim{}, gridDim{};
 constexpr int warpSize = 32;
 
 // Waits for all threads of the block. It is an error if some have left the kernel.
