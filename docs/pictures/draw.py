@@ -1,31 +1,21 @@
 #!/usr/bin/env python3
 """Draws the pictures of docs/. `draw.py` rewrites them; `draw.py --check` says which would change.
 
-The addresses in sectors.svg and banks.svg are the simulator's: bin/trace_warp of the preset
-sim-count gives them.
+The addresses in sectors.svg, banks.svg and stage_*.svg are the simulator's: bin/trace_warp of the
+preset sim-count gives them.
 """
 
 import argparse
-import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 
-from svg import (BLACK, BLUE, GREEN, GREY, ORANGE, PALE, PURPLE, RED, SKY, WHITE, YELLOW, Picture)
+import ladder
+import stages
+import traces
+from svg import BLACK, GREEN, GREY, ORANGE, PALE, PURPLE, RED, SKY, WHITE, YELLOW, Picture
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRACE_WARP = HERE.parents[1] / "build/sim-count/bin/trace_warp"
-
-SECTOR, WORD, BANKS = 32, 4, 32  # bytes, bytes, number of banks
-
-
-def trace(program, *options):
-    """The memory instructions of one warp: a list of objects, see trace_warp --help."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "trace.json"
-        subprocess.run([str(program), *options, "--json", str(path)], check=True)
-        return json.loads(path.read_text())
 
 
 # ---- The convolution ------------------------------------------------------------------------------
@@ -162,12 +152,10 @@ def draw_hierarchy():
 
 def draw_sectors(program):
     """Three instructions of a warp of stage 01, as the sectors that they touch."""
-    accesses = trace(program, "--stage", "01_naive", "--shape", "alexnet_conv1")
+    accesses = traces.trace_stage(program, "01_naive")
 
     def first(memory, operation):
-        return next(access for access in accesses
-                    if access["memory"] == memory and access["operation"] == operation and
-                    None not in access["offsets"])
+        return traces.find(accesses, memory, operation)
 
     panels = (("load of the input: neighbouring outputs, 4 floats apart", first("input", "load")),
               ("load of the filter: one value for all", first("filters", "load")),
@@ -178,27 +166,17 @@ def draw_sectors(program):
     cell = 6
     for i, (title, access) in enumerate(panels):
         y = 62 + 116 * i
-        asked = {offset // WORD for offset in access["offsets"]}
-        sectors = sorted({offset // SECTOR for offset in access["offsets"]})
-        if len(sectors) != access["sectors"]:
-            raise SystemExit(f"draw.py: {title}: {len(sectors)} sectors drawn, "
-                             f"{access['sectors']} counted")
         picture.text(15, y, title)
-        for at, sector in enumerate(sectors):
-            x = 15 + at * (8 * cell + 2)
-            for word in range(8):
-                fill = BLUE if sector * 8 + word in asked else PALE
-                picture.rect(x + word * cell, y + 12, cell, 34, fill, WHITE, 0.5)
-            picture.rect(x, y + 12, 8 * cell, 34, "none", BLACK, 1.5)
-        moved, used = len(sectors) * SECTOR, len(asked) * WORD
-        picture.text(15, y + 68, f"1 request, {len(sectors)} sector{'s' * (len(sectors) > 1)}: "
-                     f"{moved} bytes for {used} different ones asked for", 14)
+        sectors, words = traces.draw_sectors(picture, 15, y + 12, access)
+        picture.text(15, y + 68, f"1 request, {sectors} sector{'s' * (sectors > 1)}: "
+                     f"{sectors * traces.SECTOR} bytes for {words * traces.WORD} different ones "
+                     "asked for", 14)
     return picture
 
 
 def draw_banks(program):
     """Three reads of a 32 x 32 tile, as the banks that they load."""
-    accesses = [access for access in trace(program, "--tile-reads")
+    accesses = [access for access in traces.trace(program, "--tile-reads")
                 if access["space"] == "shared" and access["operation"] == "load"]
     titles = {"read_row": "a row, tile[2][lane]: 32 banks",
               "read_column": "a column, tile[lane][2]: one bank has all 32 words",
@@ -206,26 +184,12 @@ def draw_banks(program):
     picture = Picture("Three reads of a tile as the banks they load", 430)
     picture.text(15, 26, "A warp reads 32 floats of a tile in shared memory. "
                  "One block: one word of a bank", 15, bold=True)
-    width, block = 25, 5
     y = 62
     for access in accesses:
-        words = {offset // WORD for offset in access["offsets"]}
-        load = [sum(word % BANKS == bank for word in words) for bank in range(BANKS)]
-        if max(load) != access["wavefronts"]:
-            raise SystemExit(f"draw.py: {access['kernel']}: {max(load)} wavefronts drawn, "
-                             f"{access['wavefronts']} counted")
         count = access["wavefronts"]
         picture.text(15, y, titles[access["kernel"]] + " – " +
                      f"{count} wavefront{'s' * (count > 1)}")
-        bottom = y + 16 + max(load) * block
-        for bank in range(BANKS):
-            x = 15 + bank * width
-            for level in range(load[bank]):
-                picture.rect(x + 2, bottom - (level + 1) * block, width - 4, block,
-                             RED if load[bank] > 1 else BLUE, WHITE, 0.5)
-            picture.text(x + width / 2, bottom + 15, str(bank), 12, "middle", fill=GREY)
-        picture.line(15, bottom + 1, 15 + BANKS * width, bottom + 1)
-        y = bottom + 52
+        y = traces.draw_banks(picture, 15, y + 16, access) + 32
     picture.height = y - 24
     return picture
 
@@ -239,11 +203,13 @@ def main():
         parser.error(f"{arguments.trace_warp} isn't there: cmake --preset sim-count && "
                      "cmake --build --preset sim-count --target trace_warp")
     pictures = {
+        "ladder": ladder.draw_ladder(),
         "window": draw_window(),
         "gemm_view": draw_gemm_view(),
         "hierarchy": draw_hierarchy(),
         "sectors": draw_sectors(arguments.trace_warp),
         "banks": draw_banks(arguments.trace_warp),
+        **stages.draw_all(arguments.trace_warp),
     }
     status = 0
     for name, picture in pictures.items():

@@ -1,0 +1,143 @@
+"""Tests of docs/experiments: each patch applies, compiles and is told of in its lesson, and the
+lessons have what was measured.
+
+With CONVLADDER_COMPILE_COMMANDS (a build's compile_commands.json) the patched kernels are compiled.
+"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "docs/experiments"))
+import run  # noqa: E402
+
+COMPILE_COMMANDS = os.environ.get("CONVLADDER_COMPILE_COMMANDS")
+
+
+@contextlib.contextmanager
+def patched(experiment):
+    """A folder with the patched kernel in its place."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / experiment.file
+        source.parent.mkdir(parents=True)
+        shutil.copy(ROOT / experiment.file, source)
+        experiment.apply(folder)
+        yield source
+
+
+def compile_command(file):
+    """How the build compiles that kernel, as words without source and output."""
+    for entry in json.loads(pathlib.Path(COMPILE_COMMANDS).read_text()):
+        if pathlib.Path(entry["file"]) == ROOT / file:
+            words = shlex.split(entry["command"])
+            words[words.index("-o"):words.index("-o") + 2] = []
+            return [word for word in words if word not in ("-c", entry["file"])]
+    raise AssertionError(f"{COMPILE_COMMANDS} has no {file}")
+
+
+def record(name="01_x", before=100, after=50, ms=(None, None), failure=""):
+    def side(count, time):
+        return {"cold_ms": time, "machine": "", "counted": [
+            {"stage": "01_naive", "problem": "alexnet_conv1", "bias": True, "kernel": "k",
+             "shape": "n2 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1", "launches": 1,
+             "source": "simulator", "library": False, "flop": 1000,
+             "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": count,
+             "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 0}]}
+    return {"name": name, "before": side(before, ms[0]),
+            "after": None if failure else side(after, ms[1]), "failure": failure}
+
+
+class Patches(unittest.TestCase):
+    def test_each_stage_has_three(self):
+        stages = [experiment.stage for experiment in run.all_experiments()]
+        for stage in sorted(path.parent.name for path in ROOT.glob("0?_*/README.md")):
+            self.assertEqual(stages.count(stage), 3, stage)
+
+    def test_each_changes_its_stage_alone_and_can_be_taken_back(self):
+        for experiment in run.all_experiments():
+            with self.subTest(experiment.name), patched(experiment) as source:
+                original = (ROOT / experiment.file).read_bytes()
+                self.assertEqual(experiment.name[:3], experiment.stage[:3])
+                self.assertNotEqual(source.read_bytes(), original)
+                experiment.apply(source.parents[1], reverse=True)
+                self.assertEqual(source.read_bytes(), original)
+
+    @unittest.skipUnless(COMPILE_COMMANDS, "no CONVLADDER_COMPILE_COMMANDS")
+    def test_each_compiles_without_a_warning(self):
+        for experiment in run.all_experiments():
+            with self.subTest(experiment.name), patched(experiment) as source:
+                # No -fsyntax-only: that leaves templates alone.
+                done = subprocess.run([*compile_command(experiment.file), "-O0", "-Werror", "-S",
+                                       "-o", os.devnull, str(source)], cwd=ROOT, text=True,
+                                      capture_output=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_one_that_does_not_fit_is_refused(self):
+        experiment = run.all_experiments()[0]
+        with tempfile.TemporaryDirectory() as folder:
+            target = pathlib.Path(folder) / experiment.file
+            target.parent.mkdir()
+            target.write_text("something else\n")
+            with self.assertRaises(run.Failed):
+                experiment.apply(folder)
+
+
+class Lessons(unittest.TestCase):
+    def test_each_patch_has_a_question_an_answer_and_a_measurement(self):
+        measured = {r["name"] for path in run.RECORDS.glob("experiments_sim.json")
+                    for r in run.read_records(path)["experiments"]}
+        for experiment in run.all_experiments():
+            lesson = (ROOT / experiment.stage / "README.md").read_text(encoding="utf-8")
+            self.assertIn(f"(../docs/experiments/{experiment.path.name})", lesson)
+            self.assertIn(f"<!-- experiment: {experiment.name} -->", lesson)
+            self.assertIn(f"({experiment.path.name})", (run.HERE / "README.md").read_text())
+            self.assertIn(experiment.name, measured)
+
+    def test_their_tables_are_up_to_date(self):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(run.write_docs(check=True), 0, said.getvalue())
+
+
+class Tables(unittest.TestCase):
+    def test_what_changed_is_shown_with_its_ratio(self):
+        self.assertIn("| requests | 100 | 50 | 0.500 |", run.table_of(record()))
+        self.assertIn("batch 2, counted by the counting simulator:", run.table_of(record()))
+
+    def test_what_stayed_is_named(self):
+        self.assertIn("Unchanged: requests.", run.table_of(record(after=100)))
+        self.assertIn("less than 2 %: requests.", run.table_of(record(after=101)))
+        self.assertNotIn("requests", run.table_of(record(before=0, after=0)))
+
+    def test_time_comes_first(self):
+        rows = run.table_of(record(ms=(2.0, 3.0))).split("\n")
+        self.assertIn("| time, cold [ms] | 2.000 | 3.000 | 1.50 |", rows[4])
+
+    def test_a_failed_check_is_a_result(self):
+        self.assertIn("data race: lines", run.table_of(record(failure="data race: lines")))
+
+    def test_records_replace_those_of_the_same_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "records.json"
+            for each in (record("02_b"), record("01_a", after=1), record("02_b", after=7)):
+                run.keep(path, "sim", each)
+            kept = run.read_records(path)["experiments"]
+            self.assertEqual([r["name"] for r in kept], ["01_a", "02_b"])
+            self.assertEqual(kept[1], record("02_b", after=7))
+
+    def test_a_file_of_another_kind_is_refused(self):
+        with self.assertRaises(run.results.BadInput):
+            run.read_records(run.RECORDS / "bench_h200.json")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""The experiments of the lessons ("Try it"), each a patch beside this script.
+
+  run.py                  tries all: applies each patch to a copy of the repository, builds, checks,
+                          and counts with the simulator before and after
+  run.py --backend gpu    the same on a GPU: times with ./ladder bench, counters with Nsight Compute
+  run.py --docs           writes what docs/results/experiments_*.json hold into the lessons
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "common/report"))
+import counter_tables  # noqa: E402
+import formats  # noqa: E402
+import results  # noqa: E402
+
+HERE = ROOT / "docs/experiments"
+RECORDS = ROOT / "docs/results"
+PROBLEM = "alexnet_conv1"
+CHECKED = "common/tests/data/counted_problems.csv"  # small problems, every extent another
+FORMAT = "convladder experiments"
+PRESETS = {"sim": "sim-count", "gpu": "gpu"}
+NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
+NEAR = 0.02  # a change by less than this is only named
+BLOCK = re.compile(r"(<!-- experiment: (\S+) -->\n)(.*?)(<!-- end of experiment -->)", re.DOTALL)
+
+
+class Failed(Exception):
+    """A command that failed; the message has its last words."""
+
+
+class Experiment:
+    """A patch. Its text begins with the title; "Counted at batch N." may follow."""
+
+    def __init__(self, path):
+        self.path, self.name = path, path.stem
+        text = path.read_text(encoding="utf-8")
+        self.title = text.split("\n", 1)[0]
+        files = re.findall(r"^\+\+\+ b/(\S+)$", text, re.MULTILINE)
+        if len(files) != 1:
+            raise ValueError(f"{path.name}: changes {len(files)} files, not one")
+        self.file = files[0]
+        self.stage = self.file.split("/")[0]
+        batch = re.search(r"^Counted at batch (\d+)\.$", text, re.MULTILINE)
+        self.batch = int(batch[1]) if batch else 1
+
+    def apply(self, tree, reverse=False):
+        """Changes the file in `tree`, a copy of the repository; raises Failed if it doesn't fit."""
+        command = ["git", "apply", "--whitespace=nowarn", *(["--reverse"] if reverse else []),
+                   str(self.path)]
+        # In a repository, git would leave out what lies outside of it without a word.
+        run(command, tree, {"GIT_CEILING_DIRECTORIES": str(pathlib.Path(tree).resolve().parent)})
+
+
+def all_experiments():
+    return [Experiment(path) for path in sorted(HERE.glob("[0-9][0-9]_*.patch"))]
+
+
+# ---- Running ---------------------------------------------------------------------------------------
+
+
+def run(command, folder, environment=None):
+    done = subprocess.run([str(word) for word in command], cwd=folder, text=True, check=False,
+                          env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        lines = done.stdout.strip().split("\n")
+        raise Failed(f"'{' '.join(map(str, command))}' ended with {done.returncode}: {lines[-1]}")
+    return done.stdout
+
+
+def copy_repository(tree):
+    """What is here now, committed or not, without builds and history."""
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "build", "__pycache__"))
+
+
+class Bench:
+    """A copy of the repository in which one stage at a time is changed and measured."""
+
+    def __init__(self, tree, backend, repeats):
+        self.tree, self.backend, self.repeats = tree, backend, repeats
+        self.preset = PRESETS[backend]
+        self.program = tree / "build" / self.preset / "bin/convladder"
+        self.baseline = {}  # (stage, batch): measured unchanged
+        run(["cmake", "--preset", self.preset, "-DCONVLADDER_TESTS=OFF"], tree)
+
+    def build(self):
+        run(["cmake", "--build", "--preset", self.preset, "--parallel", os.cpu_count() or 1,
+             "--target", "convladder"], self.tree)
+
+    def measure(self, stage, batch):
+        """Records of profile; on a GPU also the median time with a cold L2, and the GPU's name."""
+        records = self.tree / "records.json"
+        if self.backend == "sim":
+            run([self.program, "profile", "--stage", stage, "--shape", PROBLEM, "--batch", batch,
+                 "--json", records], self.tree)
+            return {"counted": json.loads(records.read_text()), "cold_ms": None, "machine": ""}
+        run([self.program, "bench", "--stage", stage, "--shape", PROBLEM, "--competitors", "none",
+             "--repeats", self.repeats, "--json", records], self.tree)
+        timed = results.read_bench(records)
+        run([sys.executable, "common/profile/profile_gpu.py", "--stage", stage, "--shape", PROBLEM,
+             "--json", records], self.tree)
+        counted = [record for record in json.loads(records.read_text())
+                   if record["source"] == "ncu"]  # without its counters, only the time is new
+        return {"counted": counted, "cold_ms": timed.problems[0].stages[stage].cold.median,
+                "machine": timed.machine["gpu"]}
+
+    def unchanged(self, experiment):
+        batch = experiment.batch if self.backend == "sim" else None
+        key = (experiment.stage, batch)
+        if key not in self.baseline:
+            self.build()
+            self.baseline[key] = self.measure(*key)
+        return self.baseline[key]
+
+    def attempt(self, experiment):
+        """The experiment's record. What the change breaks is a result, too."""
+        record = {"name": experiment.name, "before": self.unchanged(experiment), "after": None,
+                  "failure": ""}
+        experiment.apply(self.tree)
+        try:
+            self.build()
+            try:
+                run([self.program, "check", "--stage", experiment.stage, "--shapes", CHECKED],
+                    self.tree)
+                record["after"] = self.measure(experiment.stage, experiment.batch)
+            except Failed as failure:
+                record["failure"] = self.why(experiment, str(failure))
+        finally:
+            experiment.apply(self.tree, reverse=True)
+        return record
+
+    def why(self, experiment, otherwise):
+        """The first reason that the check gives, if it is the check that fails."""
+        path = self.tree / "checked.json"
+        subprocess.run([self.program, "check", "--stage", experiment.stage, "--shapes", CHECKED,
+                        "--json", path], cwd=self.tree, capture_output=True, check=False)
+        failed = [record["message"] for record in json.loads(path.read_text())
+                  if record["status"] == "fail"] if path.exists() else []
+        return failed[0] if failed else otherwise
+
+
+def try_all(chosen, arguments):
+    """Runs them, and puts their records into the file, beside those of others."""
+    with tempfile.TemporaryDirectory(prefix="convladder_") as folder:
+        tree = pathlib.Path(folder) / "tree"
+        copy_repository(tree)
+        print(f"building {PRESETS[arguments.backend]} in {tree}", flush=True)
+        bench = Bench(tree, arguments.backend, arguments.repeats)
+        for experiment in chosen:
+            record = bench.attempt(experiment)
+            print(f"\n## {experiment.name}: {experiment.title}\n\n{table_of(record)}", flush=True)
+            keep(arguments.json, arguments.backend, record)
+    print(f"wrote {arguments.json}")
+
+
+def keep(path, backend, record):
+    records = {}
+    if path.is_file():
+        records = {old["name"]: old for old in read_records(path)["experiments"]}
+    records[record["name"]] = record
+    lines = ",\n".join(json.dumps(records[name]) for name in sorted(records))
+    part = path.with_name(path.name + ".part")
+    part.write_text(f'{{"format": "{FORMAT}", "backend": "{backend}", "experiments": [\n'
+                    f"{lines}\n]}}\n", encoding="utf-8")
+    part.replace(path)
+
+
+def read_records(path):
+    value = results.read_json(path)
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise results.BadInput(f"{path}: not made by docs/experiments/run.py")
+    return value
+
+
+# ---- Tables ----------------------------------------------------------------------------------------
+
+
+def table_of(record):
+    """What changed, as Markdown: the time and the counters, before and after."""
+    if record["failure"]:
+        return f"The check fails:\n\n```\n{record['failure']}\n```\n"
+    before, after = record["before"], record["after"]
+    rows, near, same = time_row(before["cold_ms"], after["cold_ms"]), [], []
+    how = f"`{PROBLEM}` on an {after['machine']}"
+    if before["counted"] and after["counted"]:
+        profile = as_profile(record)
+        how = (f"`{PROBLEM}`, batch {profile.shape.split()[0].lstrip('n')}, counted by "
+               f"{counter_tables.source_of(profile)}" +
+               (f" on an {after['machine']}" if after["machine"] else ""))
+        for name, old, new, column in figures(profile):
+            if old.value == new.value:
+                same.append(name)
+            elif old.value and abs(new.value / old.value - 1) < NEAR:
+                near.append(name)
+            else:
+                rows.append([name, *(counter_tables.cell(f, column.text) for f in (old, new)),
+                             formats.ratio(new.value / old.value if old.value else None)])
+    parts = [f"{how}:\n"]
+    if rows:
+        parts.append(formats.markdown(["", "before", "after", "÷ before"], rows))
+    if near:
+        parts.append(f"Changed by less than {NEAR * 100:.0f} %: {', '.join(near)}.\n")
+    if same:
+        parts.append(f"Unchanged: {', '.join(same)}.\n")
+    return "\n".join(parts)
+
+
+def time_row(before, after):
+    if before is None or after is None:
+        return []
+    return [["time, cold [ms]", formats.milliseconds(before), formats.milliseconds(after),
+             formats.ratio(after / before)]]
+
+
+def as_profile(record):
+    """Before and after as two stages of one Profile, for the report's own tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "both.json"
+        path.write_text(json.dumps([{**kernel, "stage": when} for when in ("before", "after")
+                                    for kernel in record[when]["counted"]]), encoding="utf-8")
+        return results.read_profiles(path)[0]
+
+
+def figures(profile):
+    """What both have and is not 0 in both: name, before, after, and the report's column."""
+    columns = (counter_tables.level_columns(profile) + counter_tables.warp_columns(profile) +
+               counter_tables.kernel_columns(profile))
+    for column in columns:
+        before, after = column.figure("before"), column.figure("after")
+        if before and after and (before.value or after.value) and column.heading not in NOT_SHOWN:
+            yield column.heading, before, after, column
+
+
+def lesson_block(name, files):
+    texts = []
+    for path, value in files:
+        record = next((r for r in value["experiments"] if r["name"] == name), None)
+        if record:
+            texts.append(table_of(record))
+    return "\n" + "\n".join(texts) + "\n"
+
+
+def renewed(page, files):
+    return BLOCK.sub(lambda match: match[1] + lesson_block(match[2], files) + match[4],
+                     page.read_text(encoding="utf-8"))
+
+
+def write_docs(check):
+    """Fills the blocks of the lessons; with `check` only says which are not up to date."""
+    files = [(path, read_records(path)) for path in sorted(RECORDS.glob("experiments_*.json"),
+                                                           reverse=True)]  # the simulator's first
+    status = 0
+    for page in sorted(ROOT.glob("[0-9][0-9]_*/README.md")):
+        text = renewed(page, files)
+        if text == page.read_text(encoding="utf-8"):
+            continue
+        if check:
+            print(f"{page.relative_to(ROOT)}: an experiment's block is out of date: run "
+                  "docs/experiments/run.py --docs", file=sys.stderr)
+            status = 1
+        else:
+            page.write_text(text, encoding="utf-8")
+            print(f"wrote {page.relative_to(ROOT)}")
+    return status
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=sorted(PRESETS), default="sim")
+    parser.add_argument("--only", action="append", metavar="PREFIX", default=[],
+                        help="experiments whose names begin so; may be repeated: 03, 01_two")
+    parser.add_argument("--repeats", type=int, default=9, metavar="N",
+                        help="timed rounds on a GPU (default 9)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="records go there, beside those that it has (default "
+                             "build/experiments_BACKEND.json)")
+    parser.add_argument("--docs", action="store_true", help="fill the lessons' blocks, run nothing")
+    parser.add_argument("--check", action="store_true", help="with --docs: only compare")
+    arguments = parser.parse_args()
+    if arguments.check and not arguments.docs:
+        parser.error("--check goes with --docs")
+    try:
+        if arguments.docs:
+            return write_docs(arguments.check)
+        chosen = [e for e in all_experiments()
+                  if not arguments.only or e.name.startswith(tuple(arguments.only))]
+        if not chosen:
+            parser.error(f"--only {' '.join(arguments.only)}: no experiment is called so")
+        if not arguments.json:
+            arguments.json = ROOT / f"build/experiments_{arguments.backend}.json"
+            arguments.json.parent.mkdir(exist_ok=True)
+        try_all(chosen, arguments)
+    except (Failed, results.BadInput) as error:
+        sys.exit(f"run.py: error: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
