@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/core/launch.h"
+
 namespace convladder {
 namespace {
 
@@ -19,6 +21,13 @@ void require_buffer(const char* name, const void* pointer, int64_t count, int64_
     throw InvalidArgument(std::string(name) + " holds " + std::to_string(count) +
                           " elements, the problem needs " + std::to_string(needed));
   }
+}
+
+// An error that nobody has collected would come out of the next launch, as if it were its own.
+void require_no_earlier_error() {
+  const cudaError_t left = cudaGetLastError();
+  if (left == cudaErrorNotReady) return;  // the answer to a question, and no error
+  check_cuda(left, "an earlier CUDA call");
 }
 
 }  // namespace
@@ -77,6 +86,7 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
   if (reinterpret_cast<std::uintptr_t>(conv.workspace) % 256 != 0) {
     throw InvalidArgument("workspace is not aligned to 256 bytes");
   }
+  require_no_earlier_error();
   stage.enqueue(conv, stream);
 }
 

@@ -61,8 +61,9 @@ std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape,
 std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
 
 // Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU
-// where the stage has none), then enqueues. Nothing is enqueued when it throws: InvalidArgument for
-// the arguments, CudaError from the runtime. Asynchronous, ordered on `stream`.
+// where the stage has none), then enqueues. Throws InvalidArgument for the arguments, and CudaError
+// for an error that an earlier call left behind: then the output is untouched. Throws CudaError
+// where the runtime refuses the work. Asynchronous, ordered on `stream`.
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream);
 
 struct StageRegistration {

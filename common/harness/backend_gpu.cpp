@@ -21,7 +21,7 @@ std::string device_name() {
 void require_device() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
-  if (code != cudaSuccess) throw CudaError("no GPU can be used (try --backend sim)", code);
+  check_cuda(code, "no GPU can be used (try --backend sim)");
   if (count == 0) throw CudaError("there is no GPU (try --backend sim)");
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/simulator/fault.h"
 #include "common/simulator/observer.h"
 
 struct cublasContext {
@@ -65,6 +66,7 @@ const char* cublasGetStatusString(cublasStatus_t status) {
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
+  if (fault_due(Call::kCublas)) return CUBLAS_STATUS_ALLOC_FAILED;
   *handle = new (std::nothrow) cublasContext;
   return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
@@ -115,6 +117,7 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          long long stride_b, const float* beta, float* C, int ldc,
                                          long long stride_c, int batch) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (fault_due(Call::kCublas)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const int rows_a = op_a == CUBLAS_OP_N ? m : k;
   const int rows_b = op_b == CUBLAS_OP_N ? k : n;
   if (!is_operation(op_a) || !is_operation(op_b) || m < 0 || n < 0 || k < 0 || batch < 0 ||

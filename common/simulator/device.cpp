@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/simulator/errors.h"
+#include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/symbols.h"
 
@@ -138,6 +139,10 @@ void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argu
               std::size_t argument_bytes, const void* kernel) {
   if (!is_valid(grid, block)) {
     set_last_error(cudaErrorInvalidConfiguration);
+    return;
+  }
+  if (fault_due(Call::kLaunch)) {
+    set_last_error(cudaErrorUnknown);
     return;
   }
   try {

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "common/simulator/errors.h"
+#include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
 
@@ -57,6 +58,11 @@ HostMemory host_memory() {
   return memory;
 }
 
+std::size_t allocation_count() {
+  const std::lock_guard lock(allocations_mutex);
+  return allocations().size();
+}
+
 void forbid_memory(const void* begin, std::size_t bytes) {
   if constexpr (COUNTING) set_memory_state(begin, bytes, MemoryState::kForbidden);
 }
@@ -69,7 +75,9 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   if (!pointer) return set_last_error(cudaErrorInvalidValue);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > host_memory().free) return set_last_error(cudaErrorMemoryAllocation);
+  if (fault_due(Call::kMalloc) || bytes > host_memory().free) {
+    return set_last_error(cudaErrorMemoryAllocation);
+  }
   void* memory = nullptr;
   if (posix_memalign(&memory, ALIGNMENT, bytes) != 0) {
     return set_last_error(cudaErrorMemoryAllocation);
@@ -112,6 +120,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
     return set_last_error(cudaErrorInvalidMemcpyDirection);
   }
   if (bytes == 0) return cudaSuccess;
+  if (fault_due(Call::kMemcpy)) return set_last_error(cudaErrorUnknown);
   if (!to || !from) return set_last_error(cudaErrorInvalidValue);
   std::memmove(to, from, bytes);
   if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
@@ -125,6 +134,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   if (bytes == 0) return cudaSuccess;
+  if (fault_due(Call::kMemset)) return set_last_error(cudaErrorUnknown);
   if (!to) return set_last_error(cudaErrorInvalidValue);
   std::memset(to, value, bytes);
   if constexpr (COUNTING) {

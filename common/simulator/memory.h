@@ -13,4 +13,7 @@ struct HostMemory {
 // machine, or of its control group (cgroup v2) where that allows less.
 HostMemory host_memory();
 
+// What cudaMalloc gave and cudaFree has not taken back.
+std::size_t allocation_count();
+
 }  // namespace convladder::simulator

@@ -3,6 +3,7 @@
 // and their tests are called NAME_reduced.
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -15,7 +16,7 @@
 #include "common/core/launch.h"
 #include "common/core/stage.h"
 #include "common/harness/backend.h"
-#include "common/harness/device_buffer.h"
+#include "common/tests/on_device.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -35,13 +36,6 @@ ConvArguments affordable(const ConvArguments& arguments) {
   return on_gpu() ? arguments : reduce(arguments, SIMULATED_MACS);
 }
 
-// How the tensors lie in memory, in floats off the 256-byte alignment, and whether the stage gets
-// the least workspace that it works with.
-struct Layout {
-  int input, filters, bias, output;
-  bool least_workspace;
-};
-
 constexpr Layout LAYOUTS[] = {{0, 0, 0, 0, false}, {1, 1, 1, 1, true}, {2, 2, 2, 2, false},
                               {3, 3, 3, 3, true},  {0, 1, 2, 3, true}, {1, 2, 3, 0, false},
                               {2, 3, 0, 1, true},  {3, 0, 1, 2, false}};
@@ -50,104 +44,6 @@ constexpr std::pair<DataKind, const char*> DATA_KINDS[] = {
     {DataKind::kSmallInteger, "small integers"},
     {DataKind::kWideInteger, "wide integers"},
     {DataKind::kUniform, "uniform in [-1, 1)"}};
-
-std::string to_string(const Layout& layout) {
-  return "tensors off alignment by " + std::to_string(layout.input) + "," +
-         std::to_string(layout.filters) + "," + std::to_string(layout.bias) + "," +
-         std::to_string(layout.output) + " floats" +
-         (layout.least_workspace ? ", least workspace" : "");
-}
-
-// The tensors of one problem on the device: output and workspace full of NaN, guard zones around
-// all of them.
-class OnDevice {
- public:
-  OnDevice(const HostProblem& problem, const Layout& layout)
-      : host_(problem),
-        input_(problem.shape.input_count(), layout.input),
-        filters_(problem.shape.filter_count(), layout.filters),
-        bias_(problem.bias ? problem.shape.K : 0, layout.bias),
-        output_(problem.shape.output_count(), layout.output),
-        workspace_bytes_(wanted_workspace(problem.shape, layout)),
-        workspace_(ceil_div(static_cast<int64_t>(workspace_bytes_), sizeof(float))) {
-    input_.upload(problem.input);
-    filters_.upload(problem.filters);
-    if (problem.bias) bias_.upload(problem.bias);
-    // Not ordered with the default stream, so that a kernel launched there would show.
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  }
-  ~OnDevice() { cudaStreamDestroy(stream_); }
-  OnDevice(const OnDevice&) = delete;
-
-  // What a caller would pass for this problem.
-  Convolution arguments() const {
-    Convolution conv;
-    conv.shape = host_.shape;
-    conv.input = input_.data(), conv.input_count = input_.count();
-    conv.filters = filters_.data(), conv.filter_count = filters_.count();
-    conv.bias = host_.bias ? bias_.data() : nullptr, conv.bias_count = bias_.count();
-    conv.output = output_.data(), conv.output_count = output_.count();
-    conv.relu = host_.relu;
-    conv.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
-    conv.workspace_bytes = workspace_bytes_;
-    return conv;
-  }
-
-  // Runs the stage over outputs and workspace that hold NaN, and waits for it.
-  std::vector<float> run_stage() {
-    output_.fill_nan();
-    workspace_.fill_nan();
-    shuffle_threads();
-    check_cuda(cudaDeviceSynchronize(), "before the stage");
-    run(stage(), arguments(), stream_);
-    check_cuda(cudaStreamSynchronize(stream_), "the stage");
-    return output();
-  }
-
-  std::vector<float> output() const {
-    std::vector<float> values(output_.count());
-    output_.download(values.data());
-    return values;
-  }
-
-  // Nothing but the output and the workspace may have changed.
-  void expect_no_damage() const {
-    EXPECT_EQ(input_.guard_damage(), "") << "around the input";
-    EXPECT_EQ(filters_.guard_damage(), "") << "around the filters";
-    EXPECT_EQ(bias_.guard_damage(), "") << "around the bias";
-    EXPECT_EQ(output_.guard_damage(), "") << "around the output";
-    EXPECT_EQ(workspace_.guard_damage(), "") << "around the workspace";
-    EXPECT_TRUE(holds(input_, host_.input)) << "the input was changed";
-    EXPECT_TRUE(holds(filters_, host_.filters)) << "the filters were changed";
-    EXPECT_TRUE(!host_.bias || holds(bias_, host_.bias)) << "the bias was changed";
-  }
-
- private:
-  static std::size_t wanted_workspace(const ConvShape& shape, const Layout& layout) {
-    if (layout.least_workspace && stage().workspace_bytes) return stage().workspace_bytes(shape, 0);
-    return workspace_bytes(stage(), shape);
-  }
-
-  // In the simulator each run has another order of blocks and threads.
-  static void shuffle_threads() {
-#ifndef CUDART_VERSION
-    static uint64_t seed = 0;
-    simulator::set_thread_order_seed(seed++);
-#endif
-  }
-
-  static bool holds(const DeviceBuffer& buffer, const float* expected) {
-    std::vector<float> values(buffer.count());
-    buffer.download(values.data());
-    return std::memcmp(values.data(), expected, values.size() * sizeof(float)) == 0;
-  }
-
-  HostProblem host_;
-  DeviceBuffer input_, filters_, bias_, output_;
-  std::size_t workspace_bytes_;
-  DeviceBuffer workspace_;
-  cudaStream_t stream_ = nullptr;
-};
 
 class StageTest : public testing::Test {
  protected:
@@ -197,7 +93,7 @@ class StageTest : public testing::Test {
   static void check_case(const HostProblem& problem, const Reference& reference, Rule rule,
                          const Layout& layout) {
     SCOPED_TRACE(to_string(layout));
-    OnDevice device(problem, layout);
+    OnDevice device(stage(), problem, layout);
     const std::vector<float> output = device.run_stage();
     const Comparison result =
         compare(output.data(), problem.shape, reference, rule, error_factor(problem.shape));
@@ -276,7 +172,7 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
     }
     const HostProblem problem = host_problem(shape, data, true, relu);
     const Reference reference = compute_reference(problem);
-    const std::vector<float> output = OnDevice(problem, LAYOUTS[0]).run_stage();
+    const std::vector<float> output = OnDevice(stage(), problem).run_stage();
     int64_t nans = 0;
     for (int64_t i = 0; i < shape.output_count(); ++i) {
       ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
@@ -288,13 +184,34 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
 
 // What a wrong argument says, and how it comes about.
 struct WrongArgument {
-  const char* message;
+  std::string message;
   std::function<void(Convolution&)> spoil;
 };
 
 template <typename T>
 void shift_by_one_byte(T*& pointer) {
   pointer = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
+}
+
+// A ConvShape filled in by hand may hold anything.
+void add_wrong_extents(std::vector<WrongArgument>& wrong) {
+  struct Extent {
+    const char* name;
+    int ConvShape::*member;
+    int least;
+  };
+  using S = ConvShape;
+  for (const auto& [name, member, least] :
+       {Extent{"n", &S::N, 1}, Extent{"c", &S::C, 1}, Extent{"h", &S::H, 1}, Extent{"w", &S::W, 1},
+        Extent{"k", &S::K, 1}, Extent{"r", &S::R, 1}, Extent{"s", &S::S, 1},
+        Extent{"stride_h", &S::stride_h, 1}, Extent{"stride_w", &S::stride_w, 1},
+        Extent{"pad_h", &S::pad_h, 0}, Extent{"pad_w", &S::pad_w, 0}, Extent{"dil_h", &S::dil_h, 1},
+        Extent{"dil_w", &S::dil_w, 1}}) {
+    for (const int value : {least - 1, INT_MIN}) {
+      wrong.push_back({std::string(name) + " = " + std::to_string(value) + ":",
+                       [member = member, value](Convolution& c) { c.shape.*member = value; }});
+    }
+  }
 }
 
 std::vector<WrongArgument> wrong_arguments(const ConvShape& shape) {
@@ -310,9 +227,15 @@ std::vector<WrongArgument> wrong_arguments(const ConvShape& shape) {
       {"filters is not aligned", [](Convolution& c) { shift_by_one_byte(c.filters); }},
       {"bias is not aligned", [](Convolution& c) { shift_by_one_byte(c.bias); }},
       {"output is not aligned", [](Convolution& c) { shift_by_one_byte(c.output); }},
-      {"stride_h = 0", [](Convolution& c) { c.shape.stride_h = 0; }},
-      {"dil_w = -1", [](Convolution& c) { c.shape.dil_w = -1; }},
-      {"r = 99", [](Convolution& c) { c.shape.R = 99; }}};
+      {"r = 99: the dilated filter spans 99", [](Convolution& c) { c.shape.R = 99; }},
+      {"s = 2: the dilated filter spans", [](Convolution& c) { c.shape.dil_w = INT_MAX; }},
+      {"h = 2147483647: (h + 2*pad)", [](Convolution& c) { c.shape.H = INT_MAX; }},
+      {"w = 8: (w + 2*pad)", [](Convolution& c) { c.shape.pad_w = INT_MAX; }},
+      {"one input image, c*h*w:", [](Convolution& c) { c.shape.C = INT_MAX; }},
+      {"the filters, k*c*r*s:", [](Convolution& c) { c.shape.K = INT_MAX; }},
+      {"input holds 432 elements, the problem needs 463856467752",
+       [](Convolution& c) { c.shape.N = INT_MAX; }}};
+  add_wrong_extents(wrong);
   if (!stage().fuses_relu) {
     wrong.push_back({"relu = 1", [](Convolution& c) { c.relu = true; }});
   }
@@ -333,16 +256,18 @@ TEST_F(StageTest, WrongArgumentsLeaveTheOutputAlone) {
   const TestData data = make_test_data(shape, DataKind::kUniform, 1);
   const HostProblem problem = host_problem(shape, data, true, false);
   const Reference reference = compute_reference(problem);
-  for (const WrongArgument& wrong : wrong_arguments(shape)) {
+  const std::vector<WrongArgument> all = wrong_arguments(shape);
+  EXPECT_GE(all.size(), 30u);
+  for (const WrongArgument& wrong : all) {
     SCOPED_TRACE(wrong.message);
-    OnDevice device(problem, LAYOUTS[0]);
+    OnDevice device(stage(), problem);
     Convolution spoiled = device.arguments();
     wrong.spoil(spoiled);
     const std::string message =
         message_of<InvalidArgument>([&] { run(stage(), spoiled, nullptr); });
     EXPECT_EQ(message.rfind(wrong.message, 0), 0u) << message;
     check_cuda(cudaDeviceSynchronize(), "after the rejected call");
-    for (const float y : device.output()) ASSERT_TRUE(std::isnan(y)) << "the output was written";
+    device.expect_output_untouched();
     device.expect_no_damage();
     // The next call is none the worse for it.
     const std::vector<float> output = device.run_stage();

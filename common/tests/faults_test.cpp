@@ -1,0 +1,402 @@
+// What every stage, and the commands on it, do when something goes wrong around them: an error of
+// the runtime is reported with its reason, nothing leaks, and the next call works. And what must
+// hold when many calls are made, from one place or from several at once. Faults are injected in the
+// simulator; on a GPU they are brought about.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "common/check/compare.h"
+#include "common/check/test_data.h"
+#include "common/harness/backend.h"
+#include "common/harness/bench_problem.h"
+#include "common/harness/commands.h"
+#include "common/harness/trial.h"
+#include "common/tests/on_device.h"
+#include "common/tests/support.h"
+#ifndef CUDART_VERSION
+#include "common/simulator/fault.h"
+#include "common/simulator/memory.h"
+#endif
+
+namespace convladder {
+namespace {
+
+const Stage& stage() { return stages().at(0); }
+
+// A problem, its data and its reference.
+class Sample {
+ public:
+  explicit Sample(const ConvArguments& arguments, DataKind kind = DataKind::kSmallInteger)
+      : shape_(make_conv_shape(arguments)),
+        data_(make_test_data(shape_, kind, 1)),
+        reference_(compute_reference(host())) {}
+
+  HostProblem host() const {
+    return {shape_, data_.input.data(), data_.filters.data(), data_.bias.data()};
+  }
+  // Whether the output, of small integers, is right.
+  void expect_right(const std::vector<float>& output) const {
+    const Comparison result = compare(output.data(), shape_, reference_, Rule::kExact);
+    EXPECT_TRUE(result.pass) << result.message;
+  }
+
+ private:
+  ConvShape shape_;
+  TestData data_;
+  Reference reference_;
+};
+
+ConvArguments small() {
+  ConvArguments a;
+  a.n = 2, a.c = 3, a.h = 9, a.w = 8, a.k = 5, a.r = 3, a.s = 2;
+  return a;
+}
+
+ConvArguments medium() {
+  ConvArguments a;
+  a.n = 2, a.c = 7, a.h = 19, a.w = 37, a.k = 70, a.r = 3, a.s = 5, a.pad_h = 1, a.stride_w = 2;
+  return a;
+}
+
+class FaultsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      require_device();
+    } catch (const CudaError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+// ---- Faults injected in the simulator ----
+
+#ifndef CUDART_VERSION
+using simulator::Call;
+
+struct Fault {
+  Call call;
+  const char* name;
+  const char* reason;  // that a message must give
+};
+
+constexpr Fault FAULTS[] = {{Call::kMalloc, "cudaMalloc", "out of memory"},
+                            {Call::kMemcpy, "cudaMemcpy", "unknown error"},
+                            {Call::kMemset, "cudaMemset", "unknown error"},
+                            {Call::kLaunch, "launch", "unknown error"},
+                            {Call::kCublas, "cuBLAS", "cublas"}};
+
+// What became of a piece of work: whether it says that it went well, and what it said.
+struct Outcome {
+  bool ok;
+  std::string said;
+};
+
+// Lets one call after the other fail, until the work makes fewer. Every time the work must say that
+// it failed, and why; all of its memory must be back; and doing it again must go well.
+void expect_every_fault_survived(const std::function<Outcome()>& work) {
+  ASSERT_TRUE(work().ok);  // what is made once, such as a handle, is there from now on
+  int survived = 0;
+  for (const Fault& fault : FAULTS) {
+    for (int64_t skip = 0;; ++skip) {
+      SCOPED_TRACE(std::string(fault.name) + " number " + std::to_string(skip + 1));
+      const std::size_t allocations = simulator::allocation_count();
+      simulator::inject_fault(fault.call, skip);
+      const Outcome outcome = work();
+      if (!simulator::clear_fault()) break;
+      EXPECT_FALSE(outcome.ok);
+      EXPECT_NE(outcome.said.find(fault.reason), std::string::npos) << outcome.said;
+      EXPECT_EQ(simulator::allocation_count(), allocations) << "memory was lost";
+      ASSERT_TRUE(work().ok) << "the next call suffers";
+      ++survived;
+    }
+  }
+  testing::Test::RecordProperty("faults", survived);
+  EXPECT_GE(survived, 20) << "fewer calls than a run must make";
+}
+
+// A command on a small problem: what it prints, and its error.
+Outcome command(int (*run)(const std::vector<std::string>&)) {
+  testing::internal::CaptureStdout();
+  Outcome outcome = {false, ""};
+  std::string error;
+  try {
+    outcome.ok = run({"--n", "2", "--c", "3", "--h", "9", "--w", "8", "--k", "5", "--r", "3", "--s",
+                      "2", "--stage", stage().name}) == 0;
+  } catch (const std::runtime_error& thrown) {
+    error = thrown.what();
+  }
+  outcome.said = testing::internal::GetCapturedStdout() + error;
+  return outcome;
+}
+
+TEST_F(FaultsTest, CheckSurvivesEveryFault) {
+  expect_every_fault_survived([] { return command(check_command); });
+}
+
+TEST_F(FaultsTest, RunSurvivesEveryFault) {
+  expect_every_fault_survived([] { return command(run_command); });
+}
+
+// As `bench` measures a problem, but for the machine.
+TEST_F(FaultsTest, BenchSurvivesEveryFault) {
+  Problem problem;
+  problem.name = "small";
+  problem.arguments = small();
+  Machine machine;
+  machine.peak_flops = machine.fma_flops = machine.copy_bytes = 1e30;
+  machine.l2_bytes = 1024;
+  expect_every_fault_survived([&]() -> Outcome {
+    try {
+      ProblemBench bench({{stage()}, 2, 1, {}}, machine, [](const std::string&) {});
+      const BenchResult result = bench.run(problem);
+      const Record& record = result.records[0].record;
+      return {record.status == "pass", record.message + result.error};
+    } catch (const CudaError& error) {
+      return {false, error.what()};
+    }
+  });
+}
+#endif
+
+// ---- Memory that is short, on a GPU ----
+
+// Takes device memory until about `leave` bytes are free.
+class MemoryHog {
+ public:
+  explicit MemoryHog(double leave) {
+    for (double size = free_device_memory() - leave; size >= 1 << 21; size /= 2) {
+      if (free_device_memory() - size < leave) continue;
+      void* block = nullptr;
+      if (cudaMalloc(&block, static_cast<std::size_t>(size)) == cudaSuccess) {
+        blocks_.push_back(block);
+      } else {
+        cudaGetLastError();
+      }
+    }
+  }
+  ~MemoryHog() {
+    for (void* block : blocks_) cudaFree(block);
+  }
+  MemoryHog(const MemoryHog&) = delete;
+
+ private:
+  std::vector<void*> blocks_;
+};
+
+// Runs the stage on the default stream, whose cuBLAS handle is made once.
+void expect_trial_right(const Sample& sample) {
+  const Trial trial(stage(), sample.host());
+  trial.enqueue();
+  trial.wait();
+  sample.expect_right(trial.output());
+}
+
+// Tensors of 64 MiB, and stage 02's workspace: the memory gives out at each of them in turn.
+TEST_F(FaultsTest, MemoryThatIsShortIsReported) {
+  if (!on_gpu()) GTEST_SKIP() << "needs a GPU: this machine's own memory is not used up";
+  ConvArguments a;
+  a.n = 16, a.c = 16, a.h = a.w = 256, a.k = 16, a.r = a.s = 3, a.pad_h = a.pad_w = 1;
+  const Sample large(a), after(small());
+  for (const Sample* sample : {&large, &after}) expect_trial_right(*sample);  // loads the kernels
+  const double free = free_device_memory();
+  int shortages = 0;
+  for (const int mebibytes : {16, 32, 80, 112, 140, 300, 500, 700, 3000}) {
+    SCOPED_TRACE(std::to_string(mebibytes) + " MiB left");
+    {
+      const MemoryHog hog(double(mebibytes) * (1 << 20));
+      try {
+        expect_trial_right(large);
+      } catch (const CudaError& error) {
+        ++shortages;
+        EXPECT_EQ(error.code, cudaErrorMemoryAllocation);
+        EXPECT_NE(std::string(error.what()).find(" bytes needed, "), std::string::npos)
+            << error.what();
+      }
+    }
+    expect_trial_right(after);
+  }
+  EXPECT_GE(shortages, 3);
+  EXPECT_LT(shortages, 9) << "not even the most was enough";
+  EXPECT_EQ(free_device_memory(), free) << "memory was lost";
+}
+
+// ---- Errors around a call ----
+
+// Leaves an error for whoever asks next.
+void leave_an_error() {
+  void* pointer = nullptr;
+  ASSERT_EQ(cudaMalloc(&pointer, std::size_t{1} << 60), cudaErrorMemoryAllocation);
+}
+
+TEST_F(FaultsTest, AnEarlierErrorIsReportedOnceAndAsEarlier) {
+  const Sample sample(small());
+  OnDevice device(stage(), sample.host());
+  leave_an_error();
+  const std::string message =
+      message_of<CudaError>([&] { run(stage(), device.arguments(), device.stream()); });
+  EXPECT_EQ(message,
+            std::string("an earlier CUDA call: ") + cudaGetErrorString(cudaErrorMemoryAllocation));
+  check_cuda(cudaDeviceSynchronize(), "after the call");
+  device.expect_output_untouched();
+  sample.expect_right(device.run_stage());
+}
+
+int launches = 0;
+int bad_launch = 0;
+void spoil_a_launch(const void*, dim3, dim3) {
+  if (++launches == bad_launch) leave_an_error();
+}
+
+TEST_F(FaultsTest, ALaunchThatIsRefusedIsReported) {
+  const Sample sample(small());
+  OnDevice device(stage(), sample.host());
+  launch_observer = spoil_a_launch;
+  for (bad_launch = 1;; ++bad_launch) {
+    launches = 0;
+    try {
+      run(stage(), device.arguments(), device.stream());
+      break;  // it makes fewer launches
+    } catch (const CudaError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("kernel launch: ", 0), 0u) << error.what();
+    }
+    sample.expect_right(device.run_stage());
+  }
+  launch_observer = nullptr;
+  EXPECT_GE(bad_launch, 2) << "no launch was seen";
+}
+
+// A kernel that reads what is not there leaves the GPU unusable, for this process: so it is done in
+// another. Exits with 0 where every call after it says why it can't be done.
+[[noreturn]] void use_a_broken_context() {
+  const Sample sample(small());
+  OnDevice device(stage(), sample.host());
+  Convolution conv = device.arguments();
+  conv.input = reinterpret_cast<const float*>(std::uintptr_t{256});  // in the page of null
+  std::string first, second;
+  try {
+    run(stage(), conv, device.stream());
+    check_cuda(cudaStreamSynchronize(device.stream()), "the stage");
+  } catch (const CudaError& error) {
+    first = error.what();
+  }
+  try {
+    run(stage(), device.arguments(), device.stream());
+  } catch (const CudaError& error) {
+    second = error.what();
+  }
+  std::fprintf(stderr, "first: %s\nsecond: %s\n", first.c_str(), second.c_str());
+  const char* const reason = "illegal memory access";
+  const bool said =
+      first.find(reason) != std::string::npos && second.find(reason) != std::string::npos;
+  std::_Exit(said ? 0 : 1);  // no destructor could free anything any more
+}
+
+TEST_F(FaultsTest, AContextThatIsBrokenStaysSo) {
+  if (!on_gpu()) GTEST_SKIP() << "in the simulator a wild pointer ends the program";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(use_a_broken_context(), testing::ExitedWithCode(0),
+              "second: .*illegal memory access");
+}
+
+// ---- Many calls ----
+
+// Device memory in use, in whatever unit shows a leak.
+double memory_in_use() {
+#ifdef CUDART_VERSION
+  return -free_device_memory();
+#else
+  return static_cast<double>(simulator::allocation_count());
+#endif
+}
+
+TEST_F(FaultsTest, AThousandCallsTakeNoMemory) {
+  const Sample sample(small());
+  OnDevice device(stage(), sample.host());
+  device.run_stage();  // makes cuBLAS's handle
+  double taken = 0;
+  for (int round = 0; round < 3; ++round) {  // others may use the GPU, too
+    const double before = memory_in_use();
+    for (int i = 0; i < 1000; ++i) run(stage(), device.arguments(), device.stream());
+    check_cuda(cudaStreamSynchronize(device.stream()), stage().name);
+    taken = memory_in_use() - before;
+    if (taken <= 0) break;
+  }
+  EXPECT_LE(taken, 0);
+  sample.expect_right(device.output());
+}
+
+// Real numbers, so that another order of additions shows.
+TEST_F(FaultsTest, AHundredRunsGiveTheSameBits) {
+  const Sample sample(medium(), DataKind::kUniform);
+  OnDevice device(stage(), sample.host());
+  const std::vector<float> first = device.run_stage();
+  for (int i = 1; i < 100; ++i) {
+    const std::vector<float> again = device.run_stage();
+    ASSERT_EQ(std::memcmp(again.data(), first.data(), first.size() * sizeof(float)), 0)
+        << "run " << i << " gave other bits";
+  }
+}
+
+TEST_F(FaultsTest, TwoHostThreadsAtOnce) {
+  const Sample sample(medium());
+  const auto work = [&] {
+    OnDevice device(stage(), sample.host());
+    for (int i = 0; i < 20; ++i) sample.expect_right(device.run_stage());
+    device.expect_no_damage();
+  };
+  std::thread other(work);
+  work();
+  other.join();
+}
+
+#ifdef CUDART_VERSION
+// Holds a stream up until the flag is set.
+void wait_for_flag(void* flag) {
+  while (!*static_cast<std::atomic<bool>*>(flag)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Each stream's input comes from a copy that waits until both stages are enqueued: a stage that
+// waited for its work would never come back, one on another stream would read NaN.
+TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
+  const Sample samples[] = {Sample(medium()), Sample(small())};
+  std::unique_ptr<OnDevice> devices[2];
+  for (int i = 0; i < 2; ++i) {
+    devices[i] = std::make_unique<OnDevice>(stage(), samples[i].host());
+    devices[i]->run_stage();  // makes cuBLAS's handle for its stream
+    devices[i]->clear();
+    devices[i]->hide_input();
+  }
+  check_cuda(cudaDeviceSynchronize(), "before the stages");
+  std::atomic<bool> go{false};
+  for (const auto& device : devices) {
+    check_cuda(cudaLaunchHostFunc(device->stream(), wait_for_flag, &go), "cudaLaunchHostFunc");
+    device->restore_input_on_stream();
+    run(stage(), device->arguments(), device->stream());
+  }
+  for (const auto& device : devices) {
+    EXPECT_EQ(cudaStreamQuery(device->stream()), cudaErrorNotReady) << "not held up";
+  }
+  cudaGetLastError();
+  go = true;
+  for (int i = 0; i < 2; ++i) {
+    check_cuda(cudaStreamSynchronize(devices[i]->stream()), stage().name);
+    samples[i].expect_right(devices[i]->output());
+  }
+}
+#else
+TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
+  GTEST_SKIP() << "needs a GPU: in the simulator every call is done when it returns";
+}
+#endif
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,330 @@
+// Where a grid, an index or a workspace could end, for every stage: each problem is computed right,
+// or rejected with the reason. The limits of make_conv_shape() itself are in conv_shape_test.cpp.
+// What takes many gigabytes needs a GPU; in the simulator such tensors are touched in a few places
+// only, or not at all.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "common/check/compare.h"
+#include "common/check/random.h"
+#include "common/check/test_data.h"
+#include "common/harness/backend.h"
+#include "common/harness/table.h"
+#include "common/harness/trial.h"
+#include "common/tests/on_device.h"
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
+constexpr double GIB = 1024.0 * 1024.0 * 1024.0;
+
+const Stage& stage() { return stages().at(0); }
+
+class LimitsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      require_device();
+    } catch (const CudaError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+Problem problem(const std::string& name, const ConvArguments& arguments) {
+  return {name, arguments, true};
+}
+
+std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
+
+// ---- Counts beyond 65,535, where the y and z of a grid end ----
+
+class BeyondSixteenBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
+
+std::vector<Problem> beyond_sixteen_bits() {
+  std::vector<Problem> problems;
+  const auto add = [&](const char* name, const auto& change) {
+    ConvArguments a;
+    change(a);
+    problems.push_back(problem(name, a));
+  };
+  add("images", [](ConvArguments& a) { a.n = 65539, a.c = 2, a.k = 3; });
+  add("input_channels", [](ConvArguments& a) { a.n = 2, a.c = 65537, a.k = 3; });
+  add("output_channels", [](ConvArguments& a) { a.n = 3, a.c = 2, a.k = 65537; });
+  add("output_rows", [](ConvArguments& a) { a.h = 65539, a.r = 2, a.c = 2, a.k = 3; });
+  add("output_columns", [](ConvArguments& a) { a.w = 65541, a.s = 3, a.c = 2, a.k = 3; });
+  add("pixels", [](ConvArguments& a) { a.n = 2, a.h = 257, a.w = 258, a.r = 2, a.k = 3; });
+  add("filter_rows", [](ConvArguments& a) { a.h = 65540, a.r = 65539, a.k = 3; });
+  add("filter_columns", [](ConvArguments& a) { a.w = 65540, a.s = 65539, a.k = 3; });
+  add("output_planes", [](ConvArguments& a) { a.n = 331, a.c = 2, a.k = 211; });
+  add("padded_rows", [](ConvArguments& a) { a.h = 5, a.pad_h = 32769, a.r = 2, a.k = 3; });
+  return problems;
+}
+
+TEST_P(BeyondSixteenBits, IsRight) {
+  const ConvShape shape = make_conv_shape(GetParam().arguments);
+  const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
+  const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
+  OnDevice device(stage(), host);
+  const std::vector<float> output = device.run_stage();
+  const Comparison result = compare(output.data(), shape, compute_reference(host), Rule::kExact);
+  EXPECT_TRUE(result.pass) << result.message;
+  device.expect_no_damage();
+}
+
+INSTANTIATE_TEST_SUITE_P(Count, BeyondSixteenBits, testing::ValuesIn(beyond_sixteen_bits()),
+                         name_of);
+
+// ---- Counts beyond 2^31 ----
+
+class BeyondThirtyOneBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
+
+std::vector<Problem> beyond_thirty_one_bits() {
+  std::vector<Problem> problems;
+  const auto add = [&](const char* name, const auto& change) {
+    ConvArguments a;
+    change(a);
+    problems.push_back(problem(name, a));
+  };
+  add("images_just_below", [](ConvArguments& a) { a.n = INT_LIMIT; });
+  add("output_planes", [](ConvArguments& a) { a.n = 1 << 30, a.k = 3; });
+  add("pixels_and_input", [](ConvArguments& a) {  // 8 pixels of output, 9 of input in each image
+    a.n = (1 << 28) + 1, a.h = a.w = 3, a.r = a.s = 2, a.pad_h = 1;
+  });
+  add("output_of_large_images",
+      [](ConvArguments& a) { a.n = 2, a.h = a.w = 32767, a.r = a.s = 2, a.k = 2; });
+  add("filters_just_below", [](ConvArguments& a) { a.n = 2, a.c = 65535, a.k = 32767; });
+  return problems;
+}
+
+// The filters in tile order may take more than a stage is given by default.
+bool needs_much_workspace(const ConvShape& shape) {
+  return least_workspace_bytes(stage(), shape) > DEFAULT_WORKSPACE_LIMIT;
+}
+
+double bytes_on_device(const ConvShape& shape) {
+  const double elements = static_cast<double>(shape.input_count()) +
+                          static_cast<double>(shape.filter_count()) +
+                          static_cast<double>(shape.output_count());
+  const std::size_t workspace = needs_much_workspace(shape) ? least_workspace_bytes(stage(), shape)
+                                                            : workspace_bytes(stage(), shape);
+  return sizeof(float) * elements + static_cast<double>(workspace);
+}
+
+TEST_P(BeyondThirtyOneBits, IsRight) {
+  const ConvShape shape = make_conv_shape(GetParam().arguments);
+  const double needed = bytes_on_device(shape) + GIB / 4;
+  if (!on_gpu()) GTEST_SKIP() << "needs a GPU, with " << fixed(needed / GIB, 1) << " GiB";
+  if (needed > free_device_memory()) {
+    GTEST_SKIP() << fixed(needed / GIB, 1) << " GiB of device memory needed, "
+                 << fixed(free_device_memory() / GIB, 1) << " GiB free";
+  }
+  try {
+    require_memory_for(shape);
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
+  const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
+  const Trial trial(stage(), host, {{}, needs_much_workspace(shape)});
+  trial.enqueue();
+  trial.wait();
+  const Comparison result =
+      judge(trial, trial.output(), host, affordable_reference(host, 1), Rule::kExact, 0);
+  EXPECT_TRUE(result.pass) << result.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Count, BeyondThirtyOneBits, testing::ValuesIn(beyond_thirty_one_bits()),
+                         name_of);
+
+// Address space for floats that are all zero; a page takes memory only once it is written.
+class SparseFloats {
+ public:
+  explicit SparseFloats(int64_t count) : bytes_(static_cast<std::size_t>(count) * sizeof(float)) {
+    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) data_ = static_cast<float*>(memory);
+  }
+  ~SparseFloats() {
+    if (data_) munmap(data_, bytes_);
+  }
+  SparseFloats(const SparseFloats&) = delete;
+
+  float* data() const { return data_; }  // null where the system does not give it
+
+ private:
+  std::size_t bytes_;
+  float* data_ = nullptr;
+};
+
+// Calls visit(i) for the flat index i of every input that a window covers.
+template <typename Visit>
+void for_each_input(const ConvShape& s, const Visit& visit) {
+  for (int64_t nc = 0; nc < int64_t{s.N} * s.C; ++nc) {
+    for (int64_t pr = 0; pr < int64_t{s.P()} * s.R; ++pr) {
+      const int64_t h = pr / s.R * s.stride_h - s.pad_h + pr % s.R * s.dil_h;
+      for (int64_t qs = 0; qs < int64_t{s.Q()} * s.S; ++qs) {
+        const int64_t w = qs / s.S * s.stride_w - s.pad_w + qs % s.S * s.dil_w;
+        if (h >= 0 && h < s.H && w >= 0 && w < s.W) visit((nc * s.H + h) * s.W + w);
+      }
+    }
+  }
+}
+
+// Images of almost 2^31 elements, the last of them behind 2^32: strides so large that few inputs
+// are read. (In the simulator, where device memory is the host's.)
+TEST_F(LimitsTest, InputBeyondThirtyTwoBits) {
+  if (on_gpu()) GTEST_SKIP() << "on a GPU BeyondThirtyOneBits has such inputs in full";
+  ConvArguments a;
+  a.n = 3, a.c = 2, a.h = 32767, a.w = 32760, a.k = 5, a.r = 2, a.s = 3;
+  a.stride_h = 16001, a.stride_w = 15000, a.pad_h = 1, a.pad_w = 2, a.dil_h = 700, a.dil_w = 900;
+  const ConvShape shape = make_conv_shape(a);
+  ASSERT_GT(shape.input_count(), INT64_C(1) << 32);
+  const SparseFloats input(shape.input_count());
+  if (!input.data()) GTEST_SKIP() << "no address space for " << shape.input_count() << " floats";
+  for_each_input(shape, [&](int64_t i) {
+    input.data()[i] = static_cast<float>(random_bits(1, 2, i) % 129) - 64;
+  });
+  ConvArguments one_image = a;  // for filters and bias
+  one_image.n = one_image.h = one_image.w = 1, one_image.pad_h = one_image.pad_w = 2000;
+  const TestData data = make_test_data(make_conv_shape(one_image), DataKind::kSmallInteger, 1);
+
+  DeviceBuffer filters(shape.filter_count()), bias(shape.K), output(shape.output_count());
+  filters.upload(data.filters.data());
+  bias.upload(data.bias.data());
+  const std::size_t workspace_size = workspace_bytes(stage(), shape);
+  DeviceBuffer workspace(static_cast<int64_t>(workspace_size / sizeof(float) + 1));
+  Convolution conv;
+  conv.shape = shape;
+  conv.input = input.data(), conv.input_count = shape.input_count();
+  conv.filters = filters.data(), conv.filter_count = filters.count();
+  conv.bias = bias.data(), conv.bias_count = bias.count();
+  conv.output = output.data(), conv.output_count = output.count();
+  conv.workspace = workspace.data(), conv.workspace_bytes = workspace_size;
+  run(stage(), conv, nullptr);
+
+  std::vector<float> values(output.count());
+  output.download(values.data());
+  const HostProblem host{shape, input.data(), data.filters.data(), data.bias.data()};
+  const Comparison result = compare(values.data(), shape, compute_reference(host), Rule::kExact);
+  EXPECT_TRUE(result.pass) << result.message;
+  EXPECT_EQ(output.guard_damage(), "");
+  EXPECT_EQ(workspace.guard_damage(), "");
+}
+
+// ---- Grids beyond 2^31-1 blocks ----
+
+// An address that nothing may touch.
+float* untouchable() { return reinterpret_cast<float*>(std::uintptr_t{1} << 40); }
+
+// Legal, but with more blocks than a grid holds: of outputs (256 TiB of them), or, in stage 02, of
+// the columns of one chunk.
+ConvShape too_many_blocks(bool columns) {
+  ConvArguments a;
+  if (columns) {
+    a.n = 65535, a.c = 40000;
+  } else {
+    a.n = 1 << 30, a.k = 1 << 16;
+  }
+  return make_conv_shape(a);
+}
+
+TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
+  const bool columns = stage().name == std::string("02_im2col_gemm");
+  const ConvShape shape = too_many_blocks(columns);
+  Convolution conv;
+  conv.shape = shape;
+  conv.input = conv.output = untouchable();
+  conv.input_count = shape.input_count(), conv.output_count = shape.output_count();
+  const DeviceBuffer filters(shape.filter_count());
+  conv.filters = filters.data(), conv.filter_count = filters.count();
+  // As much as stage 02 could wish for; the others need some for their filters.
+  const std::size_t least = least_workspace_bytes(stage(), shape);
+  const DeviceBuffer workspace(columns ? 0 : static_cast<int64_t>(least / sizeof(float) + 1));
+  conv.workspace = columns ? untouchable() : workspace.data();
+  conv.workspace_bytes = columns ? std::size_t{1} << 47 : least;
+  const std::string message = message_of<InvalidArgument>([&] { run(stage(), conv, nullptr); });
+  EXPECT_NE(message.find("blocks, more than a grid holds (2147483647)"), std::string::npos)
+      << message;
+  check_cuda(cudaDeviceSynchronize(), "after the rejected call");
+}
+
+// ---- Workspace ----
+
+// Every amount between the least and the most that changes what the stage does, and one byte less
+// than the least.
+TEST_F(LimitsTest, EveryWorkspaceDownToTheLeast) {
+  ConvArguments a;
+  a.n = 5, a.c = 3, a.h = 9, a.w = 12, a.k = 7, a.r = 3, a.s = 2, a.stride_w = 2, a.pad_w = 3;
+  const ConvShape shape = make_conv_shape(a);
+  const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
+  const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
+  const Reference reference = compute_reference(host);
+  const std::size_t most = workspace_bytes(stage(), shape);
+  const std::size_t least = least_workspace_bytes(stage(), shape);
+  OnDevice device(stage(), host);
+  Convolution conv = device.arguments();
+  int amounts = 0;
+  for (std::size_t bytes = most;; bytes = workspace_bytes(stage(), shape, bytes - 1)) {
+    SCOPED_TRACE(std::to_string(bytes) + " bytes");
+    ASSERT_GE(bytes, least);
+    conv.workspace_bytes = bytes;
+    device.clear();
+    run(stage(), conv, device.stream());
+    check_cuda(cudaStreamSynchronize(device.stream()), stage().name);
+    const Comparison result = compare(device.output().data(), shape, reference, Rule::kExact);
+    EXPECT_TRUE(result.pass) << result.message;
+    device.expect_no_damage();
+    ++amounts;
+    if (bytes == least) break;
+  }
+  RecordProperty("amounts", amounts);
+  if (stage().name == std::string("02_im2col_gemm")) {
+    EXPECT_EQ(amounts, 4 + shape.P() - 1);  // 5, 3, 2, 1 images; then 6 to 1 of the 7 rows
+  }
+  if (least == 0) return;
+
+  const std::string asked =
+      message_of<InvalidArgument>([&] { workspace_bytes(stage(), shape, least - 1); });
+  EXPECT_EQ(asked.rfind("workspace limit = " + std::to_string(least - 1) + ": ", 0), 0u) << asked;
+  EXPECT_NE(asked.find("at least " + std::to_string(least) + " bytes"), std::string::npos) << asked;
+  conv.workspace_bytes = least - 1;
+  device.clear();
+  EXPECT_EQ(message_of<InvalidArgument>([&] { run(stage(), conv, nullptr); }),
+            "workspace holds " + std::to_string(least - 1) + " bytes, " + stage().name +
+                " needs at least " + std::to_string(least));
+  device.expect_output_untouched();
+}
+
+// Sizes that need more than 32 bits, and at the extremes almost 64.
+TEST_F(LimitsTest, WorkspaceOfExtremeShapesDoesNotOverflow) {
+  using Wide = __int128;
+  ConvArguments square, row, channels, filters;
+  square.h = square.w = 46339, square.r = square.s = 23170;  // most taps times most outputs
+  row.w = (1 << 30) - 1, row.s = 1 << 29;
+  channels.c = INT_LIMIT - 65535, channels.n = 1 << 29;
+  filters.k = INT_LIMIT - 65535;
+  for (const ConvArguments& a : {square, row, channels, filters}) {
+    const ConvShape shape = make_conv_shape(a);
+    SCOPED_TRACE(to_string(shape));
+    const std::size_t least = least_workspace_bytes(stage(), shape);
+    const std::size_t most = workspace_bytes(stage(), shape, SIZE_MAX);
+    EXPECT_LE(least, most);
+    EXPECT_EQ(workspace_bytes(stage(), shape, least), least);
+    if (stage().name == std::string("02_im2col_gemm")) {
+      const Wide column = Wide{4} * shape.CRS();
+      EXPECT_TRUE(most >= column * shape.PQ() && most % column == 0) << most;
+      EXPECT_TRUE(least >= column * shape.Q() && least <= column * (shape.Q() + 7)) << least;
+    } else if (most > 0) {  // the filters, rearranged
+      EXPECT_TRUE(most >= Wide{4} * shape.filter_count()) << most;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace convladder
