@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/experiments"))
@@ -106,6 +107,39 @@ class Lessons(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             self.assertEqual(run.write_docs(check=True), 0, said.getvalue())
+
+
+class OnGpu(unittest.TestCase):
+    """What becomes of the files that bench and profile write, with real ones of an H200."""
+
+    def measure(self, times_only, own_source="ncu"):
+        commands = []
+
+        def fake_run(command, folder, environment=None):
+            commands.append(" ".join(map(str, command)))
+            if "--json" in command:
+                made = "bench" if "bench" in command else "profile"
+                text = (run.RECORDS / f"{made}_h200.json").read_text(encoding="utf-8")
+                pathlib.Path(command[-1]).write_text(text.replace('"ncu"', f'"{own_source}"'))
+
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("run.run", fake_run):
+            bench = run.Bench(pathlib.Path(folder), "gpu", 9, times_only)
+            return bench.measure("03_shared_tiling", None), commands
+
+    def test_time_counters_and_the_machine(self):
+        found, commands = self.measure(times_only=False)
+        self.assertEqual(found["machine"], "NVIDIA H200")
+        self.assertGreater(found["cold_ms"], 0)
+        self.assertEqual({record["source"] for record in found["counted"]}, {"ncu"})
+        self.assertIn(" bench --stage 03_shared_tiling --shape alexnet_conv1 ", commands[1])
+        self.assertIn("profile_gpu.py --stage 03_shared_tiling --shape alexnet_conv1 ", commands[2])
+
+    def test_counters_can_be_left_out_or_be_refused(self):
+        found, commands = self.measure(times_only=True)
+        self.assertEqual((found["counted"], len(commands)), ([], 2))
+        self.assertEqual(self.measure(False, own_source="simulator")[0]["counted"], [])
+        self.assertIn("| time, cold [ms] |", run.table_of(
+            {"name": "x", "before": found, "after": found, "failure": ""}))
 
 
 class Tables(unittest.TestCase):

@@ -28,6 +28,7 @@ RECORDS = ROOT / "docs/results"
 PROBLEM = "alexnet_conv1"
 CHECKED = "common/tests/data/counted_problems.csv"  # small problems, every extent another
 FORMAT = "convladder experiments"
+CUDA_TOOLS = "/usr/local/cuda/bin"
 PRESETS = {"sim": "sim-count", "gpu": "gpu"}
 NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
 NEAR = 0.02  # a change by less than this is only named
@@ -55,8 +56,10 @@ class Experiment:
 
     def apply(self, tree, reverse=False):
         """Changes the file in `tree`, a copy of the repository; raises Failed if it doesn't fit."""
-        command = ["git", "apply", "--whitespace=nowarn", *(["--reverse"] if reverse else []),
-                   str(self.path)]
+        back = ["--reverse"] if reverse else []
+        command = ["git", "apply", "--whitespace=nowarn", *back, self.path]
+        if not shutil.which("git"):
+            command = ["patch", "--strip=1", "--silent", *back, f"--input={self.path}"]
         # In a repository, git would leave out what lies outside of it without a word.
         run(command, tree, {"GIT_CEILING_DIRECTORIES": str(pathlib.Path(tree).resolve().parent)})
 
@@ -86,8 +89,9 @@ def copy_repository(tree):
 class Bench:
     """A copy of the repository in which one stage at a time is changed and measured."""
 
-    def __init__(self, tree, backend, repeats):
+    def __init__(self, tree, backend, repeats, times_only):
         self.tree, self.backend, self.repeats = tree, backend, repeats
+        self.times_only = times_only
         self.preset = PRESETS[backend]
         self.program = tree / "build" / self.preset / "bin/convladder"
         self.baseline = {}  # (stage, batch): measured unchanged
@@ -106,11 +110,12 @@ class Bench:
             return {"counted": json.loads(records.read_text()), "cold_ms": None, "machine": ""}
         run([self.program, "bench", "--stage", stage, "--shape", PROBLEM, "--competitors", "none",
              "--repeats", self.repeats, "--json", records], self.tree)
-        timed = results.read_bench(records)
-        run([sys.executable, "common/profile/profile_gpu.py", "--stage", stage, "--shape", PROBLEM,
-             "--json", records], self.tree)
-        counted = [record for record in json.loads(records.read_text())
-                   if record["source"] == "ncu"]  # without its counters, only the time is new
+        timed, counted = results.read_bench(records), []
+        if not self.times_only:
+            run([sys.executable, "common/profile/profile_gpu.py", "--stage", stage, "--shape",
+                 PROBLEM, "--json", records], self.tree)
+            counted = [record for record in json.loads(records.read_text())
+                       if record["source"] == "ncu"]  # not what the simulator says in its place
         return {"counted": counted, "cold_ms": timed.problems[0].stages[stage].cold.median,
                 "machine": timed.machine["gpu"]}
 
@@ -151,11 +156,12 @@ class Bench:
 
 def try_all(chosen, arguments):
     """Runs them, and puts their records into the file, beside those of others."""
+    os.environ["PATH"] += f":{CUDA_TOOLS}"  # where nvcc and ncu are if nobody has said otherwise
     with tempfile.TemporaryDirectory(prefix="convladder_") as folder:
         tree = pathlib.Path(folder) / "tree"
         copy_repository(tree)
         print(f"building {PRESETS[arguments.backend]} in {tree}", flush=True)
-        bench = Bench(tree, arguments.backend, arguments.repeats)
+        bench = Bench(tree, arguments.backend, arguments.repeats, arguments.times_only)
         for experiment in chosen:
             record = bench.attempt(experiment)
             print(f"\n## {experiment.name}: {experiment.title}\n\n{table_of(record)}", flush=True)
@@ -282,6 +288,8 @@ def main():
                         help="experiments whose names begin so; may be repeated: 03, 01_two")
     parser.add_argument("--repeats", type=int, default=9, metavar="N",
                         help="timed rounds on a GPU (default 9)")
+    parser.add_argument("--times-only", action="store_true",
+                        help="on a GPU: leave Nsight Compute's counters out")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
                         help="records go there, beside those that it has (default "
                              "build/experiments_BACKEND.json)")
