@@ -6,6 +6,7 @@
 
 #include "common/check/problems.h"
 #include "common/core/stage.h"
+#include "common/harness/trial.h"
 #include "common/simulator/counts.h"
 
 namespace convladder {
@@ -14,6 +15,7 @@ namespace convladder {
 std::vector<Problem> counted_problems();
 
 // Runs the stage once on random data, under observation, and checks the result.
-std::vector<simulator::KernelCounts> count_stage(const Stage& stage, const Problem& problem);
+std::vector<simulator::KernelCounts> count_stage(const Stage& stage, const Problem& problem,
+                                                 const Placement& placement = {});
 
 }  // namespace convladder

@@ -11,7 +11,6 @@
 
 #include "common/check/test_data.h"
 #include "common/core/launch.h"
-#include "common/harness/trial.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -22,12 +21,13 @@ std::vector<Problem> counted_problems() {
   return read_problems(CONVLADDER_SOURCE_DIR "/common/tests/data/counted_problems.csv");
 }
 
-std::vector<KernelCounts> count_stage(const Stage& stage, const Problem& problem) {
+std::vector<KernelCounts> count_stage(const Stage& stage, const Problem& problem,
+                                      const Placement& placement) {
   const ConvShape shape = make_conv_shape(problem.arguments);
   const TestData data = make_test_data(shape, DataKind::kUniform, 1);
   const HostProblem host{shape, data.input.data(), data.filters.data(),
                          problem.bias ? data.bias.data() : nullptr, false};
-  const Trial trial(stage, host);
+  const Trial trial(stage, host, placement);
   simulator::take_kernel_counts();
   trial.enqueue();
   trial.wait();
@@ -40,7 +40,7 @@ std::vector<KernelCounts> count_stage(const Stage& stage, const Problem& problem
 
 namespace {
 
-constexpr double SMALL_MACS = 2e6;
+constexpr double SMALL_MACS = 2e6, MEDIUM_MACS = 10e6;
 
 bool is_small(const Problem& problem) { return multiply_adds(problem.arguments) <= SMALL_MACS; }
 
@@ -48,6 +48,8 @@ class StageCounts : public testing::TestWithParam<Problem> {
  protected:
   void TearDown() override { simulator::set_thread_order_seed(0); }
 };
+
+class StagesOffAlignment : public StageCounts {};
 
 class NaiveCounts : public testing::TestWithParam<Problem> {};
 
@@ -66,6 +68,15 @@ TEST_P(StageCounts, CleanAndTheSameInEveryOrder) {
         EXPECT_EQ(metrics(shuffled[i]), metrics(in_order[i])) << in_order[i].kernel;
       }
     }
+  }
+}
+
+// Tensors need no more than the alignment of a float.
+TEST_P(StagesOffAlignment, Clean) {
+  for (const Stage& stage : stages()) {
+    SCOPED_TRACE(stage.name);
+    count_stage(stage, GetParam(), {{1, 2, 3, 2}, false});
+    count_stage(stage, GetParam(), {{2, 3, 1, 3}, true});
   }
 }
 
@@ -109,9 +120,11 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
   EXPECT_EQ(counts.load.sectors, sectors);
 }
 
-std::vector<Problem> small_problems() {  // for enumeration
+std::vector<Problem> problems_up_to(double macs) {
   std::vector<Problem> problems = counted_problems();
-  const auto large = [](const Problem& problem) { return !is_small(problem); };
+  const auto large = [=](const Problem& problem) {
+    return multiply_adds(problem.arguments) > macs;
+  };
   problems.erase(std::remove_if(problems.begin(), problems.end(), large), problems.end());
   return problems;
 }
@@ -119,7 +132,10 @@ std::vector<Problem> small_problems() {  // for enumeration
 std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Problems, StageCounts, testing::ValuesIn(counted_problems()), name_of);
-INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, testing::ValuesIn(small_problems()), name_of);
+INSTANTIATE_TEST_SUITE_P(Problems, StagesOffAlignment,
+                         testing::ValuesIn(problems_up_to(MEDIUM_MACS)), name_of);
+INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, testing::ValuesIn(problems_up_to(SMALL_MACS)),
+                         name_of);
 
 }  // namespace
 }  // namespace convladder

@@ -157,11 +157,12 @@ INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem, testing::ValuesIn(read_problems(CO
                          test_name);
 
 // A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
-// not by way of padding, of a tile's unused part, or of a neighbouring image.
+// not by way of padding, of a tile's unused part, or of a neighbouring image. (The dilated windows
+// at an edge see the padding beside a border pixel, but not that pixel.)
 TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
   ConvArguments a;
   a.n = 3, a.c = 3, a.h = 19, a.w = 23, a.k = 21, a.r = 3, a.s = 5;
-  a.stride_h = 1, a.stride_w = 2, a.pad_h = 2, a.pad_w = 1, a.dil_h = 2;
+  a.stride_h = 1, a.stride_w = 2, a.pad_h = 2, a.pad_w = 1, a.dil_h = 2, a.dil_w = 2;
   const ConvShape shape = make_conv_shape(a);
   for (const bool relu : {false, true}) {
     if (relu && !stage().fuses_relu) continue;
