@@ -9,6 +9,7 @@ import re
 
 import counter_tables
 import formats
+import reliability
 import results
 import text
 import time_tables
@@ -49,7 +50,7 @@ class Results:
 
 def texts(root):
     """The files that may have blocks."""
-    names = ["README.md", FOLDER + "/README.md"]
+    names = ["README.md", FOLDER + "/README.md", "docs/reliability.md"]
     names += [os.path.relpath(path, root)
               for path in sorted(glob.glob(os.path.join(root, "[0-9][0-9]_*", "README.md")))]
     return [name for name in names if os.path.exists(os.path.join(root, name))]
@@ -61,6 +62,8 @@ def renewed(data, name):
         old = file.read()
     makers = {"summary": summary, "report": full_report,
               "measured": lambda data: measured(data, os.path.dirname(name))}
+    for block, maker in reliability.BLOCKS.items():
+        makers[block] = lambda data, maker=maker: maker(os.path.join(data.root, FOLDER))
 
     def fill(match):
         if match[2] not in makers:

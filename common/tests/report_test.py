@@ -25,6 +25,7 @@ import blocks  # noqa: E402  (found through the path above)
 import counter_tables  # noqa: E402
 import counters  # noqa: E402
 import plan  # noqa: E402
+import reliability  # noqa: E402
 import report  # noqa: E402
 import results  # noqa: E402
 import shape  # noqa: E402
@@ -367,12 +368,13 @@ class CommittedTexts(unittest.TestCase):
         self.assertEqual(blocks.stale(blocks.Results(ROOT)), [])
 
     def test_all_of_them_have_their_block(self):
-        wanted = {"README.md": "summary", "docs/results/README.md": "report"}
-        wanted.update((name, "measured") for name in blocks.texts(ROOT) if name not in wanted)
-        self.assertEqual(len(wanted), 7)
-        for name, block in wanted.items():
+        wanted = {"README.md": ["summary"], "docs/results/README.md": ["report"],
+                  "docs/reliability.md": list(reliability.BLOCKS)}
+        wanted.update((name, ["measured"]) for name in blocks.texts(ROOT) if name not in wanted)
+        self.assertEqual(len(wanted), 8)
+        for name, names in wanted.items():
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-                self.assertEqual(file.read().count(f"<!-- generated: {block} -->"), 1, name)
+                self.assertEqual(re.findall("<!-- generated: (.*) -->", file.read()), names, name)
 
 
 class Blocks(Folder):
@@ -440,6 +442,68 @@ class Blocks(Folder):
         self.save(blocks.FOLDER + "/bench_b.json", bench_json())
         with self.assertRaisesRegex(results.BadInput, "bench_b.json: .* there are 2"):
             blocks.Results(self.folder)
+
+
+class Reliability(Folder):
+    def bugs(self, **changes):
+        counted = {"ran": 9, "failed": 4, "reports": {"real numbers": 1, "small integers": 3}}
+        bug = {"stage": STAGES[0], "bug": "wrong", "about": "a | b", "problems": counted,
+               "test": "Nan", "counting": None, "caught": True, **changes}
+        return {"format": "convladder known bad kernels", "version": 1, "enough": 3,
+                "bugs": [bug], "sound": [{**bug, "bug": "sound", "passed": True}]}
+
+    def known_bad(self, value):
+        self.save("known_bad.json", value)
+        return reliability.known_bad(self.folder)
+
+    def test_bugs(self):
+        text = self.known_bad(self.bugs())
+        self.assertIn("1 bugs, 1 caught: 1 by 3 or more of the small problems, 0 by the counting "
+                      "simulator, 1 by the test", text)
+        self.assertIn("1 of 1 stages without a bug", text)
+        self.assertIn("| `wrong` | a \\| b | 4 of 9 | small integers 3, real numbers 1 | `Nan` |",
+                      text)
+        survivor = self.known_bad(self.bugs(caught=False))
+        self.assertIn("1 bugs, 0 caught: 0 by 3", survivor)
+        self.assertIn("| `Nan` | **no** |", survivor)
+
+    def test_random_problems(self):
+        counts = {"problems": 8, "failed": 1, "misaligned": 4}
+        self.save("fuzz_h200.json", {"format": "convladder fuzz", "version": 1, "device": "H200",
+                                     "stages": {STAGES[0]: counts}})
+        self.assertIn(f"| H200 | problems | of which off their alignment | failed |\n"
+                      f"| --- | --: | --: | --: |\n| {STAGES[0]} | 8 | 4 | 1 |",
+                      reliability.random_problems(self.folder))
+
+    def test_random_files(self):
+        counts = {"runs": 7, "seconds": 6, "edges": 5, "crashes": 4}
+        self.save("fuzz_readers.json", {"format": "convladder reader fuzz", "version": 1,
+                                        "fuzzer": "F", "targets": {"npy": counts}})
+        self.assertIn("| npy | 7 | 6 | 5 | 4 |", reliability.random_files(self.folder))
+
+    def test_sanitizer(self):
+        record = {"tool": "memcheck", "stage": STAGES[0], "problems": 2, "reports": 0,
+                  "status": "pass", "message": ""}
+        broken = {**record, "reports": None, "status": "fail", "message": "no summary"}
+        self.save("sanitizer_h200.json", {
+            "format": "convladder sanitizer", "version": 1, "gpu": "H200", "problems": ["a", "b"],
+            "compute_sanitizer": "2025.3", "max_gmac": 0.001, "cut_down": ["b"],
+            "records": [record, broken]})
+        text = reliability.sanitizer(self.folder)
+        self.assertIn("2 problems, of which 1 cut down to 0.001 billion multiply-adds", text)
+        self.assertIn(f"| memcheck | {STAGES[0]} | 2 | 0 | pass |", text)
+        self.assertIn("| 2 | ? | fail no summary |", text)
+
+    def test_without_files(self):
+        for maker in reliability.BLOCKS.values():
+            self.assertIn("No run of it stands in", maker(self.folder))
+
+    def test_bad_files(self):
+        for value, pattern in [([], "found not an object"), ({"format": "x"}, 'found "x"'),
+                               ({**self.bugs(), "version": 2}, "version 2; .* reads version 1"),
+                               ({**self.bugs(), "bugs": [7]}, "a record was expected")]:
+            with self.assertRaisesRegex(results.BadInput, pattern):
+                self.known_bad(value)
 
 
 @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "matplotlib is not installed")

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Tests of common/tests/known_bad: planting bugs, and running a suite through crashes."""
+import contextlib
+import io
+import itertools
+import os
+import sys
+import unittest
+
+from fake_program import FakeProgramTest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_bad"))
+import bugs
+import known_bad
+import suite
+
+SOURCE = "int one = 1;\nint two = one +\n          one;\n"
+
+
+class Bugs(FakeProgramTest):
+    """In a checkout of one stage, 01_stage, with one source."""
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.path("01_stage"))
+        self.write("01_stage/stage.cu", SOURCE)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def read(self, text):
+        return bugs.read(self.write("01_stage.bugs", text), self.folder)
+
+    def planted(self, text):
+        bug, = self.read(text)
+        bugs.plant(bug, self.path("out"), self.folder)
+        with open(self.path("out/01_stage/stage.cu"), encoding="utf-8") as file:
+            return file.read()
+
+    def expect_bad(self, text, pattern):
+        with self.assertRaisesRegex(bugs.BadBug, pattern):
+            self.planted(text)
+
+    def test_a_bug(self):
+        bug, = self.read("# comment\n\nbug wrong: what is wrong\n"
+                         "detector data race\n- one;\n+ 2;\n")
+        self.assertEqual((bug.title, bug.about, bug.detector, bug.test),
+                         ("01_stage.wrong", "what is wrong", "data race", None))
+        self.assertEqual(bug.files(self.folder), ["01_stage/stage.cu"])
+
+    def test_whatever_the_line_breaks(self):
+        self.assertEqual(self.planted("bug b: b\n- two = one + one;\n+ two = 3;\n+ // \\1\n"),
+                         "int one = 1;\nint two = 3;\n// \\1\n")
+
+    def test_several_replacements(self):
+        self.assertEqual(self.planted("bug b: b\n- one = 1;\n+\n- one + one\n+ 2\n"),
+                         "int \nint two = 2;\n")
+
+    def test_another_file(self):
+        self.write("other.h", "x\n")
+        bug, = self.read("bug b: b\nin other.h\n- x\n+ y\n")
+        self.assertEqual(bug.files(self.folder), ["01_stage/stage.cu", "other.h"])
+
+    def test_a_source_that_has_changed(self):
+        self.expect_bad("bug b: b\n- three\n+ 3\n", "01_stage.bugs:1: b: 'three' stands 0 times")
+        self.expect_bad("bug b: b\n- one\n+ 1\n", "'one' stands 3 times")
+
+    def test_malformed_files(self):
+        for text, pattern in [("", "no bugs"), ("- x\n+ y\n", ":1: a bug begins with"),
+                              ("bug no about\n- x\n+ y\n", ":1: a bug begins with"),
+                              ("bug b: b\n", ":1: b: a replacement needs"),
+                              ("bug b: b\n- x\n", ":1: b: a replacement needs"),
+                              ("bug b: b\n+ y\n", ":2: . without a -"),
+                              ("bug b: b\nfile x\n", ":2: 'file' is none of"),
+                              ("bug b: b\n- x\n+ y\nbug b: c\n- x\n+ y\n", "b is there twice")]:
+            self.expect_bad(text, pattern)
+
+    def test_every_bug_fits_the_stages(self):
+        for bug in bugs.read_all():
+            bugs.plant(bug, self.path("planted"))
+
+    def test_every_barrier_goes_missing_once(self):
+        barrier = "__syncthreads()"
+        for stage, of_stage in itertools.groupby(bugs.read_all(), lambda bug: bug.stage):
+            with open(os.path.join(bugs.ROOT, bugs.source_of(bugs.ROOT, stage)),
+                      encoding="utf-8") as source:
+                there = source.read().count(barrier)
+            missing = [edit for bug in of_stage for edit in bug.edits
+                       if barrier in "".join(edit.old) and barrier not in "".join(edit.new)]
+            self.assertEqual(len(missing), there, stage)
+
+
+# A GoogleTest program of the suite S. TESTS is {name: its output; None for a crash}.
+PROGRAM = """
+if sys.argv[1] == "--gtest_list_tests":
+    print("S.", *TESTS, sep="\\n  ")
+    sys.exit()
+chosen = sys.argv[-1].split("=")[1].split(":")
+with open(os.path.join(os.path.dirname(sys.argv[0]), "starts"), "a") as starts:
+    starts.write(chosen[0] + " ")
+for name in chosen:
+    print("[ RUN      ]", name, flush=True)
+    output = TESTS[name.removeprefix("S.")]
+    if output is None:
+        os.abort()
+    print(output)
+    result = {"": "[       OK ]", "skipped": "[  SKIPPED ]"}.get(output, "[  FAILED  ]")
+    print(result, name + ", where x = 1 (2 ms)", flush=True)
+print("[  FAILED  ] " + chosen[0])
+sys.exit(1)
+"""
+
+
+class Suite(FakeProgramTest):
+    def run_tests(self, tests, *enough):
+        self.program("suite", f"TESTS = {tests!r}\n" + PROGRAM)
+        return suite.run(self.path("suite"), list(tests), *enough)
+
+    def starts(self):
+        with open(self.path("starts"), encoding="utf-8") as file:
+            return file.read().split()
+
+    def test_goes_on_after_a_crash(self):
+        wrong = "output[n=0] = 1, expected 2; 3 of 4 checked outputs are wrong\nwide integers, bias"
+        self.assertEqual(self.run_tests({"a": "", "b": None, "c": wrong, "d": None}),
+                         {"a": "", "b": "crash (SIGABRT)", "c": "wide integers",
+                          "d": "crash (SIGABRT)"})
+        self.assertEqual(self.starts(), ["a", "c"])
+
+    def test_stops_when_it_is_enough(self):
+        results = self.run_tests({"a": "x", "b": "", "c": None, "d": "x"},
+                                 lambda results: len(known_bad.failed(results)) == 2)
+        self.assertEqual(results, {"a": "other", "b": "", "c": "crash (SIGABRT)"})
+
+    def test_a_program_that_does_not_start(self):
+        self.program("suite", "sys.exit(7)")
+        with self.assertRaisesRegex(suite.ProgramFailed, "exit status 7, in none of its tests"):
+            suite.run(self.path("suite"), ["a"])
+        self.program("suite", "print()")
+        with self.assertRaisesRegex(suite.ProgramFailed, "no test matches a"):
+            suite.list_tests(self.path("suite"), "a")
+
+
+class Verdict(FakeProgramTest):
+    def bug(self, **members):
+        bug = bugs.Bug("", "01_stage", "b", "b")
+        bug.__dict__.update(members)
+        return bug
+
+    def test_three_problems(self):
+        failing = {f"Csv/S.GivesTheReference/{i}": "small integers" for i in range(3)}
+        self.assertTrue(known_bad.is_caught(self.bug(), failing))
+        self.assertFalse(known_bad.is_caught(self.bug(), {**failing, list(failing)[0]: ""}))
+
+    def test_a_test_of_its_own(self):
+        bug = self.bug(test="Nan")
+        self.assertTrue(known_bad.is_caught(bug, {"StageTest.Nan": "NaN out of place"}))
+        self.assertFalse(known_bad.is_caught(bug, {"StageTest.Nan": ""}))
+
+    def test_a_detector(self):
+        bug = self.bug(detector="data race or never written")
+        self.assertTrue(known_bad.is_caught(bug, {"a": "other", "b": "never written"}))
+        self.assertFalse(known_bad.is_caught(bug, {"a": "out of bounds", "b": ""}))
+
+    def test_exit_statuses(self):
+        for output, status in [("data race", 0), ("", 1), ("skipped", known_bad.SKIPPED)]:
+            self.program("suite", f"TESTS = {{'Nan': {output!r}}}\n" + PROGRAM)
+            with contextlib.redirect_stdout(io.StringIO()):
+                result = known_bad.catch(self.bug(test="Nan", edits=[1]), self.path("suite"))
+            self.assertEqual(result, status, output)
+
+
+if __name__ == "__main__":
+    unittest.main()
