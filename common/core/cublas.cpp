@@ -14,9 +14,11 @@ namespace convladder {
 namespace {
 
 void check_cublas(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) {
-    throw CudaError(std::string(what) + ": " + cublasGetStatusString(status));
-  }
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const std::string failed = std::string(what) + ": " + cublasGetStatusString(status);
+  // Where a kernel before it broke the context, cuBLAS doesn't say so; any call of the runtime does.
+  const cudaError_t cause = cudaDeviceSynchronize();
+  throw cause == cudaSuccess ? CudaError(failed) : CudaError(failed, cause);
 }
 
 // Creating a handle takes milliseconds and allocates device memory, so it is done once. A handle
