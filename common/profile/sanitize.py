@@ -10,6 +10,7 @@ Tensors lie bare in their allocations, without our guard zones and NaN, so that 
 stray access. Results are checked as well. Status 1 on any report.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import re
@@ -130,6 +131,8 @@ def parse(arguments):
     parser.add_argument("--stage", action="append", help="only this one; may be repeated")
     parser.add_argument("--max-gmac", default="0.001", metavar="X",
                         help="cut problems down to X billion multiply-adds (default 0.001)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help="runs at a time (default 1)")
     parser.add_argument("--json", default=os.path.join(REPORT, "sanitizer.json"), metavar="FILE",
                         help="where the records go (default build/report/sanitizer.json)")
     parser.add_argument("--bin", default=os.path.join(ROOT, "build", "gpu", "bin"), metavar="DIR",
@@ -139,6 +142,8 @@ def parse(arguments):
     for stage in parsed.stage or []:
         if stage not in stage_names():
             fail(f"stage '{stage}' is unknown; there are {', '.join(stage_names())}", 2)
+    if parsed.jobs < 1:
+        fail(f"--jobs = {parsed.jobs}: must be at least 1", 2)
     try:
         if not float(parsed.max_gmac) >= 1e-6:
             raise ValueError
@@ -154,11 +159,14 @@ def main(words):
     require_folder(arguments.json)
     tools = [tool for tool in TOOLS if tool in (arguments.tool or TOOLS)]
     stages = [stage for stage in stage_names() if stage in (arguments.stage or stage_names())]
+    runs = [(tool, stage) for tool in tools for stage in stages]
     records, cut = [], {}
-    for tool in tools:
-        for stage in stages:
-            progress(f"[{len(records) + 1}/{len(tools) * len(stages)}] {tool}: {stage}")
-            record, problems = sanitize(tool, stage, arguments, folder)
+    # The tools spend their time on the host: several runs at a time share the GPU well.
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        done = pool.map(lambda run: sanitize(*run, arguments, folder), runs)
+        for tool, stage in runs:
+            progress(f"[{len(records) + 1}/{len(runs)}] {tool}: {stage}")
+            record, problems = next(done)
             records.append(record)
             cut.update(problems)
     progress("")

@@ -83,6 +83,17 @@ class SanitizeTest(FakeProgramTest):
                       "--stage 03_shared_tiling", "--max-gmac 0.001"):
             self.assertIn(words, command)
 
+    def test_several_runs_at_a_time_are_reported_in_order(self):
+        self.run_it()
+        expected = [(r["tool"], r["stage"], r["problems"]) for r in self.records()["records"]]
+        status, _, _ = self.run_it("--jobs", "7")
+        self.assertEqual(status, 0)
+        self.assertEqual([(r["tool"], r["stage"], r["problems"])
+                          for r in self.records()["records"]], expected)
+        self.sanitizer(reports={("initcheck", "02_im2col_gemm"): (86, 5)})
+        self.assertEqual(self.run_it("--jobs", "7")[0], 1)
+        self.assertEqual(self.run_it("--jobs", "0")[0], 2)
+
     def expect(self, reports, message):
         status, out, _ = self.run_it("--tool", "memcheck", "--tool", "racecheck", "--stage",
                                      "01_naive")
