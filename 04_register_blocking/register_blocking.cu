@@ -28,7 +28,7 @@ static_assert(THREADS == BN, "each thread copies the taps of one pixel");
 
 // TM: filters per thread.
 template <int TM>
-__global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
+__global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
     conv2d_register_blocking(ConvShape shape, int blocks_m, int padded_CRS, bool vector_stores,
                              const float* __restrict__ input,     // [N,C,H,W]
                              const float* __restrict__ filters,   // [blocks_m][padded_CRS][BM]
@@ -103,8 +103,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& s = conv.shape;
-  const bool vector_stores =
-      s.PQ() % 4 == 0 && reinterpret_cast<std::uintptr_t>(conv.output) % 16 == 0;
+  const bool vector_stores = planes_are_aligned(conv.output, s.PQ());
   const int64_t blocks_n = ceil_div(int64_t{s.N} * s.PQ(), BN);
   choose_filters_per_thread(blocks_n, s.K, [&](auto tm) {
     const FilterTiles w = arrange_filters(conv, THREADS_M * tm(), BK, 1, stream);

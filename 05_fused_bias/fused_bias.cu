@@ -2,7 +2,8 @@
 // kernel is rebuilt around what stage 04 still wastes.
 //   input   lies in shared memory as rows, not as im2col columns: the S taps of a filter row slide
 //           over the same registers (three common sizes; a general path stands beside them)
-//   output  is turned through shared memory: a warp stores 32 neighbours
+//   output  is turned through shared memory: a warp stores 32 neighbours (the general path stores
+//           16 bytes per thread where it can, like stage 04)
 // Should drop: shared loads and copies per FLOP, store sectors per request, the whole bias pass.
 // What limits now: operands that meet in one register bank, fetching the long unrolled loops, and
 // the copies' address arithmetic.
@@ -31,28 +32,31 @@ struct Tile {
   static constexpr int BM = GROUPS * TM;  // filters per block
   // Filter rows per tile, and how many of them in one pass of the loop: a longer body loses more
   // on its way through the instruction cache than it saves.
-  static constexpr int ROWS = TAPS == 1 ? 8 : TAPS == 3 ? 6 : TAPS == 7 ? 3 : 1;
-  static constexpr int UNROLLED = TAPS == 1 || TM == 8 ? ROWS : 1;
+  static constexpr int ROWS = TAPS == 1 ? TM == 16 ? 4 : 8 : TAPS == 3 ? 6 : TAPS == 7 ? 3 : 1;
+  static constexpr int UNROLLED = TAPS == 1 || TM <= 8 ? ROWS : 1;
   static constexpr int COLS = TAPS == 1 ? 1 : (TN - 1) * STRIDE + TAPS;  // inputs under a strip
   static constexpr int PHASES = STRIDE < TAPS ? STRIDE : TAPS;        // taps s = phase (mod STRIDE)
   static constexpr int SPAN = round_up(TN + (TAPS - 1) / STRIDE, 4);  // inputs of one phase
-  // An odd number of 16-byte words from strip to strip: 8 strips lie in 8 different bank groups.
-  static constexpr int PITCH = round_up(PHASES * SPAN + 4, 8) - 4;
-  static constexpr int FILTERS = ROWS * TAPS * BM, SIZE = FILTERS + ROWS * STRIPS * PITCH;
+  // From strip to strip an odd number of 16-byte words: 8 strips lie in 8 different bank groups.
+  static constexpr int PITCH = TAPS == 1 ? 4 : round_up(PHASES * SPAN + 4, 8) - 4;
+  // A strip of any pixels has its second half BN/2 further on: a warp's 16-byte stores adjoin.
+  static constexpr int HALF = TAPS == 1 ? BN / 2 : 4;
+  static constexpr int ROW = TAPS == 1 ? BN : STRIPS * PITCH;  // inputs of one filter row
+  static constexpr int FILTERS = ROWS * TAPS * BM, SIZE = FILTERS + ROWS * ROW;
   static_assert(TN % STRIDE == 0 && COLS < 64, "i and i + TN share a phase; zeros[] covers COLS");
   static constexpr int PANEL = 4 * GROUPS * BN;  // outputs turned at a time
   static constexpr int SHARED = SLOTS * SIZE > PANEL ? SLOTS* SIZE : PANEL;
 };
 
 template <int TAPS, int STRIDE, int TM>
-__global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
+__global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
     conv2d_fused_bias(ConvShape shape, int blocks_m, int tiles, int row_length,
                       const float* __restrict__ input,     // [N,C,H,W]
                       const float* __restrict__ filters,   // [blocks_m][tiles*ROWS*TAPS][BM]
                       const FilterRow* __restrict__ rows,  // [tiles*ROWS]
                       const float* __restrict__ bias,      // [K], or null
                       float* __restrict__ output,          // [N,K,P,Q]
-                      bool relu) {
+                      bool relu, bool vector_stores) {
   using T = Tile<TAPS, STRIDE, TM>;
   __shared__ __align__(16) float shared[T::SHARED];
   const int tid = threadIdx.x, block_m = blockIdx.x % blocks_m, k0 = block_m * T::BM;
@@ -70,8 +74,8 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   }
   const float* w_from = filters + int64_t{block_m} * tiles * T::FILTERS + tid * 4;
   float* w_to = shared + tid * 4;
-  float* x_to = shared + T::FILTERS + tid / TN * T::PITCH +
-                (TAPS == 1 ? tid % TN : col % STRIDE * T::SPAN + col / STRIDE);
+  float* x_to = shared + T::FILTERS;
+  x_to += TAPS == 1 ? tid : tid / TN * T::PITCH + col % STRIDE * T::SPAN + col / STRIDE;
   const auto copy_tile = [&](int jump) {  // jump: from this tile to the next in shared memory
     UNROLL for (int i = 0; i < T::FILTERS; i += THREADS * 4) {
       if (i + tid * 4 < T::FILTERS) __pipeline_memcpy_async(w_to + i, w_from + i, 16);
@@ -82,7 +86,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
           within(h0 + filter.h, shape.H) & (TAPS > 1 || within(w0 + filter.w, shape.W));
       const float* x_from = inside ? corner + filter.offset : zeros;
       UNROLL for (int i = 0; i < T::COLS; i += TN) {
-        float* to = x_to + row * STRIPS * T::PITCH + i / STRIDE;
+        float* to = x_to + row * T::ROW + i / STRIDE;
         if (TAPS == 1 || (inside_mask >> (i / TN) & 1)) __pipeline_memcpy_async(to, x_from + i, 4);
       }
     }
@@ -111,9 +115,9 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     UNROLL_BY(T::UNROLLED) for (int row = 0; row < T::ROWS; ++row) {
       UNROLL for (int phase = 0; phase < T::PHASES; ++phase) {
         __align__(16) float x[T::SPAN], w[TM];
-        const float* x_from = x_tile + row * STRIPS * T::PITCH + phase * T::SPAN;
+        const float* x_from = x_tile + row * T::ROW + phase * T::SPAN;
         const int used = TN + (TAPS - 1 - phase) / STRIDE;
-        UNROLL for (int i = 0; i + 2 < used; i += 4) vec4(x + i) = vec4(x_from + i);
+        UNROLL for (int i = 0; i + 2 < used; i += 4) vec4(x + i) = vec4(x_from + i / 4 * T::HALF);
         if (used == TN + 1 || used == TN + 2) vec2(x + TN) = vec2(x_from + TN);
         UNROLL for (int s = phase; s < TAPS; s += STRIDE) {
           const float* w_from = w_tile + (row * TAPS + s) * T::BM;
@@ -132,21 +136,39 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   }
 
   // The epilogue: what cost stage 04 a second kernel costs no memory traffic here.
-  const Pixel out = pixels[tid];
   const int64_t PQ = shape.PQ();
+  const auto finish = [&](int m) {
+    const int k = k0 + group * TM + m;
+    const float b = bias && k < shape.K ? bias[k] : 0.0f;
+    UNROLL for (int j = 0; j < TN; ++j) {
+      sum[m][j] += b;
+      if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
+    }
+  };
+  if (TAPS == 1) {  // all at once, else a panel at a time: which, decided nvcc's use of registers
+    UNROLL for (int m = 0; m < TM; ++m) finish(m);
+  }
+  if (TAPS == 1 && vector_stores) {
+    const int k1 = k0 + group * TM;
+    UNROLL for (int j = 0; j < TN; j += 4) {
+      const Pixel out = pixels[strip * 4 + j / 4 * T::HALF];
+      if (out.n >= shape.N) continue;
+      float* to = output + (int64_t{out.n} * shape.K + k1) * PQ + out.p * shape.Q() + out.q;
+      UNROLL for (int m = 0; m < TM; ++m, to += PQ) {
+        if (k1 + m < shape.K) vec4(to) = vec4(&sum[m][j]);
+      }
+    }
+    return;
+  }
+  const Pixel out = pixels[tid];
   const bool stores = out.n < shape.N && out.q < shape.Q();
   float* column = output + (int64_t{out.n} * shape.K + k0) * PQ + out.p * shape.Q() + out.q;
   UNROLL for (int m0 = 0; m0 < TM; m0 += 4, column += 4 * PQ) {
     __syncthreads();  // the tiles, or the panel before, are read to the end
     UNROLL for (int m = m0; m < m0 + 4; ++m) {
-      const int k = k0 + group * TM + m;
-      const float b = bias && k < shape.K ? bias[k] : 0.0f;
-      UNROLL for (int j = 0; j < TN; ++j) {
-        sum[m][j] += b;
-        if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
-      }
-      float* to = shared + (group * 4 + m - m0) * BN + strip * TN;
-      UNROLL for (int j = 0; j < TN; j += 4) vec4(to + j) = vec4(&sum[m][j]);
+      if (TAPS > 1) finish(m);
+      float* to = shared + (group * 4 + m - m0) * BN + strip * (TAPS == 1 ? 4 : TN);
+      UNROLL for (int j = 0; j < TN; j += 4) vec4(to + j / 4 * T::HALF) = vec4(&sum[m][j]);
     }
     __syncthreads();  // the panel is complete: each thread stores one column of it
     float* to = column;
@@ -169,7 +191,7 @@ void run_size(const Convolution& conv, cudaStream_t stream) {
     const FilterTiles w = arrange_filters(conv, T::BM, T::ROWS * TAPS, TAPS, stream);
     launch(conv2d_fused_bias<TAPS, STRIDE, tm()>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
            w.blocks_m, w.padded_CRS / (T::ROWS * TAPS), row_length, conv.input, w.filters, w.rows,
-           conv.bias, conv.output, conv.relu);
+           conv.bias, conv.output, conv.relu, planes_are_aligned(conv.output, s.PQ()));
   });
 }
 

@@ -49,6 +49,7 @@ FilterTiles arrange_filters(const Convolution& conv, int BM, int BK, int taps,
 }
 
 int filters_per_thread(int64_t blocks_n, int K) {
+  if (K <= 4 * THREADS_M) return 4;
   const int64_t processors = multiprocessors();
   const auto cost = [&](int TM) {
     const int64_t blocks = ceil_div(blocks_n * ceil_div(K, THREADS_M * TM), processors);
@@ -62,11 +63,9 @@ int filters_per_thread(int64_t blocks_n, int K) {
 
 std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t) {
   const std::size_t taps = std::size_t(shape.CRS()) + MOST_BK - 1;
-  int filters = 0;  // with the rounding of the worst tile; up to 64 filters there is but one
-  for (int TM : {8, 12, 16}) {
-    if (TM == 8 || shape.K > 8 * THREADS_M) {
-      filters = std::max(filters, round_up(shape.K, TM * THREADS_M));
-    }
+  int filters = round_up(shape.K, 4 * THREADS_M);
+  if (shape.K > 8 * THREADS_M) {  // any of these may be chosen
+    for (int TM : {8, 12, 16}) filters = std::max(filters, round_up(shape.K, TM * THREADS_M));
   }
   return taps * (sizeof(FilterRow) + filters * sizeof(float)) + (ALIGN - 1) * sizeof(FilterRow);
 }

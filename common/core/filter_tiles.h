@@ -22,23 +22,26 @@ struct FilterTiles {
   int padded_CRS;         // C*R*S, rounded up to a multiple of BK
 };
 
-// Enqueues the filling of conv.workspace. BM: filters per block, 64, 96 or 128; BK: taps per tile, at
-// most 32; taps: of a FilterRow, 1 or S (BK is a multiple of it). Throws std::logic_error otherwise.
+// Enqueues the filling of conv.workspace. BM: filters per block, a multiple of 32 up to 128; BK: taps
+// per tile, at most 32; taps: of a FilterRow, 1 or S (BK is a multiple of it). Throws
+// std::logic_error otherwise.
 FilterTiles arrange_filters(const Convolution& conv, int BM, int BK, int taps, cudaStream_t stream);
 
 // Bytes that this takes, with any BM that filters_per_thread() chooses: a stage's workspace_bytes.
 // There is no working with less, so `limit` is not looked at.
 std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t limit);
 
-// 8, 12 or 16 filters per thread (8 for up to 64 filters), for `blocks_n` blocks along the pixels, in
-// each of which THREADS_M = 8 threads share the filters: what leaves the busiest multiprocessor the
-// least to do.
+// 4, 8, 12 or 16 filters per thread (4 for up to 32 filters, 8 for up to 64), for `blocks_n` blocks
+// along the pixels, in each of which THREADS_M = 8 threads share the filters: what leaves the busiest
+// multiprocessor the least to do.
 int filters_per_thread(int64_t blocks_n, int K);
 
 // Calls run(tm) with that number as a constant: tm() can be a template's argument.
 template <typename Run>
 void choose_filters_per_thread(int64_t blocks_n, int K, const Run& run) {
   switch (filters_per_thread(blocks_n, K)) {
+    case 4:
+      return run(std::integral_constant<int, 4>());
     case 8:
       return run(std::integral_constant<int, 8>());
     case 12:

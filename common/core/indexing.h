@@ -33,6 +33,11 @@ __device__ inline const float2& vec2(const float* from) {
   return *reinterpret_cast<const float2*>(from);
 }
 
+// Whether vec4() may access every fourth pixel of each plane of `output` [N,K,P,Q].
+inline bool planes_are_aligned(const float* output, int64_t PQ) {
+  return PQ % 4 == 0 && reinterpret_cast<std::uintptr_t>(output) % 16 == 0;
+}
+
 // An output pixel of the batch: N images of P rows of `row_length` pixels.
 struct Pixel {
   int n, p, q;

@@ -193,9 +193,10 @@ def read_records(path):
 
 def table_of(record):
     """What changed, as Markdown: the time and the counters, before and after."""
-    if record["failure"]:
-        return f"The check fails:\n\n```\n{record['failure']}\n```\n"
     before, after = record["before"], record["after"]
+    if record["failure"]:
+        where = f"on an {before['machine']}" if before["machine"] else "in the counting simulator"
+        return f"The check fails {where}:\n\n```\n{record['failure']}\n```\n"
     rows, near, same = time_row(before["cold_ms"], after["cold_ms"]), [], []
     how = f"`{PROBLEM}` on an {after['machine']}"
     if before["counted"] and after["counted"]:
