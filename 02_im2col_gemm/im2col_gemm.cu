@@ -35,7 +35,7 @@ __global__ void im2col(ConvShape shape, int Q, int first_p, int pixels, int ld, 
     const int h = r * shape.dil_h;
     const bool h_inside = h0 + h >= 0 && h0 + h < shape.H;
     for (int s = 0; s < shape.S; s += BATCH) {
-      float value[BATCH];  // read all, then write all: a read could not pass an earlier write
+      float value[BATCH];  // read all, then write all: BATCH loads are under way at a time
       UNROLL for (int i = 0; i < BATCH; ++i) {
         const int w = min(s + i, shape.S - 1) * shape.dil_w;
         const bool inside = h_inside && w0 + w >= 0 && w0 + w < shape.W && s + i < shape.S;

@@ -19,7 +19,7 @@ constexpr int BN = 32;  // output pixels per block, any of the N·P·Q: threadId
 constexpr int BK = 32;  // filter taps (c,r,s) per tile
 static_assert(BK == BN && BK == BM, "each thread loads one element of both tiles");
 
-__global__ void __launch_bounds__(BM* BN, 2)
+__global__ void __launch_bounds__(BM* BN)
     conv2d_shared_tiling(ConvShape shape, int blocks_m,
                          const float* __restrict__ input,    // [N,C,H,W]
                          const float* __restrict__ filters,  // [K,C,R,S]

@@ -26,7 +26,7 @@ constexpr int BK = 8;               // filter taps (c,r,s) per tile
 constexpr int SLOTS = 3;            // tiles in shared memory
 static_assert(THREADS == BN, "each thread copies the taps of one pixel");
 
-// TM: filters per thread.
+// TM: filters per thread, whose registers allow 3, 4 or 5 blocks per multiprocessor.
 template <int TM>
 __global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
     conv2d_register_blocking(ConvShape shape, int blocks_m, int padded_CRS, bool vector_stores,

@@ -2,7 +2,7 @@
 // kernel is rebuilt around what stage 04 still wastes.
 //   input   lies in shared memory as rows, not as im2col columns: the S taps of a filter row slide
 //           over the same registers (three common sizes; a general path stands beside them)
-//   output  is turned through shared memory: a warp stores 32 neighbours (the general path stores
+//   output  is transposed through shared memory: a warp stores 32 neighbours (the general path stores
 //           16 bytes per thread where it can, like stage 04)
 // Should drop: shared loads and copies per FLOP, store sectors per request, the whole bias pass.
 // What limits now: operands that meet in one register bank, fetching the long unrolled loops, and
@@ -44,10 +44,11 @@ struct Tile {
   static constexpr int ROW = TAPS == 1 ? BN : STRIPS * PITCH;  // inputs of one filter row
   static constexpr int FILTERS = ROWS * TAPS * BM, SIZE = FILTERS + ROWS * ROW;
   static_assert(TN % STRIDE == 0 && COLS < 64, "i and i + TN share a phase; zeros[] covers COLS");
-  static constexpr int PANEL = 4 * GROUPS * BN;  // outputs turned at a time
+  static constexpr int PANEL = 4 * GROUPS * BN;  // outputs transposed at a time
   static constexpr int SHARED = SLOTS * SIZE > PANEL ? SLOTS* SIZE : PANEL;
 };
 
+// 3, 4 or 5 blocks per multiprocessor: what a thread's registers allow (at most 168, 128 or 96).
 template <int TAPS, int STRIDE, int TM>
 __global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
     conv2d_fused_bias(ConvShape shape, int blocks_m, int tiles, int row_length,

@@ -16,8 +16,10 @@ namespace convladder {
 constexpr std::size_t DEFAULT_WORKSPACE_LIMIT = std::size_t{1} << 30;
 
 // One convolution to compute: output = conv(input, filters) + bias, then ReLU if asked. All
-// pointers are device pointers and need only the 4-byte alignment of a float. The counts say how
-// many elements lie behind each pointer.
+// pointers are device pointers and need only the 4-byte alignment of a float; output and workspace
+// overlap nothing. The counts say how many elements lie behind each pointer.
+// A NaN in the input reaches the outputs whose windows see it, and no others. A filter that is not
+// finite may make NaN at the padding: stage 01 leaves such taps out, the others multiply them by 0.
 struct Convolution {
   ConvShape shape;
   const float* input = nullptr;    // [N,C,H,W]

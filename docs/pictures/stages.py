@@ -109,7 +109,7 @@ def draw_02(program):
     picture.text(15, y, "The least that DRAM can move for one image, by kernel [MB]", 15, bold=True)
     padded = -(-PQ // 8) * 8
     megabytes = FLOAT / 1e6
-    steps = (("im2col", C * H * W, CRS * PQ), ("product", CRS * padded + K * CRS, K * PQ),
+    steps = (("im2col", C * H * W, CRS * padded), ("product", CRS * padded + K * CRS, K * PQ),
              ("bias", K * PQ, K * PQ), ("stage 03", C * H * W + K * CRS, K * PQ),
              ("its bias", K * PQ, K * PQ))
     for i, (name, reads, writes) in enumerate(steps):
@@ -291,7 +291,7 @@ def draw_05_banks(picture, left, y, accesses):
 
 
 def draw_05(program):
-    """The phases of an input row, the strips' place in the banks, and the turned store."""
+    """The phases of an input row, the strips' place in the banks, and the transposed store."""
     accesses = traces.trace_stage(program, "05_fused_bias")
     store = traces.find(accesses, "output", "store")
     before = traces.find(traces.trace_stage(program, "04_register_blocking"), "output", "store")
@@ -299,7 +299,7 @@ def draw_05(program):
     picture = Picture("Stage 05: rows of the input, and stores in order", 690)
     draw_05_row(picture, left)
     draw_05_banks(picture, left, 306, accesses)
-    picture.text(left, y, "The sums are turned in shared memory on their way out", 15, bold=True)
+    picture.text(left, y, "The sums are transposed in shared memory on their way out", 15, bold=True)
     picture.text(left, y + 26, "a thread has 8 neighbours:", 14)
     for i, colour in enumerate((ORANGE, SKY, GREEN, PURPLE, YELLOW)):
         cells(picture, left + i * 84, y + 36, 8, 10, colour, 20)
