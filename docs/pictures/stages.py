@@ -304,7 +304,7 @@ def draw_05(program):
     for i, colour in enumerate((ORANGE, SKY, GREEN, PURPLE, YELLOW)):
         cells(picture, left + i * 84, y + 36, 8, 10, colour, 20)
     picture.text(left + 430, y + 52, "… of which a store takes one per thread", 14)
-    picture.text(left, y + 84, "after the turn, a warp has 32 neighbours:", 14)
+    picture.text(left, y + 84, "transposed: a warp has 32 neighbours:", 14)
     cells(picture, left, y + 94, LANES, 10, BLUE, 20)
     picture.text(left, y + 148, f"a warp's store in stage 04: {counted(before)}", 14)
     traces.draw_sectors(picture, left, y + 158, before, height=24)
