@@ -77,21 +77,22 @@ std::size_t workspace(const ConvShape& shape, std::size_t limit) {
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const ConvShape& s = conv.shape;
-  const Chunk chunk = chunk_for(s, conv.workspace_bytes);
+  const ConvShape& shape = conv.shape;
+  const Chunk chunk = chunk_for(shape, conv.workspace_bytes);
   float* columns = static_cast<float*>(conv.workspace);
-  for (int64_t n = 0; n < s.N; n += chunk.images) {
-    const int images = static_cast<int>(std::min<int64_t>(chunk.images, s.N - n));
-    for (int64_t row = 0; row < s.P(); row += chunk.rows) {
-      const int p = static_cast<int>(row), pixels = std::min(chunk.rows, s.P() - p) * s.Q();
+  for (int64_t n = 0; n < shape.N; n += chunk.images) {
+    const int images = static_cast<int>(std::min<int64_t>(chunk.images, shape.N - n));
+    for (int64_t row = 0; row < shape.P(); row += chunk.rows) {
+      const int p = static_cast<int>(row), pixels = std::min(chunk.rows, shape.P() - p) * shape.Q();
       const int64_t blocks = ceil_div(pixels, THREADS);
-      launch(im2col, grid_x(blocks * images * s.C), THREADS, stream, s, s.Q(), p, pixels, chunk.ld,
-             static_cast<int>(blocks), conv.input + n * s.CHW(), columns);
+      launch(im2col, grid_x(blocks * images * shape.C), THREADS, stream, shape, shape.Q(), p,
+             pixels, chunk.ld, static_cast<int>(blocks), conv.input + n * shape.CHW(), columns);
       // Row-major out[K, PQ] = filters[K, CRS] · columns[CRS, ld] is column-major
       // out^T[PQ, K] = columns^T[ld, CRS] · filters^T[CRS, K]: no transposition, operands swapped.
-      sgemm_strided_batched(stream, pixels, s.K, s.CRS(), columns, chunk.ld,
-                            int64_t{s.CRS()} * chunk.ld, conv.filters, s.CRS(), 0,
-                            conv.output + n * s.KPQ() + p * s.Q(), s.PQ(), s.KPQ(), images);
+      sgemm_strided_batched(stream, pixels, shape.K, shape.CRS(), columns, chunk.ld,
+                            int64_t{shape.CRS()} * chunk.ld, conv.filters, shape.CRS(), 0,
+                            conv.output + n * shape.KPQ() + p * shape.Q(), shape.PQ(), shape.KPQ(),
+                            images);
     }
   }
   add_bias(conv, stream);

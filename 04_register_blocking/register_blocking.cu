@@ -29,24 +29,25 @@ static_assert(THREADS == BN, "each thread copies the taps of one pixel");
 // TM: filters per thread, whose registers allow 3, 4 or 5 blocks per multiprocessor.
 template <int TM>
 __global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
-    conv2d_register_blocking(ConvShape shape, int blocks_m, int padded_CRS, bool vector_stores,
+    conv2d_register_blocking(ConvShape shape, int blocks_m, int padded_CRS,
                              const float* __restrict__ input,     // [N,C,H,W]
                              const float* __restrict__ filters,   // [blocks_m][padded_CRS][BM]
                              const FilterRow* __restrict__ taps,  // [padded_CRS]
-                             float* __restrict__ output) {        // [N,K,P,Q]
-  constexpr int BM = THREADS_M * TM;                              // filters per block
+                             float* __restrict__ output,          // [N,K,P,Q]
+                             bool vector_stores) {
+  constexpr int BM = THREADS_M * TM;  // filters per block
   __shared__ __align__(16) float w_tile[SLOTS][BK][BM];
   __shared__ __align__(16) float x_tile[SLOTS][BK][BN];
-  const int tid = threadIdx.x, block_m = blockIdx.x % blocks_m;
+  const int tid = threadIdx.x, block_m = blockIdx.x % blocks_m, k0 = block_m * BM;
   const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
 
   // What this thread copies: some 16-byte pieces of the filters, and all taps of one pixel.
-  const Pixel mine = pixels[tid];
-  const bool exists = mine.n < shape.N;
-  const int h0 = exists ? mine.p * shape.stride_h - shape.pad_h : OUTSIDE;
-  const int w0 = mine.q * shape.stride_w - shape.pad_w;
+  const Pixel at = pixels[tid];
+  const bool exists = at.n < shape.N;
+  const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
+  const int w0 = at.q * shape.stride_w - shape.pad_w;
   const float* corner = zeros;
-  if (exists) corner = input + mine.n * int64_t{shape.CHW()} + (h0 * shape.W + w0);
+  if (exists) corner = input + at.n * int64_t{shape.CHW()} + (h0 * shape.W + w0);
   const float* w_from = filters + int64_t{block_m} * padded_CRS * BM + tid * 4;
   const auto copy_tile = [&](int slot) {
     UNROLL for (int i = 0; i < BK * BM; i += THREADS * 4) {
@@ -84,14 +85,14 @@ __global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
     }
   }
 
-  const int k0 = block_m * BM + ty * TM;
+  const int k1 = k0 + ty * TM;
   const int64_t PQ = shape.PQ();
   UNROLL for (int j = 0; j < TN; ++j) {
     const Pixel out = pixels[tx * 4 + j % 4 + j / 4 * (BN / 2)];
     if (out.n >= shape.N || (vector_stores && j % 4 != 0)) continue;
-    float* to = output + (int64_t{out.n} * shape.K + k0) * PQ + out.p * shape.Q() + out.q;
+    float* to = output + (int64_t{out.n} * shape.K + k1) * PQ + out.p * shape.Q() + out.q;
     UNROLL for (int m = 0; m < TM; ++m, to += PQ) {
-      if (k0 + m >= shape.K) continue;
+      if (k1 + m >= shape.K) continue;
       if (vector_stores) {
         vec4(to) = vec4(&sum[m][j / 4 * 4]);
       } else {
@@ -102,13 +103,13 @@ __global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const ConvShape& s = conv.shape;
-  const bool vector_stores = planes_are_aligned(conv.output, s.PQ());
-  const int64_t blocks_n = ceil_div(int64_t{s.N} * s.PQ(), BN);
-  choose_filters_per_thread(blocks_n, s.K, [&](auto tm) {
+  const ConvShape& shape = conv.shape;
+  const bool vector_stores = planes_are_aligned(conv.output, shape.PQ());
+  const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
+  choose_filters_per_thread(blocks_n, shape.K, [&](auto tm) {
     const FilterTiles w = arrange_filters(conv, THREADS_M * tm(), BK, 1, stream);
-    launch(conv2d_register_blocking<tm()>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
-           w.blocks_m, w.padded_CRS, vector_stores, conv.input, w.filters, w.rows, conv.output);
+    launch(conv2d_register_blocking<tm()>, grid_x(blocks_n * w.blocks_m), THREADS, stream, shape,
+           w.blocks_m, w.padded_CRS, conv.input, w.filters, w.rows, conv.output, vector_stores);
   });
   add_bias(conv, stream);
 }

@@ -184,23 +184,24 @@ __global__ void __launch_bounds__(THREADS, 3 + 8 / TM)
 
 template <int TAPS, int STRIDE>
 void run_size(const Convolution& conv, cudaStream_t stream) {
-  const ConvShape& s = conv.shape;
-  const int row_length = TAPS == 1 ? s.Q() : round_up(s.Q(), TN);
-  const int64_t blocks_n = ceil_div(int64_t{row_length} * s.P() * s.N, BN);
-  choose_filters_per_thread(blocks_n, s.K, [&](auto tm) {
+  const ConvShape& shape = conv.shape;
+  const int row_length = TAPS == 1 ? shape.Q() : round_up(shape.Q(), TN);
+  const int64_t blocks_n = ceil_div(int64_t{row_length} * shape.P() * shape.N, BN);
+  choose_filters_per_thread(blocks_n, shape.K, [&](auto tm) {
     using T = Tile<TAPS, STRIDE, tm()>;
     const FilterTiles w = arrange_filters(conv, T::BM, T::ROWS * TAPS, TAPS, stream);
-    launch(conv2d_fused_bias<TAPS, STRIDE, tm()>, grid_x(blocks_n * w.blocks_m), THREADS, stream, s,
-           w.blocks_m, w.padded_CRS / (T::ROWS * TAPS), row_length, conv.input, w.filters, w.rows,
-           conv.bias, conv.output, conv.relu, planes_are_aligned(conv.output, s.PQ()));
+    launch(conv2d_fused_bias<TAPS, STRIDE, tm()>, grid_x(blocks_n * w.blocks_m), THREADS, stream,
+           shape, w.blocks_m, w.padded_CRS / (T::ROWS * TAPS), row_length, conv.input, w.filters,
+           w.rows, conv.bias, conv.output, conv.relu, planes_are_aligned(conv.output, shape.PQ()));
   });
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const ConvShape& s = conv.shape;
+  const ConvShape& shape = conv.shape;
   // Strips end with their row: where that adds more than an eighth to it, any pixels are better.
-  const bool rows = s.dil_w == 1 && round_up(s.Q(), TN) - s.Q() <= s.Q() / 8 && s.PQ() < 1 << 30;
-  const int S = rows ? s.S : 0, stride = s.stride_w;
+  const bool rows = shape.dil_w == 1 && round_up(shape.Q(), TN) - shape.Q() <= shape.Q() / 8 &&
+                    shape.PQ() < 1 << 30;
+  const int S = rows ? shape.S : 0, stride = shape.stride_w;
   if (S == 3 && stride == 1) return run_size<3, 1>(conv, stream);
   if (S == 7 && stride == 2) return run_size<7, 2>(conv, stream);
   if (S == 11 && stride == 4) return run_size<11, 4>(conv, stream);
