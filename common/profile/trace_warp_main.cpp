@@ -184,7 +184,7 @@ int trace(const std::vector<std::string>& arguments) {
     lines = trace_tile_reads();
   } else {
     Problem problem = named_problem(options);
-    problem.arguments.n = 1;  // one image shows all there is, and takes seconds
+    if (!options.has("--n")) problem.arguments.n = 1;  // shows nearly all, and takes seconds
     lines = trace_stage(find_stage(options.text("--stage")), make_conv_shape(problem.arguments),
                         problem.bias);
   }

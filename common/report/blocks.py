@@ -138,7 +138,8 @@ def measured(data, stage):
     if stage not in stages:
         return ""
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None
-    parts = []
+    words = f"../{FOLDER}/README.md#how-to-read-this"
+    parts = [f"What the words of these tables mean: [how to read this]({words}).\n"]
     if data.bench:
         parts += [text.machine(data.bench), text.COLD_MEDIANS,
                   time_tables.step_times_table(data.bench, before, stage)]

@@ -41,10 +41,10 @@ def ratio(value):
 
 
 def markdown(header, rows):
-    """Columns with numbers are aligned to the right; those whose cells are all empty go."""
+    """Columns of numbers are aligned to the right; those whose cells are all empty go."""
     kept = [i for i in range(len(header)) if i == 0 or any(row[i] for row in rows)]
     lines = [[header[i] for i in kept],
-             ["--:" if i > 0 and any(row[i][:1].isdigit() for row in rows) else "---"
+             ["--:" if i > 0 and all(row[i][:1].isdigit() for row in rows if row[i]) else "---"
               for i in kept]]
     lines += [[row[i].replace("|", "\\|") for i in kept] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

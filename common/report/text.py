@@ -20,7 +20,19 @@ HOW_TO_READ = (
     "compared with them. Registers, occupancy, hit rates and stalls (warps that wait, per "
     "instruction issued) are those of each stage's longest kernel. All others are sums over the "
     "stage's kernels.\n"
-    "\n" + "".join(f"- *{level.name}*: {level.meaning}.\n" for level in LEVELS))
+    "\n" + "".join(f"- *{level.name}*: {level.meaning}.\n" for level in LEVELS) +
+    "- *requests*: instructions of warps that go to global memory, asynchronous copies among "
+    "them; *sectors / load* and *sectors / store*: how many 32-byte sectors such an instruction "
+    "touches.\n"
+    "- *shared wavefronts*: passes through the banks of shared memory, for loads, stores and "
+    "copies; *bank conflicts*: those that conflicts of loads and stores cost (copies left out).\n"
+    "- *FP32 ceiling*: what a loop of nothing but FMAs reaches, instructions that multiply and "
+    "add (a thread's FMA in FP32 is an *FFMA*).\n"
+    "- *occupancy*: warps on a multiprocessor, of the 64 that it can hold; *at most*: what the "
+    "registers and the shared memory of the blocks leave room for.\n"
+    "- *stalled*: how many warps wait on average, and what for, whenever an instruction is "
+    "issued.\n"
+    "- *profiled*: time under the profiler, of a single run.\n")
 
 
 def report(bench, problems, runs, plots):

@@ -243,7 +243,7 @@ def draw_04(program):
     traces.draw_banks(picture, 430, y + 22, w_read, width=12, block=10)
     picture.text(15, y + 82, f"a warp stores one of each lane's pixels: {counted(store)} for 32 floats",
                  14)
-    traces.draw_sectors(picture, 15, y + 92, store, height=24)
+    traces.draw_sectors(picture, 15, y + 92, store, cell=5, height=24)
     return picture
 
 
@@ -307,9 +307,9 @@ def draw_05(program):
     picture.text(left, y + 84, "transposed: a warp has 32 neighbours:", 14)
     cells(picture, left, y + 94, LANES, 10, BLUE, 20)
     picture.text(left, y + 148, f"a warp's store in stage 04: {counted(before)}", 14)
-    traces.draw_sectors(picture, left, y + 158, before, height=24)
+    traces.draw_sectors(picture, left, y + 158, before, cell=5, height=24)
     picture.text(left, y + 214, f"and here: {counted(store)}", 14)
-    traces.draw_sectors(picture, left, y + 224, store, height=24)
+    traces.draw_sectors(picture, left, y + 224, store, cell=5, height=24)
     return picture
 
 

@@ -21,9 +21,11 @@ def trace(program, *options):
 
 @functools.lru_cache(maxsize=None)
 def trace_stage(program, stage):
-    """Warp 0 of the stage on AlexNet's first layer. With 64 of the 96 filters: that leaves out
-    blocks, and what the first one does is the same."""
-    return trace(program, "--stage", stage, "--shape", "alexnet_conv1", "--k", "64")
+    """Warp 0 of the stage on AlexNet's first layer. Stages 01 to 03 with a third of the filters: that
+    leaves out blocks, and what the first one does is the same. The others with as many images as it
+    takes for 12 filters per thread, as with the 256 of the lessons."""
+    smaller = ("--k", "32") if stage < "04" else ("--n", "3")
+    return trace(program, "--stage", stage, "--shape", "alexnet_conv1", *smaller)
 
 
 def find(accesses, memory, operation, *, size=WORD):
