@@ -5,8 +5,8 @@
 //   output  is transposed through shared memory: a warp stores 32 neighbours (the general path stores
 //           16 bytes per thread where it can, like stage 04)
 // Should drop: shared loads and copies per FLOP, store sectors per request, the whole bias pass.
-// What limits now: operands that meet in one register bank, fetching the long unrolled loops, and
-// the copies' address arithmetic.
+// What limits now: the instructions that aren't multiplications, the last round of blocks, and most
+// likely operands that meet in one register bank and the fetching of the long unrolled loops.
 #include <cuda_pipeline.h>
 
 #include "common/core/filter_tiles.h"

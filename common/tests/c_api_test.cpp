@@ -18,6 +18,7 @@
 #include "common/core/stage.h"
 #include "common/harness/backend.h"
 #include "common/harness/device_buffer.h"
+#include "common/tests/device_test.h"
 #include "common/tests/support.h"
 #include "common/torch/convladder.h"
 
@@ -242,15 +243,8 @@ std::vector<BadInput> all_bad_inputs(const Stage& stage) {
   return all;
 }
 
-class CApi : public testing::TestWithParam<std::string> {
+class CApi : public DeviceTest, public testing::WithParamInterface<std::string> {
  protected:
-  void SetUp() override {
-    try {
-      require_device();
-    } catch (const CudaError& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
   static const Stage& stage() { return find_stage(GetParam()); }
 };
 

@@ -17,6 +17,7 @@
 #include "common/harness/bench_problem.h"
 #include "common/harness/commands.h"
 #include "common/harness/trial.h"
+#include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"
 #ifndef CUDART_VERSION
@@ -64,16 +65,7 @@ ConvArguments medium() {
   return a;
 }
 
-class FaultsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      require_device();
-    } catch (const CudaError& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+class FaultsTest : public DeviceTest {};
 
 // ---- Faults injected in the simulator ----
 

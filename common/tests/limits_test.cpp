@@ -14,6 +14,7 @@
 #include "common/harness/backend.h"
 #include "common/harness/table.h"
 #include "common/harness/trial.h"
+#include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"
 
@@ -25,16 +26,7 @@ constexpr double GIB = 1024.0 * 1024.0 * 1024.0;
 
 const Stage& stage() { return stages().at(0); }
 
-class LimitsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    try {
-      require_device();
-    } catch (const CudaError& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+class LimitsTest : public DeviceTest {};
 
 Problem problem(const std::string& name, const ConvArguments& arguments) {
   return {name, arguments, true};

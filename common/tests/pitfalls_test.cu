@@ -192,7 +192,8 @@ TEST(Pitfalls, Im2colWithoutTheZerosOfPaddingIsSeen) {
     multiply(s.K, s.PQ(), s.CRS(), sample.filters.data(), columns.data(), sample.output.data());
     EXPECT_EQ(sample.judge().pass, zeros) << sample.judge().message;
   }
-  EXPECT_NE(sample.judge().message.find("never written?"), std::string::npos) << sample.judge().message;
+  EXPECT_NE(sample.judge().message.find("never written?"), std::string::npos)
+      << sample.judge().message;
 }
 
 // Extents in the order of the formula, leading dimensions that satisfy cuBLAS: no error, and the

@@ -16,6 +16,7 @@
 #include "common/core/launch.h"
 #include "common/core/stage.h"
 #include "common/harness/backend.h"
+#include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"
 
@@ -45,15 +46,11 @@ constexpr std::pair<DataKind, const char*> DATA_KINDS[] = {
     {DataKind::kWideInteger, "wide integers"},
     {DataKind::kUniform, "uniform in [-1, 1)"}};
 
-class StageTest : public testing::Test {
+class StageTest : public DeviceTest {
  protected:
   void SetUp() override {
     ASSERT_EQ(stages().size(), 1u) << "this program must hold one stage";
-    try {
-      require_device();
-    } catch (const CudaError& error) {
-      GTEST_SKIP() << error.what();
-    }
+    DeviceTest::SetUp();
   }
 
   static Rule rule_for(DataKind kind) {
