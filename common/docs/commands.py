@@ -23,12 +23,15 @@ NEEDS = ("gpu", "slow", "manual")
 GPU_ONLY = re.compile(r"^(ncu|nsys|compute-sanitizer)\b|^\./ladder (bench|sanitize)\b"
                       r"|\bbuild/gpu\b|--preset[ =]gpu\b|--backend[ =]gpu\b")
 # What takes minutes, and what stands in for it unless --slow is given: the build that later commands
-# rely on, the same check on smaller problems, some of the same tests, one image instead of many.
+# rely on, the same check on smaller problems, some of the same tests, one image instead of many, one
+# problem, one stage under one tool.
 STAND_INS = (
     (r"\./ladder test", "cmake --preset sim && cmake --build --preset sim"),
     (r"(\./ladder check --stage \w+(?: --offset \d)?)", r"\1 --max-gmac 0.001"),
     (r"(\./ladder profile .*--batch) \d+", r"\1 1"),
     (r"(ctest (?:--preset sim|--test-dir build/sim) -L \d\d_\w+)", r"\1 -R nasty_primes"),
+    (r"\./ladder bench", "./ladder bench --shape resnet50_3x3_64_b64"),
+    (r"\./ladder sanitize.*", "./ladder sanitize --tool memcheck --stage 01_naive"),
 )
 TIME_LIMIT = 900  # seconds for one command
 SHOWN_LINES = 15  # of the output of a command that failed
