@@ -43,7 +43,7 @@ class Extract(unittest.TestCase):
         self.assertEqual([c.needs for c in found], [{"gpu", "slow"}, {"manual"}, set()])
 
     def test_some_commands_are_known_to_need_a_gpu(self):
-        for text in ("ncu x", "./ladder bench", "./ladder sanitize", "cmake --preset gpu",
+        for text in ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
                      "build/gpu/bin/x", "./ladder run --backend gpu", "compute-sanitizer x"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu"}, text)
         for text in ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile"):
@@ -53,6 +53,8 @@ class Extract(unittest.TestCase):
         for text in ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems",
                      "ctest --preset sim -L 01_naive"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"slow"}, text)
+        for text in ("./ladder bench", "./ladder sanitize", "./ladder sanitize --jobs 8  # at a time"):
+            self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu", "slow"}, text)
         text = "./ladder check --stage 01_naive --shape alexnet_conv1"
         self.assertEqual(self.extract("```sh", text, "```")[0].needs, set())
 
