@@ -164,6 +164,7 @@ RandomProblem random_problem(uint64_t seed, uint64_t index, double max_macs) {
   problem.least_workspace = dice.chance(30);
   problem.data_seed = static_cast<uint64_t>(dice.between(0, INT32_MAX));
   problem.order_seed = static_cast<uint64_t>(dice.between(0, INT32_MAX));
+  if (dice.chance(50)) problem.filters_per_thread = static_cast<int>(dice.one_of({4, 8, 12, 16}));
   return problem;
 }
 

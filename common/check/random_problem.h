@@ -14,6 +14,8 @@ struct RandomProblem {
   std::array<int, 4> offsets = {};  // see Placement in common/harness/trial.h; not all zero: every
                                     // second problem, by its index
   bool least_workspace = false;
+  int filters_per_thread =
+      0;                    // see CheckCase in common/harness/checker.h; not 0: about half of them
   uint64_t data_seed = 0;   // below 2^31
   uint64_t order_seed = 0;  // of blocks and threads in the simulator; below 2^31
 };

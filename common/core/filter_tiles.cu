@@ -49,6 +49,7 @@ FilterTiles arrange_filters(const Convolution& conv, int BM, int BK, int taps,
 }
 
 int filters_per_thread(int64_t blocks_n, int K) {
+  if (fixed_filters_per_thread != 0) return fixed_filters_per_thread;
   if (K <= 4 * THREADS_M) return 4;
   const int64_t processors = multiprocessors();
   const auto cost = [&](int TM) {
@@ -63,9 +64,10 @@ int filters_per_thread(int64_t blocks_n, int K) {
 
 std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t) {
   const std::size_t taps = std::size_t(shape.CRS()) + MOST_BK - 1;
-  int filters = round_up(shape.K, 4 * THREADS_M);
+  const auto filters_with = [&](int TM) { return round_up(shape.K, TM * THREADS_M); };
+  int filters = filters_with(fixed_filters_per_thread != 0 ? fixed_filters_per_thread : 4);
   if (shape.K > 8 * THREADS_M) {  // any of these may be chosen
-    for (int TM : {8, 12, 16}) filters = std::max(filters, round_up(shape.K, TM * THREADS_M));
+    for (int TM : {8, 12, 16}) filters = std::max(filters, filters_with(TM));
   }
   return taps * (sizeof(FilterRow) + filters * sizeof(float)) + (ALIGN - 1) * sizeof(FilterRow);
 }

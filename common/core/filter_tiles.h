@@ -36,6 +36,15 @@ std::size_t filter_tiles_workspace(const ConvShape& shape, std::size_t limit);
 // multiprocessor the least to do.
 int filters_per_thread(int64_t blocks_n, int K);
 
+// Whether `stage` reads filters in this order, and so has tiles of several sizes.
+inline bool has_filter_tiles(const Stage& stage) {
+  return stage.workspace_bytes == filter_tiles_workspace;
+}
+
+// Where not 0, what filters_per_thread() answers for every problem: so that checks see every tile on
+// small problems, too, where it would never be chosen.
+inline int fixed_filters_per_thread = 0;
+
 // Calls run(tm) with that number as a constant: tm() can be a template's argument.
 template <typename Run>
 void choose_filters_per_thread(int64_t blocks_n, int K, const Run& run) {

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <stdexcept>
 
 #include "common/check/problems.h"
+#include "common/core/filter_tiles.h"
 #include "common/harness/backend.h"
 #include "common/harness/checker.h"
 #include "common/harness/commands.h"
@@ -44,6 +46,9 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back(
       {"--offset", "FLOATS", "0 to 3: shift tensors off their alignment; or four such: 0,1,2,3"});
   specs.push_back({"--least-workspace", "", "no more of it than the stage must have"});
+  specs.push_back(
+      {"--filters-per-thread", "N",
+       "4, 8, 12 or 16 in stages 04 and 05, whatever they'd choose; or each: all four"});
   specs.push_back({"--no-guards", "", "bare tensors: no NaN, no guard zones; for a sanitizer"});
   specs.push_back({"--fuzz", "COUNT", "COUNT random problems (up to 0.001 by --max-gmac)"});
   specs.push_back({"--seconds", "T", "begin no random problem after so long"});
@@ -65,6 +70,18 @@ std::array<int, 4> parse_offsets(const std::string& text) {
   return offsets;
 }
 
+// How the problems are put to the stages: as each stage chooses (0), with the number that was given,
+// or with each number that there is.
+std::vector<int> parse_filters_per_thread(const Options& options) {
+  const std::string text = options.text("--filters-per-thread");
+  if (text.empty() && !options.has("--filters-per-thread")) return {0};
+  if (text == "each") return {4, 8, 12, 16};
+  for (const int number : {4, 8, 12, 16}) {
+    if (text == std::to_string(number)) return {number};
+  }
+  throw UsageError("--filters-per-thread = '" + text + "': must be 4, 8, 12, 16 or each");
+}
+
 uint64_t seed_of(const Options& options) {
   return static_cast<uint64_t>(options.integer("--seed", 1, 0));
 }
@@ -82,6 +99,7 @@ class CheckRun {
     settings_.placement.offsets = parse_offsets(options.text("--offset", "0"));
     settings_.placement.least_workspace = options.has("--least-workspace");
     settings_.guards = options.has("--no-guards") ? Guards::kNone : Guards::kZones;
+    filters_per_thread_ = parse_filters_per_thread(options);
     for (const Stage& stage : stages_) widen(stage_width_, stage.name);
     for (const Problem& problem : problems) widen(problem_width_, problem.name);
   }
@@ -95,12 +113,10 @@ class CheckRun {
       c.name = problem.name;
       c.shape = make_conv_shape(problem.arguments);
       c.bias = problem.bias;
-      records = checker_.check(c, stages_);
+      records = check_tiles(c);
       for (Record& record : records) {
         if (record.status == "rejected") ok_ = false;  // a legal problem: every stage takes those
-        if (!note.empty()) {
-          record.message = note + (record.message.empty() ? "" : "; ") + record.message;
-        }
+        prepend(record.message, note);
       }
       if (!checker_.error().empty()) error_ = checker_.error();
     } catch (const InvalidArgument& error) {
@@ -133,6 +149,32 @@ class CheckRun {
  private:
   static void widen(int& width, const std::string& text) {
     width = std::max(width, static_cast<int>(text.size()));
+  }
+
+  static void prepend(std::string& message, const std::string& note) {
+    if (!note.empty()) message = note + (message.empty() ? "" : "; ") + message;
+  }
+
+  // With every number of filters per thread that is wanted. Stages without filter tiles run once.
+  std::vector<Record> check_tiles(CheckCase& c) {
+    std::vector<Record> records;
+    for (const int filters : filters_per_thread_) {
+      std::vector<Stage> stages = stages_;
+      if (filters != filters_per_thread_.front()) {
+        stages.erase(std::remove_if(stages.begin(), stages.end(), std::not_fn(has_filter_tiles)),
+                     stages.end());
+      }
+      c.filters_per_thread = filters;
+      for (Record& record : checker_.check(c, stages)) {
+        const Stage& stage = *std::find_if(stages.begin(), stages.end(),
+                                           [&](const Stage& s) { return s.name == record.stage; });
+        if (filters != 0 && has_filter_tiles(stage)) {
+          prepend(record.message, std::to_string(filters) + " filters per thread");
+        }
+        records.push_back(record);
+      }
+    }
+    return records;
   }
 
   std::vector<Record> rejected(const Problem& problem, const std::string& why) const {
@@ -169,7 +211,8 @@ class CheckRun {
 
   const Options& options_;
   const std::vector<Stage> stages_;
-  CheckCase settings_;  // all but the problem
+  CheckCase settings_;                   // all but the problem and the filters per thread
+  std::vector<int> filters_per_thread_;  // 0: the stage's choice
   Progress progress_;
   int64_t done_ = 0;
   Checker checker_;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "common/check/test_data.h"
+#include "common/core/filter_tiles.h"
 #include "common/core/launch.h"
 
 namespace convladder {
@@ -44,6 +45,7 @@ std::vector<Record> Checker::check(const CheckCase& c, const std::vector<Stage>&
   const auto fail_all = [&](const std::string& why) {
     for (Record& record : records) set(record, "fail", why);
   };
+  fixed_filters_per_thread = c.filters_per_thread;
   try {
     for (const Kind& kind : KINDS) check_kind(kind, c, stages, records);
   } catch (const std::bad_alloc&) {

@@ -48,6 +48,9 @@ std::string command_line(const RandomProblem& problem, const CheckCase& c, const
             std::to_string(o[2]) + "," + std::to_string(o[3]);
   }
   if (problem.least_workspace) line += " --least-workspace";
+  if (problem.filters_per_thread != 0) {
+    line += " --filters-per-thread " + std::to_string(problem.filters_per_thread);
+  }
   return line + " --seed " + std::to_string(problem.data_seed);
 }
 
@@ -58,6 +61,7 @@ CheckCase case_of(const RandomProblem& problem, int64_t index) {
   c.bias = problem.bias;
   c.seed = problem.data_seed;
   c.placement = {problem.offsets, problem.least_workspace};
+  c.filters_per_thread = problem.filters_per_thread;
   return c;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The stages under NVIDIA's compute-sanitizer, on a GPU: what `./ladder sanitize` runs.
 
-Every stage computes every problem of common/problems.csv, large ones cut down, under each tool:
+Every stage computes every problem of common/problems.csv, large ones cut down, under each tool;
+stages 04 and 05 four times, with each number of filters per thread that they know:
   memcheck   accesses out of bounds or misaligned, calls that fail
   racecheck  threads of a block that touch the same shared memory with no barrier between
   initcheck  reads of global memory that nobody has written
@@ -70,7 +71,8 @@ def sanitize(tool, stage, arguments, folder):
         os.remove(checks_path)  # of an earlier run
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(REPORTS_FOUND),
                os.path.join(arguments.bin, "convladder"), "check", "--no-guards", "--stage", stage,
-               "--max-gmac", arguments.max_gmac, "--json", checks_path]
+               "--filters-per-thread", "each", "--max-gmac", arguments.max_gmac,
+               "--json", checks_path]
     begin = time.monotonic()
     with open(log_path, "w", encoding="utf-8") as log:
         log.write(shlex.join(command) + "\n")
@@ -85,7 +87,8 @@ def sanitize(tool, stage, arguments, folder):
         text = log.read()
     reports, checks = count_reports(tool, text), read_checks(checks_path)
     verdict, message = judge(status, reports, checks, text)
-    record = {"tool": tool, "stage": stage, "problems": len(checks), "reports": reports,
+    record = {"tool": tool, "stage": stage, "checks": len(checks),
+              "problems": len({check["problem"] for check in checks}), "reports": reports,
               "status": verdict, "message": message, "seconds": round(seconds, 1),
               "log": os.path.basename(log_path)}
     return record, {check["problem"]: "cut down to" in check["message"] for check in checks}
@@ -111,10 +114,10 @@ def gpu():
 
 
 def print_results(records, cut, arguments):
-    rows = [[record["tool"], record["stage"], str(record["problems"]),
+    rows = [[record["tool"], record["stage"], str(record["checks"]),
              "?" if record["reports"] is None else str(record["reports"]),
              f"{record['seconds']:.0f}", record["status"]] for record in records]
-    print(table(["tool", "stage", "problems", "reports", "seconds", "result"], rows))
+    print(table(["tool", "stage", "checks", "reports", "seconds", "result"], rows))
     for record in records:
         if record["message"]:
             print(f"{record['tool']} {record['stage']}: {record['message']}; see {record['log']}")

@@ -112,8 +112,8 @@ def sanitizer_table(value):
              f"{len(value['problems'])} problems, of which {len(value['cut_down'])} cut down to "
              f"{value['max_gmac']:g} billion multiply-adds:\n\n")
     return intro + formats.markdown(
-        ["tool", "stage", "problems", "reports", "result"],
-        [[record["tool"], record["stage"], str(record["problems"]),
+        ["tool", "stage", "checks", "reports", "result"],
+        [[record["tool"], record["stage"], str(record.get("checks", record["problems"])),
           "?" if record["reports"] is None else str(record["reports"]),
           " ".join(filter(None, [record["status"], record["message"]]))]
          for record in value["records"]])

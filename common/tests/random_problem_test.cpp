@@ -51,6 +51,16 @@ TEST(RandomProblems, AreTheSameOnEveryMachine) {
             "n3 c1 19x165 k3 6x7 stride 2x2 pad 5x0 dil 2x1");
 }
 
+TEST(RandomProblems, SeeEveryTile) {
+  for (const int filters : {4, 8, 12, 16}) {
+    EXPECT_GT(count([=](const RandomProblem& problem, const ConvShape&) {
+                return problem.filters_per_thread == filters;
+              }),
+              COUNT / 10)
+        << filters;
+  }
+}
+
 TEST(RandomProblems, EverySecondOneIsMisaligned) {
   for (int i = 0; i < COUNT; ++i) {
     const std::array<int, 4> offsets = random_problem(1, i, MAX_MACS).offsets;

@@ -482,7 +482,7 @@ class Reliability(Folder):
         self.assertIn("| npy | 7 | 6 | 5 | 4 |", reliability.random_files(self.folder))
 
     def test_sanitizer(self):
-        record = {"tool": "memcheck", "stage": STAGES[0], "problems": 2, "reports": 0,
+        record = {"tool": "memcheck", "stage": STAGES[0], "problems": 2, "checks": 8, "reports": 0,
                   "status": "pass", "message": ""}
         broken = {**record, "reports": None, "status": "fail", "message": "no summary"}
         self.save("sanitizer_h200.json", {
@@ -491,8 +491,8 @@ class Reliability(Folder):
             "records": [record, broken]})
         text = reliability.sanitizer(self.folder)
         self.assertIn("2 problems, of which 1 cut down to 0.001 billion multiply-adds", text)
-        self.assertIn(f"| memcheck | {STAGES[0]} | 2 | 0 | pass |", text)
-        self.assertIn("| 2 | ? | fail no summary |", text)
+        self.assertIn(f"| memcheck | {STAGES[0]} | 8 | 0 | pass |", text)
+        self.assertIn("| 8 | ? | fail no summary |", text)
 
     def test_without_files(self):
         for maker in reliability.BLOCKS.values():

@@ -79,7 +79,7 @@ class SanitizeTest(FakeProgramTest):
                          [("memcheck", "03_shared_tiling"), ("synccheck", "03_shared_tiling")])
         with open(self.path("sanitizer/memcheck-03_shared_tiling.log"), encoding="utf-8") as log:
             command = log.readline()
-        for words in ("--tool memcheck", "--error-exitcode 86", "check --no-guards",
+        for words in ("--filters-per-thread each", "--tool memcheck", "--error-exitcode 86", "check --no-guards",
                       "--stage 03_shared_tiling", "--max-gmac 0.001"):
             self.assertIn(words, command)
 

@@ -13,6 +13,7 @@
 #include "common/check/compare.h"
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
+#include "common/core/filter_tiles.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
 #include "common/harness/backend.h"
@@ -40,6 +41,9 @@ ConvArguments affordable(const ConvArguments& arguments) {
 constexpr Layout LAYOUTS[] = {{0, 0, 0, 0, false}, {1, 1, 1, 1, true}, {2, 2, 2, 2, false},
                               {3, 3, 3, 3, true},  {0, 1, 2, 3, true}, {1, 2, 3, 0, false},
                               {2, 3, 0, 1, true},  {3, 0, 1, 2, false}};
+
+// Filters per thread of stages with filter tiles; 0: the stage's choice, which is seldom 12 or 16.
+constexpr int TILES[] = {0, 4, 8, 12, 16};
 
 constexpr std::pair<DataKind, const char*> DATA_KINDS[] = {
     {DataKind::kSmallInteger, "small integers"},
@@ -86,10 +90,16 @@ class StageTest : public DeviceTest {
     return "";
   }
 
+  void TearDown() override {
+    fixed_filters_per_thread = 0;
+    DeviceTest::TearDown();
+  }
+
   // One case in one layout: right, nothing else touched, and the same bits in a second run.
   static void check_case(const HostProblem& problem, const Reference& reference, Rule rule,
                          const Layout& layout) {
-    SCOPED_TRACE(to_string(layout));
+    SCOPED_TRACE(to_string(layout) +
+                 ", filters per thread: " + std::to_string(fixed_filters_per_thread));
     OnDevice device(stage(), problem, layout);
     const std::vector<float> output = device.run_stage();
     const Comparison result =
@@ -104,9 +114,9 @@ class StageTest : public DeviceTest {
   }
 
   // All data kinds, with and without bias and ReLU. Small problems see every layout; large ones one
-  // after the other.
+  // after the other. The tiles take turns.
   static void check_problem(const ConvShape& shape) {
-    std::size_t next_layout = 0;
+    std::size_t next_layout = 0, next_tile = 0;
     for (const auto& [kind, kind_name] : DATA_KINDS) {
       const TestData data = make_test_data(shape, kind, 1);
       for (const bool bias : {true, false}) {
@@ -119,6 +129,7 @@ class StageTest : public DeviceTest {
           for (const Layout& layout : LAYOUTS) {
             const bool its_turn = &layout == &LAYOUTS[next_layout % std::size(LAYOUTS)];
             if (!is_small(shape) && !its_turn) continue;
+            fixed_filters_per_thread = TILES[next_tile++ % std::size(TILES)];
             check_case(problem, reference, rule_for(kind), layout);
             if (HasFailure()) return;  // the first failure says it; a large problem has many
           }
