@@ -131,7 +131,6 @@ def write_npy(path, shape):
 
 def supply_files(clone):
     """The files that README.md says a reader has."""
-    (clone / "my_problems.csv").write_text("name,n,c,h,w,k,r,s\nmine,2,3,13,17,5,3,4\n")
     write_npy(clone / "x.npy", (1, 3, 224, 224))
     write_npy(clone / "w.npy", (96, 3, 11, 11))
 
@@ -153,7 +152,7 @@ SUPPLIES = {"README.md": supply_files, "docs/adding-a-stage.md": supply_stage}
 
 
 # What that makes, and what README.md's commands write.
-SUPPLIED_FILES = ("my_problems.csv", "records.json", "x.npy", "w.npy", "y.npy")
+SUPPLIED_FILES = ("records.json", "x.npy", "w.npy", "y.npy")
 SUPPLIED_FOLDER = "06_my_idea"
 
 

@@ -1,6 +1,7 @@
-"""The blocks of the committed texts that are generated from the JSON in docs/results.
+"""The parts of the committed texts that are generated from the files in docs/results.
 
-A block stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; figures in the sentences
+between blocks are those of sentences.py.
 """
 import glob
 import hashlib
@@ -11,6 +12,7 @@ import counter_tables
 import formats
 import reliability
 import results
+import sentences
 import text
 import time_tables
 from plan import planned_plots
@@ -24,13 +26,13 @@ class Results:
     """What is committed in docs/results of the checkout at `root`."""
 
     def __init__(self, root):
-        self.root = root
-        self.paths = sorted(glob.glob(os.path.join(root, FOLDER, "bench_*.json")))
+        self.root, self.folder = root, os.path.join(root, FOLDER)
+        self.paths = sorted(glob.glob(os.path.join(self.folder, "bench_*.json")))
         if len(self.paths) > 1:
             raise results.BadInput(f"{self.paths[1]}: one bench_*.json is shown, and there are "
                                    f"{len(self.paths)}")
         self.bench = results.read_bench(self.paths[0]) if self.paths else None
-        profiles = sorted(glob.glob(os.path.join(root, FOLDER, "profile_*.json")))
+        profiles = sorted(glob.glob(os.path.join(self.folder, "profile_*.json")))
         self.paths += profiles
         self.problems = results.join(
             self.bench, [profile for path in profiles for profile in results.read_profiles(path)])
@@ -45,25 +47,26 @@ class Results:
         return "data " + digest.hexdigest()
 
     def plot_path(self, plot):
-        return os.path.join(self.root, FOLDER, plot.file + ".svg")
+        return os.path.join(self.folder, plot.file + ".svg")
 
 
 def texts(root):
-    """The files that may have blocks."""
+    """The files that may have generated parts."""
     names = ["README.md", FOLDER + "/README.md", "docs/reliability.md"]
     names += [os.path.relpath(path, root)
               for path in sorted(glob.glob(os.path.join(root, "[0-9][0-9]_*", "README.md")))]
+    names += [name for name in sentences.PAGES if name not in names]
     return [name for name in names if os.path.exists(os.path.join(root, name))]
 
 
 def renewed(data, name):
-    """The text of that file as it is, and as it would be with its blocks made anew."""
+    """The text of that file as it is, and as it would be with its generated parts made anew."""
     with open(os.path.join(data.root, name), encoding="utf-8") as file:
         old = file.read()
     makers = {"summary": summary, "report": full_report,
               "measured": lambda data: measured(data, os.path.dirname(name))}
     for block, maker in reliability.BLOCKS.items():
-        makers[block] = lambda data, maker=maker: maker(os.path.join(data.root, FOLDER))
+        makers[block] = lambda data, maker=maker: maker(data.folder)
 
     def fill(match):
         if match[2] not in makers:
@@ -72,7 +75,7 @@ def renewed(data, name):
 
     if old.count("<!-- generated:") != len(BLOCK.findall(old)):
         raise results.BadInput(f"{name}: a generated block has no '<!-- end -->'")
-    return old, BLOCK.sub(fill, old)
+    return old, sentences.renewed(BLOCK.sub(fill, old), name, data)
 
 
 def stale(data):
@@ -81,7 +84,7 @@ def stale(data):
     for name in texts(data.root):
         old, new = renewed(data, name)
         if old != new:
-            complaints.append(f"{name}: a generated block disagrees with {FOLDER}")
+            complaints.append(f"{name}: a generated block or figure disagrees with {FOLDER}")
     for plot in data.plots:
         if not is_current(data.plot_path(plot), data.digest()):
             complaints.append(f"{FOLDER}/{plot.file}.svg: missing, or drawn from other data")

@@ -108,9 +108,9 @@ def sanitizer(folder):
 
 
 def sanitizer_table(value):
-    intro = (f"{value['gpu']}; compute-sanitizer {value['compute_sanitizer']}; "
-             f"{len(value['problems'])} problems, of which {len(value['cut_down'])} cut down to "
-             f"{value['max_gmac']:g} billion multiply-adds:\n\n")
+    intro = (f"`./ladder sanitize --max-gmac {value['max_gmac']:g}` on an {value['gpu']}; "
+             f"compute-sanitizer {value['compute_sanitizer']}; {len(value['problems'])} problems, "
+             f"of which {len(value['cut_down'])} cut down to that many billion multiply-adds:\n\n")
     return intro + formats.markdown(
         ["tool", "stage", "checks", "reports", "result"],
         [[record["tool"], record["stage"], str(record.get("checks", record["problems"])),

@@ -3,8 +3,9 @@
 
   ./ladder report [--bench FILE]...   from the files named; if none is, from bench.json,
                                       profile.json and run.json in build/report
-  ./ladder report --docs [--check]    the generated blocks and plots of the committed texts, from
-                                      docs/results; --check only says whether they are current
+  ./ladder report --docs [--check]    the generated blocks, figures and plots of the committed
+                                      texts, from docs/results; --check only says whether they
+                                      are current
 
 Writes report.md, steps.md (two neighbouring stages side by side: counters and code) and the plots
 as SVG and PNG. Plots need matplotlib; without it there are tables only.

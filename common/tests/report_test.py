@@ -5,6 +5,7 @@ All figures here are made up, but for those of docs/results.
 """
 import contextlib
 import copy
+import dataclasses
 import glob
 import importlib.util
 import io
@@ -28,6 +29,7 @@ import plan  # noqa: E402
 import reliability  # noqa: E402
 import report  # noqa: E402
 import results  # noqa: E402
+import sentences  # noqa: E402
 import shape  # noqa: E402
 import text  # noqa: E402
 import time_tables  # noqa: E402
@@ -370,11 +372,54 @@ class CommittedTexts(unittest.TestCase):
     def test_all_of_them_have_their_block(self):
         wanted = {"README.md": ["summary"], "docs/results/README.md": ["report"],
                   "docs/reliability.md": list(reliability.BLOCKS)}
-        wanted.update((name, ["measured"]) for name in blocks.texts(ROOT) if name not in wanted)
+        wanted.update((name, ["measured"]) for name in blocks.texts(ROOT) if name[0].isdigit())
         self.assertEqual(len(wanted), 8)
         for name, names in wanted.items():
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 self.assertEqual(re.findall("<!-- generated: (.*) -->", file.read()), names, name)
+
+
+class Sentences(unittest.TestCase):
+    """On the committed texts and results, of which single figures are changed."""
+
+    def setUp(self):
+        self.data = blocks.Results(ROOT)
+
+    def page(self, name):
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            return file.read()
+
+    def test_every_page_has_some(self):
+        for name in sentences.PAGES:
+            self.assertGreater(len(sentences.sentences(name, self.data)), 1, name)
+
+    def test_a_changed_figure_is_put_right(self):
+        page = "04_register_blocking/README.md"
+        wrong = re.sub(r"In time: [\d.]+ ms", "In time: 1,234.5 ms", self.page(page))
+        self.assertNotEqual(wrong, self.page(page))
+        self.assertEqual(sentences.renewed(wrong, page, self.data), self.page(page))
+
+    def test_other_results_give_other_figures(self):
+        self.data.bench = dataclasses.replace(self.data.bench, copy_tb_per_s=3.3)
+        text = sentences.renewed(self.page("docs/memory.md"), "docs/memory.md", self.data)
+        self.assertIn("a copy on the device reached 3.30 TB/s", text)
+        self.assertIn("| DRAM, 3.30 TB/s | 20.3 FLOP per byte | 41 multiply-adds |", text)
+
+    def test_a_sentence_that_was_rewritten(self):
+        page = "docs/pytorch.md"
+        for text, times in ((self.page(page).replace("| 63, no bias |", "| 63 |"), 0),
+                            (self.page(page) * 2, 2)):
+            with self.assertRaisesRegex(results.BadInput, f"{page}: .* stands there {times} times"):
+                sentences.renewed(text, page, self.data)
+
+    def test_results_that_lack_something(self):
+        self.data.problems[0].bench.stages.pop("05_fused_bias")
+        with self.assertRaisesRegex(results.BadInput, "05_fused_bias/README.md shows .*05_fused"):
+            sentences.sentences("05_fused_bias/README.md", self.data)
+        with tempfile.TemporaryDirectory() as self.data.folder:
+            report.write(os.path.join(self.data.folder, "kernelbench_h200.txt"), "nothing\n")
+            with self.assertRaisesRegex(results.BadInput, "kernelbench_h200.txt: no number behind"):
+                sentences.sentences("docs/pytorch.md", self.data)
 
 
 class Blocks(Folder):
@@ -428,7 +473,7 @@ class Blocks(Folder):
         self.renew()
         self.save("README.md", self.read("README.md").replace("2.50", "2.51"))
         self.assertEqual(blocks.stale(blocks.Results(self.folder)),
-                         ["README.md: a generated block disagrees with docs/results"])
+                         ["README.md: a generated block or figure disagrees with docs/results"])
 
     def test_broken_markers(self):
         for broken, message in (("<!-- generated: summary -->\n", "no '<!-- end -->'"),
@@ -490,7 +535,8 @@ class Reliability(Folder):
             "compute_sanitizer": "2025.3", "max_gmac": 0.001, "cut_down": ["b"],
             "records": [record, broken]})
         text = reliability.sanitizer(self.folder)
-        self.assertIn("2 problems, of which 1 cut down to 0.001 billion multiply-adds", text)
+        self.assertIn("`./ladder sanitize --max-gmac 0.001` on an H200;", text)
+        self.assertIn("2 problems, of which 1 cut down to that many billion multiply-adds", text)
         self.assertIn(f"| memcheck | {STAGES[0]} | 8 | 0 | pass |", text)
         self.assertIn("| 8 | ? | fail no summary |", text)
 

@@ -2,10 +2,11 @@
 """Draws the pictures of docs/. `draw.py` rewrites them; `draw.py --check` says which would change.
 
 The addresses in sectors.svg, banks.svg and stage_*.svg are the simulator's: bin/trace_warp of the
-preset sim-count gives them.
+preset sim-count gives them. ladder.svg and hierarchy.svg show what docs/results hold.
 """
 
 import argparse
+import json
 import pathlib
 import sys
 
@@ -16,6 +17,7 @@ from svg import BLACK, GREEN, GREY, ORANGE, PALE, PURPLE, RED, SKY, WHITE, YELLO
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRACE_WARP = HERE.parents[1] / "build/sim-count/bin/trace_warp"
+TIMES = HERE.parents[0] / "results/bench_h200.json"
 
 
 # ---- The convolution ------------------------------------------------------------------------------
@@ -110,10 +112,12 @@ def draw_gemm_view():
 def draw_hierarchy():
     """What lies between a thread and DRAM, and the counters at each step."""
     picture = Picture("The memory hierarchy of an H200 and the counters that watch it", 540)
+    copy_rate = json.loads(TIMES.read_text(encoding="utf-8"))["machine"]["copy_tb_per_s"]
     rows = (
         (20, "registers", "256 KiB per multiprocessor, 255 at most per thread", YELLOW),
         (288, "L2 cache", "60 MiB for all 132 multiprocessors", ORANGE),
-        (426, "DRAM (HBM3e)", "141 GB; 4.8 TB/s by the data sheet, 4.22 measured by a copy", PALE),
+        (426, "DRAM (HBM3e)",
+         f"141 GB; 4.8 TB/s by the data sheet, {copy_rate:.2f} measured by a copy", PALE),
     )
     for y, name, detail, fill in rows:
         picture.rect(20, y, 790, 56, fill)

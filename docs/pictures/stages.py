@@ -88,16 +88,21 @@ def draw_02(program):
     picture.text(x, y + rows * 15 + 22, "stride 4, windows 11 wide: most values", 14)
     picture.text(x, y + rows * 15 + 42, "lie in several windows", 14)
 
-    left, top, width = 400, 64, 13
-    picture.text(left, 54, "the matrix: 363 rows (taps) × 3025 columns (pixels)", 14)
-    for row in range(rows):
-        for pixel in range(LANES):
-            fill = (ORANGE, SKY, GREEN)[pixel] if pixel < 3 else PALE
-            picture.rect(left + pixel * width, top + row * 15, width, 15, fill, WHITE, 0.5)
-    picture.line(x + 19 * 15 + 8, top + 50, left - 8, top + 50, BLACK, 2, arrow=True)
-    picture.rect(left, top + 2 * 15, LANES * width, 15, "none", RED, 3)
-    picture.text(left, top + rows * 15 + 22, "a column: one thread's; a row (red): one store of a "
-                 "warp", 14)
+    left, top, width, height, third = 400, 64, 11, 10, 4  # third: of the rows, as drawn
+    picture.text(left, 54, "the matrix: 3 · 121 rows (taps) × 3025 columns (pixels)", 14)
+    for channel in range(C):
+        for row in range(third):
+            at = top + (channel * third + row) * height + channel * 4
+            for pixel in range(LANES):
+                coloured = channel == 0 and pixel < 3
+                fill = (ORANGE, SKY, GREEN)[pixel] if coloured else PALE
+                picture.rect(left + pixel * width, at, width, height, fill, WHITE, 0.5)
+            picture.text(left + LANES * width + 6, at + height - 1, "…", 14)
+    picture.line(x + 19 * 15 + 8, top + 20, left - 8, top + 20, BLACK, 2, arrow=True)
+    picture.rect(left, top + 2 * height, LANES * width, height, "none", RED, 3)
+    bottom = top + C * third * height + 8
+    picture.text(left, bottom + 20, "one thread's: 121 rows of a column, a channel's", 14)
+    picture.text(left, bottom + 40, "red: one store of a warp, 32 columns of a row", 14)
 
     y = 258
     picture.text(15, y, f"a warp's load of x, as in stage 01, pixels 4 floats apart: {counted(image)}")
