@@ -172,22 +172,25 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
   a.n = 3, a.c = 3, a.h = 19, a.w = 23, a.k = 21, a.r = 3, a.s = 5;
   a.stride_h = 1, a.stride_w = 2, a.pad_h = 2, a.pad_w = 1, a.dil_h = 2, a.dil_w = 2;
   const ConvShape shape = make_conv_shape(a);
-  for (const bool relu : {false, true}) {
-    if (relu && !stage().fuses_relu) continue;
-    TestData data = make_test_data(shape, DataKind::kUniform, 1);
-    // The first and last pixels of the middle image, and one in between.
-    for (const int64_t i : {0, shape.CHW() / 2, shape.CHW() - 1}) {
-      data.input[shape.CHW() + i] = std::nanf("");
+  TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  // The first and last pixels of the middle image, and one in between.
+  for (const int64_t i : {0, shape.CHW() / 2, shape.CHW() - 1}) {
+    data.input[shape.CHW() + i] = std::nanf("");
+  }
+  for (const int filters : TILES) {
+    fixed_filters_per_thread = filters;
+    for (const bool relu : {false, true}) {
+      if (relu && !stage().fuses_relu) continue;
+      const HostProblem problem = host_problem(shape, data, true, relu);
+      const Reference reference = compute_reference(problem);
+      const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+      int64_t nans = 0;
+      for (int64_t i = 0; i < shape.output_count(); ++i) {
+        ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
+        nans += std::isnan(output[i]);
+      }
+      EXPECT_GT(nans, 0);
     }
-    const HostProblem problem = host_problem(shape, data, true, relu);
-    const Reference reference = compute_reference(problem);
-    const std::vector<float> output = OnDevice(stage(), problem).run_stage();
-    int64_t nans = 0;
-    for (int64_t i = 0; i < shape.output_count(); ++i) {
-      ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
-      nans += std::isnan(output[i]);
-    }
-    EXPECT_GT(nans, 0);
   }
 }
 
