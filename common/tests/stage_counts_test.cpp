@@ -10,6 +10,7 @@
 #include <set>
 
 #include "common/check/test_data.h"
+#include "common/core/filter_tiles.h"
 #include "common/core/launch.h"
 #include "common/tests/support.h"
 
@@ -51,6 +52,14 @@ class StageCounts : public testing::TestWithParam<Problem> {
 
 class StagesOffAlignment : public StageCounts {};
 
+class TileCounts : public testing::TestWithParam<Problem> {
+ protected:
+  void TearDown() override {
+    simulator::set_thread_order_seed(0);
+    fixed_filters_per_thread = 0;
+  }
+};
+
 class NaiveCounts : public testing::TestWithParam<Problem> {};
 
 // A bug would be reported as a CudaError. The counts don't depend on the order.
@@ -78,6 +87,36 @@ TEST_P(StagesOffAlignment, Clean) {
     count_stage(stage, GetParam(), {{1, 2, 3, 2}, false});
     count_stage(stage, GetParam(), {{2, 3, 1, 3}, true});
   }
+}
+
+// With every number of filters per thread, of which most are for problems that are too large here.
+TEST_P(TileCounts, Clean) {
+  for (const Stage& stage : stages()) {
+    if (!has_filter_tiles(stage)) continue;
+    for (const int filters : {4, 8, 12, 16}) {
+      SCOPED_TRACE(std::string(stage.name) + ", filters per thread: " + std::to_string(filters));
+      fixed_filters_per_thread = filters;
+      simulator::set_thread_order_seed(0);
+      count_stage(stage, GetParam());
+      simulator::set_thread_order_seed(1);
+      count_stage(stage, GetParam(), {{0, 1, 2, 3}, true});
+    }
+  }
+}
+
+// One problem for each of stage 05's paths, with more filters than the largest tile holds.
+std::vector<Problem> tile_problems() {
+  ConvArguments a;
+  a.n = 2, a.c = 3, a.k = 130, a.h = 9, a.r = 3, a.pad_h = 1;
+  Problem three{"filters_3_wide", a}, seven{"filters_7_wide", a}, eleven{"filters_11_wide", a};
+  Problem any{"any_filters", a};
+  three.arguments.w = 24, three.arguments.s = 3, three.arguments.pad_w = 1;
+  seven.arguments.w = 47, seven.arguments.s = 7, seven.arguments.pad_w = 3;
+  seven.arguments.stride_w = 2;
+  eleven.arguments.w = 99, eleven.arguments.s = 11, eleven.arguments.pad_w = 2;
+  eleven.arguments.stride_w = 4;
+  any.arguments.w = 21, any.arguments.s = 2, any.arguments.pad_w = 1, any.arguments.dil_w = 3;
+  return {three, seven, eleven, any};
 }
 
 // Requests and sectors of one tensor, when each of `addresses` (by lane, -1: none) is asked for.
@@ -134,6 +173,7 @@ std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.p
 INSTANTIATE_TEST_SUITE_P(Problems, StageCounts, testing::ValuesIn(counted_problems()), name_of);
 INSTANTIATE_TEST_SUITE_P(Problems, StagesOffAlignment,
                          testing::ValuesIn(problems_up_to(MEDIUM_MACS)), name_of);
+INSTANTIATE_TEST_SUITE_P(Problems, TileCounts, testing::ValuesIn(tile_problems()), name_of);
 INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, testing::ValuesIn(problems_up_to(SMALL_MACS)),
                          name_of);
 
