@@ -164,32 +164,52 @@ std::string test_name(const testing::TestParamInfo<Problem>& info) {
 INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem, testing::ValuesIn(read_problems(CONVLADDER_PROBLEMS)),
                          test_name);
 
-// A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
-// not by way of padding, of a tile's unused part, or of a neighbouring image. (The dilated windows
-// at an edge see the padding beside a border pixel, but not that pixel.)
-TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
-  ConvArguments a;
-  a.n = 3, a.c = 3, a.h = 19, a.w = 23, a.k = 21, a.r = 3, a.s = 5;
-  a.stride_h = 1, a.stride_w = 2, a.pad_h = 2, a.pad_w = 1, a.dil_h = 2, a.dil_w = 2;
-  const ConvShape shape = make_conv_shape(a);
+// Problems whose windows overlap in different ways: one for each of stage 05's paths, and dilated
+// windows, which at an edge see the padding beside a border pixel, but not that pixel.
+std::vector<ConvShape> shapes_for_nan() {
+  ConvArguments dilated;
+  dilated.n = 3, dilated.c = 3, dilated.h = 19, dilated.w = 23, dilated.k = 21;
+  dilated.r = 3, dilated.s = 5, dilated.stride_w = 2, dilated.pad_h = 2, dilated.pad_w = 1;
+  dilated.dil_h = 2, dilated.dil_w = 2;
+  ConvArguments three, seven, eleven;  // all with 24 outputs per row: whole strips
+  three = seven = eleven = dilated;
+  three.s = 3, three.stride_w = 1, three.dil_w = 1, three.w = 24;
+  seven.s = 7, seven.stride_w = 2, seven.dil_w = 1, seven.w = 51;
+  eleven.s = 11, eleven.stride_w = 4, eleven.dil_w = 1, eleven.w = 101;
+  return {make_conv_shape(dilated), make_conv_shape(three), make_conv_shape(seven),
+          make_conv_shape(eleven)};
+}
+
+// NaN at the first and last pixels of the middle image, and at one in between.
+TestData data_with_nan(const ConvShape& shape) {
   TestData data = make_test_data(shape, DataKind::kUniform, 1);
-  // The first and last pixels of the middle image, and one in between.
   for (const int64_t i : {0, shape.CHW() / 2, shape.CHW() - 1}) {
     data.input[shape.CHW() + i] = std::nanf("");
   }
-  for (const int filters : TILES) {
-    fixed_filters_per_thread = filters;
+  return data;
+}
+
+// A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
+// not by way of padding, of a tile's unused part, or of a neighbouring image.
+TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
+  for (const ConvShape& shape : shapes_for_nan()) {
+    const TestData data = data_with_nan(shape);
     for (const bool relu : {false, true}) {
       if (relu && !stage().fuses_relu) continue;
       const HostProblem problem = host_problem(shape, data, true, relu);
       const Reference reference = compute_reference(problem);
-      const std::vector<float> output = OnDevice(stage(), problem).run_stage();
-      int64_t nans = 0;
-      for (int64_t i = 0; i < shape.output_count(); ++i) {
-        ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
-        nans += std::isnan(output[i]);
+      for (const int filters : TILES) {
+        SCOPED_TRACE(to_string(shape) + (relu ? ", ReLU" : "") +
+                     ", filters per thread: " + std::to_string(filters));
+        fixed_filters_per_thread = filters;
+        const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+        int64_t nans = 0;
+        for (int64_t i = 0; i < shape.output_count(); ++i) {
+          ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
+          nans += std::isnan(output[i]);
+        }
+        EXPECT_GT(nans, 0);
       }
-      EXPECT_GT(nans, 0);
     }
   }
 }
