@@ -84,34 +84,68 @@ std::string count_of(double count) {
   return fixed(count, 0) + "  ";
 }
 
-void print_kernels(const std::vector<StageProfile>& profiles) {
+// Of one kernel, in the order of the tables' columns. Nothing where it asks nothing of that memory.
+using Counts = std::vector<int64_t>;
+
+Counts global_counts(const KernelCounts& k) {
+  return {k.load.requests,
+          k.load.sectors,
+          k.copy_through_l1.requests + k.copy_past_l1.requests,
+          k.copy_through_l1.sectors + k.copy_past_l1.sectors,
+          k.store.requests,
+          k.store.sectors};
+}
+
+Counts shared_counts(const KernelCounts& k) {
+  Counts counts;
+  int64_t requests = 0;
+  for (const auto* shared : {&k.shared_load, &k.shared_store, &k.shared_copy}) {
+    for (const int64_t count : {shared->requests, shared->wavefronts, shared->conflicts}) {
+      counts.push_back(count);
+    }
+    requests += shared->requests;
+  }
+  return requests > 0 ? counts : Counts();
+}
+
+// One row per kernel that has any of these counts; nothing where none has.
+void print_kernels(const std::vector<StageProfile>& profiles, const char* about,
+                   const std::vector<const char*>& headers,
+                   Counts (*counts_of)(const KernelCounts&)) {
   Table table;
   table.add_column("stage", Align::kLeft);
   table.add_column("kernel", Align::kLeft);
-  for (const char* header :
-       {"loads", "sectors", "copies", "sectors", "stores", "sectors", "shared loads", "wavefronts",
-        "conflicts", "shared stores", "wavefronts", "conflicts"}) {
-    table.add_column(header, Align::kRight);
-  }
+  for (const char* header : headers) table.add_column(header, Align::kRight);
+  bool empty = true;
   for (const StageProfile& profile : profiles) {
-    for (const KernelCounts& k : profile.kernels) {
-      std::vector<std::string> row = {profile.stage, k.kernel};
-      for (const int64_t count :
-           {k.load.requests, k.load.sectors, k.copy_through_l1.requests + k.copy_past_l1.requests,
-            k.copy_through_l1.sectors + k.copy_past_l1.sectors, k.store.requests, k.store.sectors,
-            k.shared_load.requests, k.shared_load.wavefronts, k.shared_load.conflicts,
-            k.shared_store.requests + k.shared_copy.requests,
-            k.shared_store.wavefronts + k.shared_copy.wavefronts,
-            k.shared_store.conflicts + k.shared_copy.conflicts}) {
-        row.push_back(k.library ? "not counted" : count_of(count));
-      }
+    for (const KernelCounts& kernel : profile.kernels) {
+      const Counts counts = counts_of(kernel);
+      if (counts.empty()) continue;
+      std::vector<std::string> row = {profile.stage, kernel.kernel};
+      for (const int64_t count : counts) row.push_back(kernel.library ? "-  " : count_of(count));
       table.add_row(row);
+      empty = false;
     }
   }
-  std::printf(
-      "Per warp: instructions that access global (shared) memory, and the 32-byte sectors\n"
-      "(the wavefronts) that these need. Copies: asynchronous, from global to shared.\n\n%s\n",
-      table.text().c_str());
+  if (!empty) std::printf("%s\n\n%s\n", about, table.text().c_str());
+}
+
+void print_global(const std::vector<StageProfile>& profiles) {
+  print_kernels(
+      profiles,
+      "Global memory: instructions, warp by warp, and the 32-byte sectors that they touch.\n"
+      "Copies: asynchronous, from global to shared memory. A library's kernel isn't counted (-).",
+      {"loads", "sectors", "copies", "sectors", "stores", "sectors"}, global_counts);
+}
+
+void print_shared(const std::vector<StageProfile>& profiles) {
+  print_kernels(
+      profiles,
+      "Shared memory: instructions, warp by warp, the wavefronts that they take, and those of\n"
+      "them due to bank conflicts. Copies: the same as above, where they arrive.",
+      {"loads", "wavefronts", "conflicts", "stores", "wavefronts", "conflicts", "copies",
+       "wavefronts", "conflicts"},
+      shared_counts);
 }
 
 // A figure, and what the stage before had of it times over.
@@ -198,7 +232,8 @@ int profile_command(const std::vector<std::string>& arguments) {
   progress.clear();
   std::printf("%s: %s%s; %s GFLOP\n\n", job.name.c_str(), to_string(job.shape).c_str(),
               job.bias ? ", bias" : "", significant(job.shape.flops() / 1e9, 3).c_str());
-  print_kernels(profiles);
+  print_global(profiles);
+  print_shared(profiles);
   print_stages(profiles, job.shape);
   write_json(records, to_json(job, profiles));
   std::printf("wrote %s\n", shortened(records).c_str());
