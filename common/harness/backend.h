@@ -29,7 +29,9 @@ struct Timing {
 };
 
 // Runs `enqueue` (on the default stream) and waits for it. GPU: CUDA events around each of `runs`
-// calls after one to warm up; caches stay warm. Simulator: the wall time of a single call.
+// calls, each right behind another call: caches are warm, and the GPU is busy while the host
+// enqueues what is timed. Where a call keeps the host longer than the GPU, the time is the host's
+// all the same (for a competitor there is stopwatch.h). Simulator: the wall time of a single call.
 Timing time_on_backend(const std::function<void()>& enqueue, int runs);
 
 }  // namespace convladder

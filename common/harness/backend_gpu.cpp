@@ -28,8 +28,8 @@ void require_device() {
 Timing time_on_backend(const std::function<void()>& enqueue, int runs) {
   Event start, stop;
   std::vector<double> times;
-  enqueue();
   for (int run = 0; run < runs; ++run) {
+    enqueue();
     start.record();
     enqueue();
     stop.record();

@@ -84,6 +84,14 @@ std::vector<std::string> table_row(const BenchRecord& bench, const Work& work,
   return row;
 }
 
+// A line if any of its times may contain the host's.
+std::string host_late_remark(const BenchRecord& bench) {
+  if (bench.host_late == 0 || !bench.cold) return "";
+  return bench.record.stage + ": in " + std::to_string(bench.host_late) + " of " +
+         std::to_string(bench.cold->count) +
+         " runs the GPU may have waited for the host; that time is in these\n";
+}
+
 Json to_json(const std::optional<Statistics>& times) {
   if (!times) return std::nan("");
   return Json::object({{"median", times->median},
@@ -126,6 +134,7 @@ Json to_json(const CompetitorRecord& competitor, const std::optional<Work>& work
        {"message", bench.record.message},
        {"cold_ms", to_json(bench.cold)},
        {"warm_ms", to_json(bench.warm)},
+       {"host_late", bench.host_late},
        {"tflops", timed ? tflops(*work, *bench.cold) : std::nan("")},
        {"fraction_of_ceiling",
         timed && fp32 ? ceiling_fraction(*work, *bench.cold, machine) : std::nan("")}});
@@ -136,6 +145,7 @@ Json to_json(const BenchRecord& bench, const std::optional<Work>& work, const Ma
   members.push_back({"impossible", bench.record.status == "impossible"});
   members.push_back({"cold_ms", to_json(bench.cold)});
   members.push_back({"warm_ms", to_json(bench.warm)});
+  members.push_back({"host_late", bench.host_late});
   const bool timed = work && bench.cold;
   const auto rate = [&](double value) { return Json(timed ? value : std::nan("")); };
   const Statistics cold = bench.cold.value_or(Statistics());
@@ -204,6 +214,12 @@ double floor_ms(const Work& work, const Machine& machine, Cache cache) {
   return 1e3 * std::max(work.needed_flops / machine.peak_flops, moved / machine.copy_bytes);
 }
 
+void set_times(BenchRecord& bench, const Samples& samples) {
+  bench.cold = summarise(samples.cold);
+  bench.warm = summarise(samples.warm);
+  bench.host_late = samples.host_late;
+}
+
 void flag_impossible(BenchRecord& bench, const Work& work, const Machine& machine) {
   if (bench.record.status != "pass") return;
   const auto check = [&](const char* name, double time, Cache cache) {
@@ -231,6 +247,7 @@ std::string bench_table(const BenchResult& result, const Machine& machine) {
   }
   table.add_column("check", Align::kLeft);
   const Work work = result.shape ? work_of(*result.shape, result.bias) : Work();
+  std::string remarks;
   for (const BenchRecord& bench : result.records) {
     std::vector<std::string> row = table_row(bench, work, machine, Precision::kFp32);
     for (const CompetitorRecord* peer : fp32) {
@@ -238,6 +255,7 @@ std::string bench_table(const BenchResult& result, const Machine& machine) {
     }
     row.push_back(bench.record.status);
     table.add_row(row);
+    remarks += host_late_remark(bench);
   }
   for (const CompetitorRecord& competitor : result.competitors) {
     const BenchRecord& bench = competitor.bench;
@@ -245,8 +263,9 @@ std::string bench_table(const BenchResult& result, const Machine& machine) {
     row.resize(row.size() + fp32.size(), "-");
     row.push_back(bench.record.status);
     table.add_row(row);
+    remarks += host_late_remark(bench);
   }
-  return table.text();
+  return table.text() + remarks;
 }
 
 Json bench_json(const Machine& machine, const std::vector<BenchResult>& results) {

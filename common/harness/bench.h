@@ -66,6 +66,7 @@ double floor_ms(const Work& work, const Machine& machine, Cache cache);
 struct BenchRecord {
   Record record;
   std::optional<Statistics> cold, warm;  // none if the stage failed or didn't run
+  int host_late = 0;  // of the runs that count: times that may contain the host's (stopwatch.h)
 };
 
 // One competitor on one problem. `bench.record.stage` is its label().
@@ -86,10 +87,14 @@ struct BenchResult {
   std::vector<CompetitorRecord> competitors;
 };
 
+// Turns the times of a record that has passed into its statistics.
+void set_times(BenchRecord& bench, const Samples& samples);
+
 // Gives a record that has passed the status "impossible" if a median lies below its floor.
 void flag_impossible(BenchRecord& record, const Work& work, const Machine& machine);
 
 // One row per stage, one per competitor, and columns that compare the stages with the FP32 ones.
+// Below, a line for each that the host was late for.
 std::string bench_table(const BenchResult& result, const Machine& machine);
 
 // {"format": "convladder bench", "version": 1, "machine": {...}, "problems": [{..., "records":

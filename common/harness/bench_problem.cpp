@@ -144,7 +144,7 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
   CompetitorBench competitors(settings_.competitors, host, reference, result.competitors);
   const std::vector<Stage> able = able_stages(stages, result);
   competitors.prepare([&](const ConvShape& s) { return trial_bytes(able, s, result.bias); },
-                      available_, show_);
+                      available_, stopwatch_, show_);
   result.before = query_gpu_state(machine_.pci_bus_id);
   const std::vector<Samples> samples = take_samples(trials, competitors);
   result.after = query_gpu_state(machine_.pci_bus_id);
@@ -154,8 +154,7 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
     show_(std::string("check: ") + stages[i].name);
     check(*trials[i], host, reference, bench);
     if (bench.record.status != "pass") continue;  // the time of a wrong result is none
-    bench.cold = summarise(samples[i].cold);
-    bench.warm = summarise(samples[i].warm);
+    set_times(bench, samples[i]);
     flag_impossible(bench, work_of(host.shape, result.bias), machine_);
   }
   show_("check: competitors");
@@ -170,7 +169,7 @@ std::vector<Samples> ProblemBench::take_samples(const std::vector<std::unique_pt
     show_("round " + std::to_string(std::max(0, round + 1)) + " of " +
           std::to_string(settings_.repeats));
     if (round == 0) {
-      samples.assign(trials.size(), {});
+      for (Samples& warm_up : samples) warm_up.drop();
       competitors.drop_samples();
     }
     for (std::size_t i = 0; i < trials.size(); ++i) {

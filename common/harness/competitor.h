@@ -52,9 +52,11 @@ class Competitor {
   virtual double bytes(const ConvShape& shape, bool bias) const;
 
   // Gets everything ready to be timed on `problem`; `reference` is of this problem, too. All host
-  // arrays must outlive release().
-  virtual Choice prepare(const HostProblem& problem, const Reference& reference) = 0;
-  // One cold and one warm run. `stopwatch` is for those who run in this process.
+  // arrays must outlive release(). `stopwatch`, here and below, is for those who run in this
+  // process.
+  virtual Choice prepare(const HostProblem& problem, const Reference& reference,
+                         Stopwatch& stopwatch) = 0;
+  // One cold and one warm run.
   virtual void time(Stopwatch& stopwatch, Samples& samples) = 0;
   // The result of the last run, held against float64 within error_factor() below.
   virtual Comparison check(const HostProblem& problem, const Reference& reference) = 0;

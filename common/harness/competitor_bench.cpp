@@ -52,7 +52,7 @@ void CompetitorBench::attempt(std::size_t i, const std::function<void()>& action
 }
 
 void CompetitorBench::prepare(const std::function<double(const ConvShape&)>& stage_bytes,
-                              double available,
+                              double available, Stopwatch& stopwatch,
                               const std::function<void(const std::string&)>& show) {
   const bool bias = problem_.bias != nullptr;
   const auto all_bytes = [&](const ConvShape& shape) {
@@ -69,7 +69,7 @@ void CompetitorBench::prepare(const std::function<double(const ConvShape&)>& sta
         throw Skipped(memory_shortage(needed, label(competitor.info()) + " beside the stages", free,
                                       largest_batch(problem_.shape, available, all_bytes)));
       }
-      const Choice choice = competitor.prepare(problem_, reference_);
+      const Choice choice = competitor.prepare(problem_, reference_, stopwatch);
       records_[i].algorithm = choice.algorithm;
       records_[i].bench.record.message = choice.remark;
     });
@@ -82,7 +82,9 @@ void CompetitorBench::take_turns(Stopwatch& stopwatch) {
   }
 }
 
-void CompetitorBench::drop_samples() { samples_.assign(competitors_.size(), {}); }
+void CompetitorBench::drop_samples() {
+  for (Samples& samples : samples_) samples.drop();
+}
 
 void CompetitorBench::finish(const Machine& machine) {
   // Winograd's algorithm and tensor cores need less than the FLOP at the FP32 peak: of the floor
@@ -95,8 +97,7 @@ void CompetitorBench::finish(const Machine& machine) {
       const Comparison result = competitors_[i]->check(problem_, reference_);
       bench.record.max_error_ratio = result.max_error_ratio;
       if (!result.pass) throw std::runtime_error(result.message);
-      bench.cold = summarise(samples_[i].cold);
-      bench.warm = summarise(samples_[i].warm);
+      set_times(bench, samples_[i]);
       bench.record.status = "pass";
       flag_impossible(bench, work, machine);
     });

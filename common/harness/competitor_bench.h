@@ -23,7 +23,7 @@ class CompetitorBench {
   // Gets each one ready, or skips it where its tensors don't fit beside the stages'. For the batch
   // that would: `stage_bytes` is what the stages take, of `available` before they did.
   void prepare(const std::function<double(const ConvShape&)>& stage_bytes, double available,
-               const std::function<void(const std::string&)>& show);
+               Stopwatch& stopwatch, const std::function<void(const std::string&)>& show);
   // One cold and one warm sample each.
   void take_turns(Stopwatch& stopwatch);
   void drop_samples();  // those so far were to warm up

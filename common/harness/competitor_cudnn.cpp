@@ -8,6 +8,7 @@
 
 #include "common/core/launch.h"
 #include "common/harness/backend.h"
+#include "common/harness/bench.h"
 #include "common/harness/competitor.h"
 #include "common/harness/table.h"
 
@@ -54,7 +55,7 @@ struct Plan {
   cudnnConvolutionFwdAlgo_t algorithm;
   bool bias_fused;  // in the convolution's own kernel; else by cudnnAddTensor
   std::size_t workspace_bytes;
-  double milliseconds;
+  double milliseconds;  // cold
 };
 
 // The shapes, in cuDNN's terms.
@@ -112,9 +113,10 @@ class Run {
   }
 
   // Every algorithm that takes the problem, with the bias in its own kernel and in another, fastest
-  // first. Throws Skipped if there is none. (cudnnFindConvolutionForwardAlgorithmEx would time
-  // convolutions without their bias, and try other math types than the one set.)
-  std::vector<Plan> plans() {
+  // first: cold, as they are judged. Throws Skipped if there is none.
+  // (cudnnFindConvolutionForwardAlgorithmEx would time convolutions without their bias, and try
+  // other math types than the one set.)
+  std::vector<Plan> plans(Stopwatch& stopwatch) {
     const double limit = free_device_memory() / 4;  // others need room to work in, too
     std::vector<Plan> plans;
     std::string why = "no algorithm of cuDNN takes the problem";
@@ -122,7 +124,8 @@ class Run {
       for (const bool fused : {false, true}) {
         if (fused && !has_bias_) continue;
         try {
-          plans.push_back(timed_plan(static_cast<cudnnConvolutionFwdAlgo_t>(i), fused, limit));
+          const auto algorithm = static_cast<cudnnConvolutionFwdAlgo_t>(i);
+          plans.push_back(timed_plan(algorithm, fused, limit, stopwatch));
         } catch (const CudaError& error) {
           why = std::string("no algorithm of cuDNN takes the problem; the last: ") + error.what();
         }
@@ -179,7 +182,8 @@ class Run {
 
  private:
   // Throws CudaError where the algorithm doesn't take the problem or wants more than `limit` bytes.
-  Plan timed_plan(cudnnConvolutionFwdAlgo_t algorithm, bool fused, double limit) {
+  Plan timed_plan(cudnnConvolutionFwdAlgo_t algorithm, bool fused, double limit,
+                  Stopwatch& stopwatch) {
     Plan plan{algorithm, fused, 0, 0};
     const Descriptors& d = descriptors_;
     check_cudnn(cudnnGetConvolutionForwardWorkspaceSize(handle_, d.input, d.filters, d.convolution,
@@ -190,7 +194,10 @@ class Run {
                       std::to_string(plan.workspace_bytes) + " bytes to work in");
     }
     adopt(plan);
-    plan.milliseconds = time_on_backend([this] { enqueue(); }, TIMED_RUNS).milliseconds;
+    enqueue();  // the first run loads the kernels
+    Samples samples;
+    for (int i = 0; i < TIMED_RUNS; ++i) stopwatch.time([this] { enqueue(); }, samples);
+    plan.milliseconds = summarise(samples.cold).median;
     return plan;
   }
 
@@ -209,10 +216,11 @@ class CudnnCompetitor : public Competitor {
 
   // The fastest algorithm whose result is within the bound. One that isn't (Winograd's error grows
   // with its tile) is no match for a stage that is.
-  Choice prepare(const HostProblem& problem, const Reference& reference) override {
+  Choice prepare(const HostProblem& problem, const Reference& reference,
+                 Stopwatch& stopwatch) override {
     run_ = std::make_unique<Run>(*handle_, problem, info().precision);
     std::string passed_over;
-    for (const Plan& plan : run_->plans()) {
+    for (const Plan& plan : run_->plans(stopwatch)) {
       run_->adopt(plan);
       run_->enqueue();
       check_cuda(cudaDeviceSynchronize(), "cuDNN");

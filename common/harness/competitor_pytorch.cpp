@@ -66,6 +66,8 @@ class PyTorch {
   void start() {
     std::vector<std::string> command = settings_.command;
     command.push_back(number(2 * settings_.l2_bytes));
+    command.push_back(std::to_string(FLUSHES_AT_FIRST));
+    command.push_back(std::to_string(FLUSHES_AT_MOST));
     process_ = std::make_unique<LineProcess>(command);
     ++starts_;
     const std::string answer = process_->read_line(settings_.seconds);
@@ -95,7 +97,7 @@ class PyTorchCompetitor : public Competitor {
     return Competitor::bytes(shape, bias) + copy;
   }
 
-  Choice prepare(const HostProblem& problem, const Reference&) override {
+  Choice prepare(const HostProblem& problem, const Reference&, Stopwatch&) override {
     pytorch_->require_running();
     const ConvShape& s = problem.shape;
     const double bound = error_factor(s, info().precision) * 0x1p-24;
@@ -113,12 +115,15 @@ class PyTorchCompetitor : public Competitor {
 
   void time(Stopwatch&, Samples& samples) override {
     const std::string request = "time " + id();
-    const std::vector<double> times = pytorch_->ask(request, 2);
-    for (const double ms : times) {
+    const std::vector<double> answer = pytorch_->ask(request, 3);
+    for (const double ms : {answer[0], answer[1]}) {
       if (!(std::isfinite(ms) && ms > 0)) pytorch_->fail(request, "ok " + number(ms));
     }
-    samples.cold.push_back(times[0]);
-    samples.warm.push_back(times[1]);
+    const double late = answer[2];
+    if (late != 0 && late != 1) pytorch_->fail(request, "ok ... " + number(late));
+    samples.cold.push_back(answer[0]);
+    samples.warm.push_back(answer[1]);
+    samples.host_late += late == 1;
   }
 
   // On samples, in Python: its data never leave the device.

@@ -17,6 +17,14 @@ class Event {
   // Enqueued on the default stream.
   void record() { check_cuda(cudaEventRecord(event_), "cudaEventRecord"); }
 
+  // Whether the GPU has come to it.
+  bool reached() const {
+    const cudaError_t code = cudaEventQuery(event_);
+    if (code != cudaErrorNotReady) return check_cuda(code, "cudaEventQuery"), true;
+    cudaGetLastError();  // no error, but the next launch would report it as one
+    return false;
+  }
+
   // Waits until both have happened.
   double milliseconds_since(const Event& start) const {
     float elapsed = 0;

@@ -35,6 +35,7 @@ class Timing:
     max_error_ratio: float | None
     cold: Statistics | None
     warm: Statistics | None
+    host_late: int | None  # runs whose times may contain the host's; None: bench didn't look
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ def timing(record):
     times = (statistics(record, "cold_ms"), statistics(record, "warm_ms"))
     cold, warm = times if status == "pass" else (None, None)
     return Timing(status, record.text("message", default=""), record.optional("max_error_ratio"),
-                  cold, warm)
+                  cold, warm, record.optional("host_late"))
 
 
 def statistics(record, name):

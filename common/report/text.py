@@ -9,6 +9,7 @@ import time_tables
 from counters import LEVELS
 
 COLD_MEDIANS = "Median times with a cold L2:\n"
+HELD = " The GPU began each run when the host had enqueued all of it; else a line says so."
 HOW_TO_READ = (
     "Stages stand in the ladder's order. *÷ before* is against the row above; *÷ least* against "
     "the bytes that the problem must move: the input under any tap, filters, bias and output, once "
@@ -59,7 +60,20 @@ def machine(bench):
             known.append(f"{name} {bench.machine[member]}")
     ceiling, copy = (formats.significant(rate) for rate in (bench.fma_tflops, bench.copy_tb_per_s))
     return (f"{', '.join(known)}. FP32 ceiling {ceiling} TFLOP/s (a loop of FMAs), copy {copy} "
-            "TB/s, both measured in the same run.\n")
+            f"TB/s, both measured in the same run.{HELD if gpu_was_held(bench) else ''}\n")
+
+
+def gpu_was_held(bench):
+    """Older files don't say how often the host was late: it was not asked."""
+    return all(timing.host_late is not None for problem in bench.problems
+               for _, timing in timings(problem))
+
+
+def timings(problem):
+    """Of a BenchProblem: (name, Timing) of the stages, then of the competitors."""
+    rivals = time_tables.ladder_of_competitors(problem)
+    return [*problem.stages.items(),
+            *((time_tables.competitor_title(rival), rival.timing) for rival in rivals)]
 
 
 def image(plot):
@@ -90,6 +104,9 @@ def times(problem, bench):
         parts.append(f"The GPU lowered its clock: {', '.join(problem.throttled)}.\n")
     if problem.competitors:
         parts.append(time_tables.competitors_table(problem, bench))
+    parts += [f"{name}: in {timing.host_late} of {timing.cold.count} runs the GPU may have waited "
+              "for the host; that time is in these.\n"
+              for name, timing in timings(problem) if timing.cold and timing.host_late]
     return parts
 
 

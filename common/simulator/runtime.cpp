@@ -107,6 +107,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return set_last_error(event ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
+cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (!milliseconds) return set_last_error(cudaErrorInvalidValue);
   for (const cudaEvent_t event : {start, stop}) {

@@ -12,6 +12,8 @@
 #include "common/harness/backend.h"
 #include "common/harness/bench_problem.h"
 #include "common/harness/options.h"
+#include "common/harness/stopwatch.h"
+#include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -270,6 +272,107 @@ TEST(BenchJson, ACompetitor) {
   EXPECT_NE(fp32.find("\"tflops\": 4e-04, \"fraction_of_ceiling\": 5e-04}"), std::string::npos);
 }
 
+TEST(BenchTable, SaysForWhomTheHostWasLate) {
+  BenchResult result = known_result();
+  const std::string in_time = bench_table(result, round_machine());
+  result.records[0].host_late = 1;
+  result.competitors = {competitor("cudnn", Precision::kTf32, 5),
+                        competitor("pytorch", Precision::kTf32, 5)};
+  result.competitors[1].bench.host_late = 1;
+  const std::string text = bench_table(result, round_machine());
+  EXPECT_EQ(in_time.find("host"), std::string::npos);
+  EXPECT_EQ(text.substr(text.rfind("pass\n") + 5),
+            "01_naive: in 1 of 1 runs the GPU may have waited for the host; that time is in these\n"
+            "PyTorch TF32: in 1 of 1 runs the GPU may have waited for the host; that time is in "
+            "these\n");
+}
+
+TEST(BenchJson, SaysForWhomTheHostWasLate) {
+  BenchResult result = known_result();
+  result.records[0].host_late = 3;
+  result.competitors = {competitor("cudnn", Precision::kFp32, 20)};
+  result.competitors[0].bench.host_late = 7;
+  const std::string text = bench_json(round_machine(), {result}).text();
+  EXPECT_NE(text.find("\"host_late\": 3, \"tflops\""), std::string::npos) << text;
+  EXPECT_NE(text.find("\"host_late\": 7, \"tflops\""), std::string::npos) << text;
+}
+
+// ---- The host, which must be done before the GPU begins ----
+
+// What measure_in_time() asks of a host that is late the first `late` times.
+struct FakeHost {
+  std::vector<int> asked;
+  bool measure(int& flushes, std::size_t late) {
+    asked.clear();
+    return measure_in_time(flushes, [&](int n) { return asked.push_back(n), asked.size() > late; });
+  }
+};
+
+TEST(BenchHost, InTimeIsMeasuredOnce) {
+  int flushes = 16;
+  FakeHost host;
+  EXPECT_TRUE(host.measure(flushes, 0));
+  EXPECT_EQ(host.asked, std::vector<int>{16});
+  EXPECT_EQ(flushes, 16);
+}
+
+TEST(BenchHost, LateIsMeasuredAgainAfterTwiceTheFlushes) {
+  int flushes = 16;
+  FakeHost host;
+  EXPECT_TRUE(host.measure(flushes, 2));
+  EXPECT_EQ(host.asked, (std::vector<int>{16, 32, 64}));
+  EXPECT_TRUE(host.measure(flushes, 0));
+  EXPECT_EQ(host.asked, std::vector<int>{64}) << "what was needed is not remembered";
+}
+
+TEST(BenchHost, AlwaysLateIsToldAtTheMost) {
+  int flushes = 300;
+  FakeHost host;
+  EXPECT_FALSE(host.measure(flushes, 1000));
+  EXPECT_EQ(host.asked, (std::vector<int>{300, 600, FLUSHES_AT_MOST}));
+  EXPECT_FALSE(host.measure(flushes, 1000));
+  EXPECT_EQ(host.asked, std::vector<int>{FLUSHES_AT_MOST});
+}
+
+TEST(BenchHost, WarmUpsTeachTheFlushes) {
+  Samples samples{{1}, {2}, 3, 64};
+  samples.drop();
+  EXPECT_TRUE(samples.cold.empty() && samples.warm.empty());
+  EXPECT_EQ(samples.host_late, 0);
+  EXPECT_EQ(samples.flushes, 64);
+}
+
+using BenchHostOnDevice = DeviceTest;
+
+TEST_F(BenchHostOnDevice, WaitingForTheGpuIsLate) {
+  Stopwatch stopwatch(1e3);
+  Samples samples;
+  int calls = 0;
+  const auto wait = [&] { ++calls, check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); };
+  stopwatch.time(wait, samples);
+  EXPECT_EQ(samples.host_late, 1);
+  EXPECT_EQ(samples.flushes, FLUSHES_AT_MOST);
+  EXPECT_EQ(calls, 2 * 7) << "after 16, 32, ... 1024 flushes";
+  stopwatch.time(wait, samples);
+  EXPECT_EQ(samples.host_late, 2);
+  EXPECT_EQ(calls, 2 * 8);
+  EXPECT_EQ(samples.cold.size(), 2u);
+  EXPECT_EQ(samples.warm.size(), 2u);
+}
+
+TEST_F(BenchHostOnDevice, OneThatOnlyEnqueuesIsInTime) {
+  if (!on_gpu()) GTEST_SKIP() << "the simulator has done the work when a call returns";
+  Stopwatch stopwatch(50e6);
+  const DeviceBuffer buffer(1);
+  Samples samples;
+  stopwatch.time(
+      [&] { check_cuda(cudaMemsetAsync(buffer.data(), 0, 4, nullptr), "cudaMemsetAsync"); },
+      samples);
+  EXPECT_EQ(samples.host_late, 0);
+  EXPECT_LT(samples.flushes, FLUSHES_AT_MOST);
+  check_cuda(cudaGetLastError(), "what asking an event has left");
+}
+
 // ---- Whole problems, by stages that stand in for real ones ----
 
 std::vector<float> downloaded(const float* from, int64_t count) {
@@ -314,7 +417,8 @@ class BenchProblem : public testing::Test {
     problem_.arguments.r = problem_.arguments.s = 3;
   }
 
-  BenchResult measure(const std::vector<Stage>& stages, const Machine& machine) const {
+  BenchResult measure(const std::vector<Stage>& stages, Machine machine) const {
+    machine.l2_bytes = 1e3;  // flushed many times: these stages wait for the GPU
     return ProblemBench({stages, 4, 1, {}}, machine, [](const std::string&) {}).run(problem_);
   }
 
@@ -344,6 +448,7 @@ TEST_F(BenchProblem, ARightStageIsTimed) {
   EXPECT_EQ(bench.cold->count, 4);
   EXPECT_EQ(bench.warm->count, 4);
   EXPECT_GT(bench.cold->least, 0);
+  EXPECT_EQ(bench.host_late, 4) << "it waits for the GPU in every round";
 }
 
 TEST_F(BenchProblem, AWrongStageIsNot) {

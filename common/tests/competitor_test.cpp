@@ -54,7 +54,7 @@ class FakeCompetitor : public Competitor {
   FakeCompetitor() : Competitor({"cudnn", Precision::kFp32, "nchw", "1.2.3", "Fake 1.2.3"}) {}
 
   double bytes(const ConvShape& shape, bool) const override { return bytes_per_image * shape.N; }
-  Choice prepare(const HostProblem&, const Reference&) override {
+  Choice prepare(const HostProblem&, const Reference&, Stopwatch&) override {
     ++prepared;
     if (on_prepare) on_prepare();
     return {"ALGORITHM", "remark"};
@@ -306,7 +306,7 @@ std::string speaker(const std::string& faults) {
          "  case $command-$id in\n" +
          faults +
          "    prepare-*|release-*) echo ok ;;\n"
-         "    time-*) echo ok 1.5 0.5 ;;\n"
+         "    time-*) echo ok 1.5 0.5 0 ;;\n"
          "    check-*) echo ok 0.125 ;;\n"
          "  esac\n"
          "done\n";
@@ -339,6 +339,7 @@ TEST_F(PyTorchTest, ThreeWaysInOneProcess) {
     EXPECT_EQ(record.bench.cold->median, 1.5);
     EXPECT_EQ(record.bench.warm->median, 0.5);
     EXPECT_EQ(record.bench.cold->count, 4);
+    EXPECT_EQ(record.bench.host_late, 0);
   }
 }
 
@@ -361,6 +362,19 @@ TEST_F(PyTorchTest, IsToldTheProblem) {
             std::string::npos);
   EXPECT_NE(requests.find("\ncheck tf32_nhwc\n"), std::string::npos);
   EXPECT_NE(requests.find("\nrelease tf32_nhwc\n"), std::string::npos);
+}
+
+TEST_F(PyTorchTest,
+       IsToldTheFlushes) {  // of 2 MB; `$0` is the first argument behind `sh -c SCRIPT`
+  const std::string told = "[ \"$0 $*\" = '2000000 16 1024' ] || exit 7\n";
+  EXPECT_EQ(outcome(raced(told + speaker(""))[0]), "pass: ");
+}
+
+TEST_F(PyTorchTest, ALateHostIsInTheRecord) {
+  const auto records = raced(speaker("time-tf32_nchw) echo ok 1.5 0.5 1 ;;\n"));
+  EXPECT_EQ(records[0].bench.host_late, 0);
+  EXPECT_EQ(records[1].bench.host_late, 4) << "rounds that count";
+  EXPECT_EQ(outcome(records[1]), "pass: ");
 }
 
 TEST_F(PyTorchTest, WhatItReportsIsInTheRecord) {
@@ -408,9 +422,9 @@ TEST_F(PyTorchTest, AProcessThatAlwaysHangsIsGivenUp) {
 }
 
 TEST_F(PyTorchTest, GarbageIsNoAnswer) {
-  for (const char* garbage :
-       {"ok", "ok 1", "ok 1 2 3", "ok 1 fast", "ok 0 1", "ok -1 1", "ok nan 1", "ok 1 inf",
-        "1.5 0.5", "Traceback (most recent call last):"}) {
+  for (const char* garbage : {"ok", "ok 1 2", "ok 1 2 0 0", "ok 1 fast 0", "ok 0 1 0", "ok -1 1 0",
+                              "ok nan 1 0", "ok 1 inf 0", "ok 1 2 3", "ok 1 2 nan", "1.5 0.5 0",
+                              "Traceback (most recent call last):"}) {
     const auto records = raced(speaker("time-fp32_nchw) echo '" + std::string(garbage) + "' ;;\n"));
     EXPECT_EQ(records[0].bench.record.status, "fail") << garbage;
     EXPECT_EQ(records[0].bench.record.message.find("to 'time' it answered '"), 0u) << garbage;

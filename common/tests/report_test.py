@@ -48,9 +48,9 @@ def timed(milliseconds, **others):
             "cold_ms": times(milliseconds), "warm_ms": times(milliseconds / 2), **others}
 
 
-def rival(name, precision, milliseconds, layout="nchw"):
+def rival(name, precision, milliseconds, layout="nchw", **others):
     return timed(milliseconds, competitor=name, precision=precision, layout=layout,
-                 library=f"{name} 1.0", algorithm="some algorithm")
+                 library=f"{name} 1.0", algorithm="some algorithm", **others)
 
 
 def bench_json(competitors=()):
@@ -187,6 +187,21 @@ class Times(Folder):
         bench = self.bench(value)
         self.assertIn("lowered its clock: sw_power_cap",
                       text.report(bench, results.join(bench, []), [], []))
+
+    def test_a_late_host_is_told(self):
+        late = rival("cudnn", "fp32", 4.0, host_late=3)
+        value = bench_json([late, rival("cudnn", "tf32", 4.0, host_late=0)])
+        for record in value["problems"][0]["records"]:
+            record["host_late"] = 0
+        bench = self.bench(value)
+        page = text.report(bench, results.join(bench, []), [], [])
+        self.assertIn("\ncuDNN FP32: in 3 of 9 runs the GPU may have waited for the host", page)
+        self.assertEqual(page.count("waited for the host"), 1)
+        self.assertIn(text.HELD, page)
+
+    def test_where_nobody_asked_for_the_host_nothing_is_said_of_it(self):
+        bench = self.bench(bench_json([rival("cudnn", "fp32", 4.0)]))
+        self.assertNotIn("host", text.report(bench, results.join(bench, []), [], []))
 
 
 class Traffic(Folder):

@@ -538,6 +538,8 @@ TEST_F(Simulator, EventsMeasureTime) {
   float milliseconds = -1;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaEventRecord(start, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(start), cudaSuccess) << "what was enqueued has been done";
+  EXPECT_EQ(cudaEventQuery(nullptr), cudaErrorInvalidResourceHandle);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(cudaEventRecord(stop, stream), cudaSuccess);
   EXPECT_EQ(cudaEventRecord(untimed, stream), cudaSuccess);

@@ -1,6 +1,6 @@
-"""PyTorch's part in bench, without a GPU: what it answers, and its check.
+"""PyTorch's part in bench, without a GPU: what it answers, its stopwatch, and its check.
 
-Skipped (exit status 77) where PyTorch is missing.
+All but the stopwatch's tests are skipped where PyTorch is missing.
 """
 
 import pathlib
@@ -12,10 +12,10 @@ import time_pytorch
 
 try:
     import torch
+    from reference import reference, sample_outputs
 except ImportError:
-    sys.exit(77)
-
-from reference import reference, sample_outputs
+    torch = None
+needs_torch = unittest.skipUnless(torch, "needs PyTorch")
 
 # n c h w k r s, strides, pads, dilations, bias: no two extents alike
 PROBLEM = time_pytorch.Problem(2, 3, 13, 17, 5, 3, 4, 2, 3, 1, 2, 2, 1, 1)
@@ -36,9 +36,77 @@ class FakeConvolution:
         self.output, self.bound = output, bound
 
     def time(self):
-        return 1.5, 0.25
+        return 1.5, 0.25, 1
 
 
+class FakeEvent:
+    def __init__(self, gpu, name):
+        self.gpu, self.name = gpu, name
+
+    def record(self):
+        self.gpu.log.append(self.name)
+
+    def query(self):
+        self.gpu.log.append(f"{self.name}?")
+        return self.gpu.reached.pop(0)
+
+    def synchronize(self):
+        self.gpu.log.append(f"wait for {self.name}")
+
+    def elapsed_time(self, end):
+        return {"start to between": 1.5, "between to stop": 0.25}[f"{self.name} to {end.name}"]
+
+
+class FakeGpu:
+    """Stands in for torch and for the tensor that flushes: writes down what is enqueued. `reached`:
+    whether the GPU has come to an event, whenever that is asked."""
+
+    def __init__(self, *reached):
+        self.cuda, self.reached, self.log = self, list(reached), []
+        self.names = ["start", "between", "stop"]
+
+    def Event(self, enable_timing):
+        return FakeEvent(self, self.names.pop(0))
+
+    def zero_(self):
+        self.log.append("flush")
+
+    def call(self):
+        self.log.append("call")
+        return len(self.log)
+
+
+class Time(unittest.TestCase):
+    def measured(self, gpu, flushes, most=64):
+        """The result of a measurement that begins with `flushes`, and those of the next."""
+        stopwatch = time_pytorch.Stopwatch(gpu, gpu, flushes, most)
+        output, times = stopwatch.time(gpu.call)
+        self.assertEqual(gpu.log[output - 1:], ["call", "stop", "start?", "wait for stop"])
+        self.assertEqual(gpu.reached, [])
+        return times, stopwatch.flushes
+
+    @staticmethod
+    def attempt(flushes):
+        return ["flush"] * flushes + ["start", "call", "between", "call", "stop", "start?"]
+
+    def test_python_in_time_measures_once(self):
+        gpu = FakeGpu(False)
+        self.assertEqual(self.measured(gpu, 4), ((1.5, 0.25, 0), 4))
+        self.assertEqual(gpu.log, self.attempt(4) + ["wait for stop"])
+
+    def test_python_too_late_measures_again_after_twice_the_flushes(self):
+        gpu = FakeGpu(True, False)
+        self.assertEqual(self.measured(gpu, 4), ((1.5, 0.25, 0), 8))
+        self.assertEqual(gpu.log, self.attempt(4) + self.attempt(8) + ["wait for stop"])
+
+    def test_always_too_late_it_says_so_at_the_most(self):
+        gpu = FakeGpu(True, True, True)
+        self.assertEqual(self.measured(gpu, 4, most=10), ((1.5, 0.25, 1), 10))
+        self.assertEqual(gpu.log, self.attempt(4) + self.attempt(8) + self.attempt(10)
+                         + ["wait for stop"])
+
+
+@needs_torch
 class Answers(unittest.TestCase):
     def setUp(self):
         self.server = time_pytorch.Server.__new__(time_pytorch.Server)
@@ -46,7 +114,7 @@ class Answers(unittest.TestCase):
         self.server.convolutions = {"a": FakeConvolution(None)}
 
     def test_of_numbers(self):
-        self.assertEqual(self.server.answer("time a"), "ok 1.5 0.25")
+        self.assertEqual(self.server.answer("time a"), "ok 1.5 0.25 1")
 
     def test_of_nothing(self):
         self.assertEqual(self.server.answer("release a"), "ok")
@@ -67,6 +135,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(time_pytorch.dotted(91900), "9.19.0")
 
 
+@needs_torch
 class Check(unittest.TestCase):
     def ratio(self, damage):
         """check() of a right result, as changed by `damage`."""
