@@ -109,6 +109,19 @@ class Lessons(unittest.TestCase):
             self.assertEqual(run.write_docs(check=True), 0, said.getvalue())
 
 
+    def test_the_front_pages_picture_has_the_same_counts(self):
+        """Where its records and the experiments' have a stage on one problem."""
+        drawn = json.loads((run.RECORDS / "ladder_sim.json").read_text(encoding="utf-8"))
+        compared = set()
+        for record in run.read_records(run.RECORDS / "experiments_sim.json")["experiments"]:
+            kernels = record["before"]["counted"]
+            if kernels[0]["shape"] == drawn[0]["shape"]:
+                stage = kernels[0]["stage"]
+                self.assertEqual([kernel for kernel in drawn if kernel["stage"] == stage], kernels)
+                compared.add(stage)
+        self.assertGreaterEqual(compared, {"04_register_blocking", "05_fused_bias"})
+
+
 class OnGpu(unittest.TestCase):
     """What becomes of the files that bench and profile write, with real ones of an H200."""
 

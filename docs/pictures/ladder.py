@@ -1,11 +1,13 @@
-"""The picture of the front page: what the stages ask of memory, from docs/results."""
+"""The picture of the front page: what the stages ask of memory, as the simulator counts it with 16
+images, with which stages 04 and 05 choose the tiles of the lessons.
+"""
 
 import json
 import pathlib
 
 from svg import BLACK, BLUE, GREEN, GREY, ORANGE, Picture
 
-RECORDS = pathlib.Path(__file__).resolve().parents[1] / "results/experiments_sim.json"
+RECORDS = pathlib.Path(__file__).resolve().parents[1] / "results/ladder_sim.json"
 IDEAS = {"01_naive": "one thread, one output", "02_im2col_gemm": "a library's matrix product",
          "03_shared_tiling": "tiles in shared memory", "04_register_blocking": "tiles in registers",
          "05_fused_bias": "rows, and the bias inside"}
@@ -18,11 +20,14 @@ TOUCHED = [f"sectors_touched_{way}.sum" for way in ("read", "write")]
 
 
 def kernels_by_stage():
-    """The records of every stage as it is, from the first of its experiments."""
+    """The records of profile by stage, all of one problem."""
     stages = {}
-    for experiment in json.loads(RECORDS.read_text())["experiments"]:
-        kernels = experiment["before"]["counted"]
-        stages.setdefault(kernels[0]["stage"], kernels)
+    for kernel in json.loads(RECORDS.read_text(encoding="utf-8")):
+        stages.setdefault(kernel["stage"], []).append(kernel)
+    shapes = {kernel["shape"] for kernels in stages.values() for kernel in kernels}
+    if len(shapes) != 1 or stages.keys() != IDEAS.keys():
+        raise SystemExit(f"draw.py: {RECORDS.name} must have all stages on one problem, and has "
+                         f"{', '.join(stages)} on {len(shapes)}")
     return stages
 
 
@@ -33,19 +38,23 @@ def total(kernels, metrics):
     return sum(kernel.get(metric) or 0 for kernel in kernels for metric in metrics)
 
 
+def images_of(kernel):
+    return int(kernel["shape"].split()[0].lstrip("n"))
+
+
 def rates(kernels):
     """Requests and wavefronts per multiply-add of a warp, and megabytes per image."""
     multiply_adds = kernels[0]["flop"] / 2 / LANES
-    images = int(kernels[0]["shape"].split()[0].lstrip("n"))
     requests, wavefronts = (total(kernels, metrics) for metrics in (REQUESTS, WAVEFRONTS))
     return (None if requests is None else requests / multiply_adds,
             None if wavefronts is None else wavefronts / multiply_adds,
-            total(kernels, TOUCHED) * SECTOR_BYTES / images / 1e6)
+            total(kernels, TOUCHED) * SECTOR_BYTES / images_of(kernels[0]) / 1e6)
 
 
 def draw_ladder():
     """Five rows, three bars each."""
-    stages = {stage: rates(kernels) for stage, kernels in kernels_by_stage().items()}
+    records = kernels_by_stage()
+    stages = {stage: rates(kernels) for stage, kernels in records.items()}
     picture = Picture("What each stage asks of memory", 372)
     panels = (("global memory", "requests / multiply-add", ORANGE),
               ("shared memory", "wavefronts / multiply-add", BLUE),
@@ -72,7 +81,8 @@ def draw_ladder():
         picture.text(15, top + 12 + row * step, stage, 14, bold=True)
         picture.text(15, top + 31 + row * step, IDEAS[stage], 14)
     picture.line(15, top + 5 * step + 1, 815, top + 5 * step + 1, BLACK, 0.5)
-    picture.text(15, top + 5 * step + 24, "Counted by the simulator, 04 and 05 with 16 images. A "
-                 "multiprocessor gives one wavefront per cycle,", 14)
+    picture.text(15, top + 5 * step + 24, "Counted by the simulator with "
+                 f"{images_of(records['01_naive'][0])} images. A multiprocessor gives one wavefront "
+                 "per cycle,", 14)
     picture.text(15, top + 5 * step + 44, "and could do four such multiply-adds in that time.", 14)
     return picture
