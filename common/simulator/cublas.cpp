@@ -2,12 +2,15 @@
 #include <cublas_v2.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "common/simulator/fault.h"
 #include "common/simulator/observer.h"
+#include "common/simulator/stream_work.h"
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
@@ -25,6 +28,40 @@ CBLAS_TRANSPOSE transpose(cublasOperation_t op) {
 thread_local std::string failure;  // the reason for the last CUBLAS_STATUS_EXECUTION_FAILED
 
 bool is_operation(cublasOperation_t op) { return op == CUBLAS_OP_N || op == CUBLAS_OP_T; }
+
+// Batched products may be laid out along a grid's z extent, where CUDA's ends. Not every version of
+// cuBLAS refuses more, but none promises it.
+constexpr int MOST_PRODUCTS = 65535;
+
+// A factor as the tensor cores see it in TF32: its 23 bits rounded to 10.
+float to_tf32(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x1000) & 0xffffe000;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
+// A matrix as the math mode has it: itself, or a copy in TF32, without gaps between its columns.
+class Factor {
+ public:
+  Factor(cublasMath_t mode, const float* from, int rows, int columns, int ld)
+      : data_(from), ld_(ld) {
+    if (mode != CUBLAS_TF32_TENSOR_OP_MATH) return;
+    for (int column = 0; column < columns; ++column) {
+      const float* first = from + int64_t{column} * ld;
+      for (int row = 0; row < rows; ++row) rounded_.push_back(to_tf32(first[row]));
+    }
+    data_ = rounded_.data(), ld_ = std::max(1, rows);
+  }
+  const float* data() const { return data_; }
+  int ld() const { return ld_; }
+
+ private:
+  std::vector<float> rounded_;
+  const float* data_;
+  int ld_;
+};
 
 }  // namespace
 
@@ -125,6 +162,8 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
       !beta || !A || !B || !C) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
+  if (batch > MOST_PRODUCTS) return CUBLAS_STATUS_NOT_SUPPORTED;
+  note_work(handle->stream);
   if constexpr (COUNTING) {
     std::vector<MatrixView> reads, writes;
     for (int i = 0; i < batch; ++i) {
@@ -138,8 +177,10 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   for (int i = 0; i < batch; ++i) {
-    cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, A + i * stride_a,
-                lda, B + i * stride_b, ldb, *beta, C + i * stride_c, ldc);
+    const Factor a(handle->math_mode, A + i * stride_a, rows_a, op_a == CUBLAS_OP_N ? k : m, lda);
+    const Factor b(handle->math_mode, B + i * stride_b, rows_b, op_b == CUBLAS_OP_N ? n : k, ldb);
+    cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, a.data(), a.ld(),
+                b.data(), b.ld(), *beta, C + i * stride_c, ldc);
   }
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/simulator/stream_work.h"
+
 namespace convladder::simulator {
 
 // Seeds the order in which blocks, and threads between two barriers, take their turns. 0, the
@@ -22,8 +24,8 @@ void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argu
               std::size_t argument_bytes, const void* kernel);
 
 template <typename Body>
-void launch(dim3 grid, dim3 block, cudaStream_t /*every stream is in order*/, const Body& body,
-            const void* kernel) {
+void launch(dim3 grid, dim3 block, cudaStream_t stream, const Body& body, const void* kernel) {
+  note_work(stream);
   run_grid(
       grid, block, [](const void* b) { (*static_cast<const Body*>(b))(); }, &body, sizeof(body),
       kernel);

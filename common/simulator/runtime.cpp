@@ -1,23 +1,38 @@
 // The rest of the runtime API: the device, streams and events.
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <optional>
 
 #include "common/simulator/errors.h"
 #include "common/simulator/memory.h"
+#include "common/simulator/stream_work.h"
 
 using namespace convladder::simulator;
 using Clock = std::chrono::steady_clock;
 
 constexpr int MULTIPROCESSORS = 132;  // an H200's
 
-struct CUstream_st {};  // has nothing to remember: all work is done when a call returns
+// All work is done when a call returns: there is nothing else to remember.
+struct CUstream_st {
+  std::atomic<int64_t> work{0};
+};
+static CUstream_st default_stream;
+
 struct CUevent_st {
   bool timing;
   std::optional<Clock::time_point> recorded;
 };
+
+namespace convladder::simulator {
+
+int64_t work_on(cudaStream_t stream) { return (stream ? stream : &default_stream)->work; }
+
+void note_work(cudaStream_t stream) { ++(stream ? stream : &default_stream)->work; }
+
+}  // namespace convladder::simulator
 
 cudaError_t cudaGetDeviceCount(int* count) {
   if (!count) return set_last_error(cudaErrorInvalidValue);

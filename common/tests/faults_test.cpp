@@ -23,6 +23,7 @@
 #ifndef CUDART_VERSION
 #include "common/simulator/fault.h"
 #include "common/simulator/memory.h"
+#include "common/simulator/stream_work.h"
 #endif
 
 namespace convladder {
@@ -387,6 +388,21 @@ TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
 #else
 TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
   GTEST_SKIP() << "needs a GPU: in the simulator every call is done when it returns";
+}
+
+// What can be seen of streams in the simulator: everything goes to the one that was given.
+TEST_F(FaultsTest, WorkGoesToTheStreamThatIsGiven) {
+  using simulator::work_on;
+  const Sample samples[] = {Sample(medium()), Sample(small())};
+  OnDevice first(stage(), samples[0].host()), second(stage(), samples[1].host());
+  const int64_t elsewhere = work_on(nullptr);
+  first.run_stage();
+  const int64_t on_first = work_on(first.stream());
+  EXPECT_GT(on_first, 0);
+  second.run_stage();
+  EXPECT_GT(work_on(second.stream()), 0);
+  EXPECT_EQ(work_on(first.stream()), on_first);
+  EXPECT_EQ(work_on(nullptr), elsewhere);
 }
 #endif
 

@@ -577,30 +577,62 @@ TEST_F(Simulator, GemmIsColumnMajorInAllTransposes) {
   const int m = 5, n = 7, k = 3, batch = 3, lda = 8, ldb = 9, ldc = 6;
   const long long stride_a = 70, stride_b = 80, stride_c = 50;
   const auto A = small_integers(batch * stride_a, 7), B = small_integers(batch * stride_b, 11);
-  for (const cublasOperation_t op_a : {CUBLAS_OP_N, CUBLAS_OP_T}) {
-    for (const cublasOperation_t op_b : {CUBLAS_OP_N, CUBLAS_OP_T}) {
-      const float alpha = 2.0f, beta = -1.0f;
-      auto C = small_integers(batch * stride_c, 13), expected = C;
-      for (int b = 0; b < batch; ++b) {
-        for (int j = 0; j < n; ++j) {
-          for (int i = 0; i < m; ++i) {
-            float sum = 0;
-            for (int l = 0; l < k; ++l) {
-              sum += A[b * stride_a + (op_a == CUBLAS_OP_N ? i + l * lda : l + i * lda)] *
-                     B[b * stride_b + (op_b == CUBLAS_OP_N ? l + j * ldb : j + l * ldb)];
+  // Small integers are exact in TF32, too.
+  for (const cublasMath_t mode : {CUBLAS_PEDANTIC_MATH, CUBLAS_TF32_TENSOR_OP_MATH}) {
+    for (const cublasOperation_t op_a : {CUBLAS_OP_N, CUBLAS_OP_T}) {
+      for (const cublasOperation_t op_b : {CUBLAS_OP_N, CUBLAS_OP_T}) {
+        ASSERT_EQ(cublasSetMathMode(cublas.handle, mode), CUBLAS_STATUS_SUCCESS);
+        const float alpha = 2.0f, beta = -1.0f;
+        auto C = small_integers(batch * stride_c, 13), expected = C;
+        for (int b = 0; b < batch; ++b) {
+          for (int j = 0; j < n; ++j) {
+            for (int i = 0; i < m; ++i) {
+              float sum = 0;
+              for (int l = 0; l < k; ++l) {
+                sum += A[b * stride_a + (op_a == CUBLAS_OP_N ? i + l * lda : l + i * lda)] *
+                       B[b * stride_b + (op_b == CUBLAS_OP_N ? l + j * ldb : j + l * ldb)];
+              }
+              float& c = expected[b * stride_c + i + j * ldc];
+              c = alpha * sum + beta * c;
             }
-            float& c = expected[b * stride_c + i + j * ldc];
-            c = alpha * sum + beta * c;
           }
         }
+        ASSERT_EQ(cublasSgemmStridedBatched(cublas.handle, op_a, op_b, m, n, k, &alpha, A.data(),
+                                            lda, stride_a, B.data(), ldb, stride_b, &beta, C.data(),
+                                            ldc, stride_c, batch),
+                  CUBLAS_STATUS_SUCCESS);
+        EXPECT_EQ(C, expected) << op_a << " " << op_b;
       }
-      ASSERT_EQ(cublasSgemmStridedBatched(cublas.handle, op_a, op_b, m, n, k, &alpha, A.data(), lda,
-                                          stride_a, B.data(), ldb, stride_b, &beta, C.data(), ldc,
-                                          stride_c, batch),
-                CUBLAS_STATUS_SUCCESS);
-      EXPECT_EQ(C, expected) << op_a << " " << op_b;
     }
   }
+}
+
+TEST_F(Simulator, GemmInTf32RoundsTheFactors) {
+  const Handle cublas;
+  const float one = 1.0f, zero = 0.0f, three = 3.0f, a = 1.0f + 0x1p-12f, halfway = 1.0f + 0x1p-11f;
+  const auto product_with_three = [&](const float& x, cublasMath_t mode) {
+    float c = NAN_F;
+    EXPECT_EQ(cublasSetMathMode(cublas.handle, mode), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(cublasSgemm(cublas.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, &x, 1, &three, 1,
+                          &zero, &c, 1),
+              CUBLAS_STATUS_SUCCESS);
+    return c;
+  };
+  EXPECT_EQ(product_with_three(a, CUBLAS_PEDANTIC_MATH), 3.0f * a);
+  EXPECT_EQ(product_with_three(a, CUBLAS_TF32_TENSOR_OP_MATH), 3.0f);
+  EXPECT_EQ(product_with_three(halfway, CUBLAS_TF32_TENSOR_OP_MATH), 3.0f * (1.0f + 0x1p-10f));
+}
+
+TEST_F(Simulator, GemmRefusesABatchThatSomeVersionsCanNotTake) {
+  const Handle cublas;
+  const float one = 1.0f;
+  std::vector<float> c(65536);
+  const auto gemm = [&](int batch) {
+    return cublasSgemmStridedBatched(cublas.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, &one,
+                                     1, 0, &one, 1, 0, &one, c.data(), 1, 1, batch);
+  };
+  EXPECT_EQ(gemm(65535), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(gemm(65536), CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
 TEST_F(Simulator, GemmWithoutBetaDoesNotReadC) {
