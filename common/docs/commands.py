@@ -21,15 +21,16 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEEDS = ("gpu", "slow", "manual")
 GPU_ONLY = re.compile(r"^(ncu|nsys|compute-sanitizer)\b|^\./ladder (bench|sanitize)\b"
-                      r"|\bbuild/gpu\b|--preset[ =]gpu\b|--backend[ =]gpu\b")
+                      r"|\bbuild[ /]gpu\b|--preset[ =]gpu\b|--backend[ =]gpu\b")
 # What takes minutes, and what stands in for it unless --slow is given: the build that later commands
 # rely on, the same check on smaller problems, some of the same tests, one image instead of many, one
 # problem, one stage under one tool.
 STAND_INS = (
-    (r"\./ladder test", "cmake --preset sim && cmake --build --preset sim"),
+    (r"\./ladder test", "./ladder build sim all"),
+    (r"\./ladder test --stage (?!01_)(\w+)",  # stage 01's takes seconds
+     r"./ladder build sim \1 test_\1 && ctest --preset sim -L \1 -R nasty_primes"),
     (r"(\./ladder check --stage \w+(?: --offset \d)?)", r"\1 --max-gmac 0.001"),
     (r"(\./ladder profile .*--batch) \d+", r"\1 1"),
-    (r"(ctest (?:--preset sim|--test-dir build/sim) -L \d\d_\w+)", r"\1 -R nasty_primes"),
     (r"\./ladder bench", "./ladder bench --shape resnet50_3x3_64_b64"),
     (r"\./ladder sanitize.*", "./ladder sanitize --tool memcheck --stage 01_naive"),
 )
@@ -112,6 +113,29 @@ def all_commands(root):
     for page in pages(root):
         commands += extract(str(page.relative_to(root)), page.read_text(encoding="utf-8"))
     return commands
+
+
+def unprepared(commands):
+    """What a page uses but hasn't had made: someone who begins with that page has only what
+    ./ladder, which also installs, has made for it. A message for each."""
+    errors, made = [], set()
+    for command in commands:
+        text = without_comment(command.text)
+        if "manual" in command.needs:
+            continue
+        built = re.match(r"\./ladder build ([\w-]+) (.*)", text)
+        if built:
+            made |= {(command.page, built[1], target) for target in ("", *built[2].split())}
+        wanted = re.findall(r"\bbuild/([\w-]+)/bin/(\w+)", text)
+        wanted += [(preset, "") for preset in re.findall(
+            r"\bctest .*?(?:--preset[ =]|build/)([\w-]+)", text)]
+        for preset, target in wanted:
+            if (command.page, preset, target) not in made:
+                errors.append(f"{command.where()}: no './ladder build {preset} {target or 'TARGET'}' "
+                              "before it on this page")
+        if re.search(r"\bcmake\b", text):
+            errors.append(f"{command.where()}: cmake installs nothing; use ./ladder build")
+    return errors
 
 
 # ---- What the pages take for granted ---------------------------------------------------------------
@@ -283,6 +307,8 @@ def main():
     try:
         commands = all_commands(ROOT)
     except ValueError as error:
+        sys.exit(f"commands.py: error: {error}")
+    for error in unprepared(commands):
         sys.exit(f"commands.py: error: {error}")
     if arguments.page:
         commands = [command for command in commands if command.page in arguments.page]

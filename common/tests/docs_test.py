@@ -44,19 +44,20 @@ class Extract(unittest.TestCase):
 
     def test_some_commands_are_known_to_need_a_gpu(self):
         for text in ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
-                     "build/gpu/bin/x", "./ladder run --backend gpu", "compute-sanitizer x"):
+                     "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu", "compute-sanitizer x"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu"}, text)
         for text in ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, set(), text)
 
     def test_what_has_a_stand_in_is_slow(self):
         for text in ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems",
-                     "ctest --preset sim -L 01_naive"):
+                     "./ladder test --stage 02_im2col_gemm"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"slow"}, text)
         for text in ("./ladder bench", "./ladder sanitize", "./ladder sanitize --jobs 8  # at a time"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu", "slow"}, text)
-        text = "./ladder check --stage 01_naive --shape alexnet_conv1"
-        self.assertEqual(self.extract("```sh", text, "```")[0].needs, set())
+        for text in ("./ladder check --stage 01_naive --shape alexnet_conv1",
+                     "./ladder test --stage 01_naive"):
+            self.assertEqual(self.extract("```sh", text, "```")[0].needs, set())
 
     def test_errors_name_the_place(self):
         for lines, message in (
@@ -68,8 +69,28 @@ class Extract(unittest.TestCase):
                 self.extract(*lines)
             self.assertEqual(str(caught.exception), message)
 
+    def test_what_a_page_uses_it_has_had_made(self):
+        for lines, errors in (
+            (["./ladder build sim a b", "build/sim/bin/b --x", "ctest --preset sim -L l"], []),
+            (["./ladder build sim a", "build/sim/bin/b"], ["build sim b"]),
+            (["./ladder build sim a", "build/sim-count/bin/a"], ["build sim-count a"]),
+            (["ctest --preset sim", "./ladder build sim a"], ["build sim TARGET"]),
+            (["./ladder build sim a", "ctest --test-dir build/gpu"], ["build gpu TARGET"]),
+            (["cmake --preset sim"], ["cmake installs nothing"]),
+            (["./ladder run  # not cmake"], []),
+        ):
+            found = commands.unprepared(self.extract("```sh", *lines, "```"))
+            self.assertEqual(len(found), len(errors), found)
+            for message, part in zip(found, errors):
+                self.assertIn(part, message)
+        other = commands.extract("other.md", page("```sh", "build/sim/bin/a", "```"))
+        made = self.extract("```sh", "./ladder build sim a", "```")
+        self.assertEqual(len(commands.unprepared(made + other)), 1)
+
     def test_every_page_of_ours_can_be_read(self):
-        found = {command.page for command in commands.all_commands(ROOT)}
+        ours = commands.all_commands(ROOT)
+        self.assertEqual(commands.unprepared(ours), [])
+        found = {command.page for command in ours}
         self.assertLessEqual({"README.md", "01_naive/README.md", "docs/pitfalls.md"}, found)
 
 
@@ -86,11 +107,15 @@ class Run(unittest.TestCase):
 
     def test_a_slow_one_may_have_a_stand_in(self):
         text, remark = commands.to_run(self.command("./ladder test  # all", "slow"), False, False)
-        self.assertIn("cmake --build", text)
+        self.assertEqual(text, "./ladder build sim all")
         self.assertIn(text, remark)
         check = self.command("./ladder check --stage 02_x --offset 1  # unaligned", "slow")
         self.assertEqual(commands.to_run(check, False, False)[0],
                          "./ladder check --stage 02_x --offset 1 --max-gmac 0.001")
+        suite = self.command("./ladder test --stage 02_x  # its tests", "slow")
+        self.assertEqual(commands.to_run(suite, False, False)[0],
+                         "./ladder build sim 02_x test_02_x && "
+                         "ctest --preset sim -L 02_x -R nasty_primes")
 
     def test_what_is_supplied_is_taken_away_again(self):
         with tempfile.TemporaryDirectory() as folder:

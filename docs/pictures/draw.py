@@ -204,8 +204,8 @@ def main():
     parser.add_argument("--trace-warp", type=pathlib.Path, default=TRACE_WARP, metavar="PROGRAM")
     arguments = parser.parse_args()
     if not arguments.trace_warp.is_file():
-        parser.error(f"{arguments.trace_warp} isn't there: cmake --preset sim-count && "
-                     "cmake --build --preset sim-count --target trace_warp")
+        parser.error(f"{arguments.trace_warp} isn't there: "
+                     "./ladder build sim-count trace_warp")
     pictures = {
         "ladder": ladder.draw_ladder(),
         "window": draw_window(),
