@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Runs the commands of all pages as a new user would: in a fresh clone, in order, as they stand.
+A page that relies on what the commands of another have built is an error, and nothing is run.
 
 A page's commands are the lines of its blocks that begin with ```sh. Words behind that say what a
 block needs: `gpu` (a GPU and nvcc), `slow` (takes minutes), `manual` (changes the machine, or needs
@@ -131,8 +132,8 @@ def unprepared(commands):
             r"\bctest .*?(?:--preset[ =]|build/)([\w-]+)", text)]
         for preset, target in wanted:
             if (command.page, preset, target) not in made:
-                errors.append(f"{command.where()}: no './ladder build {preset} {target or 'TARGET'}' "
-                              "before it on this page")
+                errors.append(f"{command.where()}: this page has no "
+                              f"'./ladder build {preset} {target or 'TARGET'}' before it")
         if re.search(r"\bcmake\b", text):
             errors.append(f"{command.where()}: cmake installs nothing; use ./ladder build")
     return errors
@@ -288,7 +289,11 @@ def run_in_clone(commands, arguments):
     with tempfile.TemporaryDirectory(prefix="convladder_") as folder:
         clone = arguments.keep or pathlib.Path(folder) / "ConvLadder"
         # What is committed, not what lies about: a new user has nothing else.
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        git = subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=False)
+        if git.returncode != 0:
+            print("not to be cloned, as git says: copied instead", flush=True)
+            shutil.rmtree(clone, ignore_errors=True)
+            shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".git", "build"))
         return run_all(commands, clone, have_gpu(), arguments.slow)
 
 

@@ -44,7 +44,8 @@ class Extract(unittest.TestCase):
 
     def test_some_commands_are_known_to_need_a_gpu(self):
         for text in ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
-                     "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu", "compute-sanitizer x"):
+                     "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu",
+                     "compute-sanitizer x"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu"}, text)
         for text in ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, set(), text)
