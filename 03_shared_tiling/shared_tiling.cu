@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(BM* BN)
   const float* filter = filters + k * int64_t{CRS};
 
   // The thread loads the taps ty, ty + BK, ty + 2 BK, ... of its pixel. As (c,r,s) they are found
-  // by additions with carry, since a division takes some twenty instructions.
+  // by additions with carry, since divisions are slow.
   const int step_s = BK % shape.S, step_r = BK / shape.S % shape.R, step_c = BK / shape.S / shape.R;
   int s = ty % shape.S, r = ty / shape.S % shape.R, c = ty / shape.S / shape.R;
   float sum = 0.0f;
