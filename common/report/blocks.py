@@ -9,6 +9,7 @@ import os
 import re
 
 import counter_tables
+import every_problem
 import formats
 import reliability
 import results
@@ -64,6 +65,7 @@ def renewed(data, name):
     with open(os.path.join(data.root, name), encoding="utf-8") as file:
         old = file.read()
     makers = {"summary": summary, "report": full_report,
+              "every_problem": lambda data: every_problem.block(data.folder),
               "measured": lambda data: measured(data, os.path.dirname(name))}
     for block, maker in reliability.BLOCKS.items():
         makers[block] = lambda data, maker=maker: maker(data.folder)

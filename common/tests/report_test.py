@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.dirname(REPORT))
 import blocks  # noqa: E402  (found through the path above)
 import counter_tables  # noqa: E402
 import counters  # noqa: E402
+import every_problem  # noqa: E402
 import plan  # noqa: E402
 import reliability  # noqa: E402
 import report  # noqa: E402
@@ -615,6 +616,43 @@ class Plots(Folder):
             drawing.close(figure)
         self.assertEqual(*files)
         self.assertIn(b"data 123", files[0])
+
+
+class EveryProblem(Folder):
+    """The last stage's times against those of the stage before it."""
+
+    def problems(self, **ratios):
+        value = bench_json()
+        [model] = value["problems"]
+        value["problems"] = [
+            {**model, "problem": name,
+             "records": [timed(2.0, stage=STAGES[-2]), timed(2.0 * ratio, stage=STAGES[-1])]}
+            for name, ratio in ratios.items()]
+        value["problems"].insert(0, {"problem": "grouped", "bias": True, "error": "groups = 2",
+                                     "records": [], "competitors": []})
+        self.save(every_problem.FILE, value)
+
+    def test_ratios_and_those_that_lose(self):
+        self.problems(a=0.25, b=1.0, c=1.04, d=1.06)
+        found = every_problem.ratios(results.read_bench(self.path(every_problem.FILE)))
+        self.assertEqual([f"{name} {ratio:.2f}" for name, ratio in found.items()],
+                         ["a 0.25", "b 1.00", "c 1.04", "d 1.06"])
+        self.assertEqual(every_problem.slower(found), ["d"])
+        block = every_problem.block(self.folder)
+        self.assertIn("4 problems", block)
+        self.assertIn("It takes longer on 2 of them, and more than 1.05 times as long on 1.", block)
+        self.assertIn("| d | 1.060 |\n| c | 1.040 |\n| b | 1.000 |\n| a | 0.250 |", block)
+
+    def test_without_times(self):
+        self.assertIn("No run of it stands here", every_problem.block(self.folder))
+        self.problems()
+        self.assertIn("No problem was timed in both", every_problem.block(self.folder))
+
+    def test_no_committed_time_is_a_loss(self):
+        path = os.path.join(ROOT, "docs/results", every_problem.FILE)
+        if not os.path.exists(path):
+            self.skipTest(f"no {every_problem.FILE}")
+        self.assertEqual(every_problem.slower(every_problem.ratios(results.read_bench(path))), [])
 
 
 if __name__ == "__main__":
