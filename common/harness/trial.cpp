@@ -33,8 +33,9 @@ Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& pl
              Guards guards)
     : stage_(stage),
       problem_(problem),
-      workspace_bytes_(placement.least_workspace ? least_workspace_bytes(stage, problem.shape)
-                                                 : workspace_bytes(stage, problem.shape)),
+      workspace_bytes_(placement.least_workspace
+                           ? least_workspace_bytes(stage, problem.shape)
+                           : workspace_bytes(stage, problem.shape, placement.workspace_limit)),
       input_(problem.shape.input_count(), placement.offsets[0], guards),
       filters_(problem.shape.filter_count(), placement.offsets[1], guards),
       bias_(problem.bias ? problem.shape.K : 0, placement.offsets[2], guards),

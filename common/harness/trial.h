@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ namespace convladder {
 struct Placement {
   // Floats (0..3) by which input, filters, bias and output are shifted off their alignment.
   std::array<int, 4> offsets = {};
-  bool least_workspace = false;  // the least that the stage works with, not what it wants
+  bool least_workspace = false;  // the least that the stage works with, not what it wants ...
+  std::size_t workspace_limit = DEFAULT_WORKSPACE_LIMIT;  // ... within this
 };
 
 class Trial {

@@ -40,6 +40,8 @@ std::atomic<uint64_t>& order_seed() {
   return seed;
 }
 
+std::atomic<uint64_t> last_blocks{0};  // 0: all
+
 // CUDA's limits for a launch.
 bool is_valid(dim3 grid, dim3 block) {
   const auto within = [](dim3 d, unsigned x, unsigned y, unsigned z) {
@@ -51,17 +53,19 @@ bool is_valid(dim3 grid, dim3 block) {
 
 }  // namespace
 
-BlockOrder::BlockOrder(uint64_t blocks, uint64_t seed) : blocks_(blocks) {
+BlockOrder::BlockOrder(uint64_t begin, uint64_t end, uint64_t seed)
+    : begin_(begin), count_(end - begin) {
   if (seed == 0) return;
   Random random(seed);
-  first_ = random.next() % blocks;
+  first_ = random.next() % count_;
   do {
-    step_ = random.next() % blocks + 1;
-  } while (std::gcd(step_, blocks) != 1);
+    step_ = random.next() % count_ + 1;
+  } while (std::gcd(step_, count_) != 1);
 }
 
 uint64_t BlockOrder::operator[](uint64_t i) const {
-  return static_cast<uint64_t>((first_ + static_cast<unsigned __int128>(i) * step_) % blocks_);
+  const auto turn = first_ + static_cast<unsigned __int128>(i) * step_;
+  return begin_ + static_cast<uint64_t>(turn % count_);
 }
 
 Device& Device::instance() {
@@ -92,15 +96,16 @@ Device::~Device() {
 void Device::run(const Grid& grid) {
   const std::lock_guard alone(one_grid_);
   const uint64_t blocks = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
-  const BlockOrder order(blocks, grid.seed);
+  const uint64_t last = last_blocks;
+  const BlockOrder order(last > 0 && last < blocks ? blocks - last : 0, blocks, grid.seed);
   if constexpr (COUNTING) begin_launch(grid);
   std::unique_lock lock(mutex_);
   grid_ = &grid;
   order_ = &order;
-  blocks_ = blocks;
+  blocks_ = order.count();
   next_block_ = 0;
   error_ = nullptr;
-  openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), blocks));
+  openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), blocks_));
   wake_.notify_all();
   done_.wait(lock, [this] { return busy_ == 0; });
   if (error_) std::rethrow_exception(error_);
@@ -134,6 +139,8 @@ void Device::run_blocks(Worker& worker) {
 }
 
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
+
+void run_last_blocks_only(uint64_t blocks) { last_blocks = blocks; }
 
 void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
               std::size_t argument_bytes, const void* kernel) {

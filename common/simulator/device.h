@@ -14,15 +14,17 @@
 
 namespace convladder::simulator {
 
-// The order in which blocks begin: i -> (first + i * step) mod blocks, where step has no divisor in
-// common with blocks, so that each has its turn once.
+// The order in which the blocks from `begin` to before `end` have their turns:
+// i -> begin + (first + i * step) mod count, where step has no divisor in common with their count,
+// so that each has its turn once.
 class BlockOrder {
  public:
-  BlockOrder(uint64_t blocks, uint64_t seed);  // seed 0: 0, 1, 2, ...
+  BlockOrder(uint64_t begin, uint64_t end, uint64_t seed);  // seed 0: begin, begin + 1, ...
   uint64_t operator[](uint64_t i) const;
+  uint64_t count() const { return count_; }
 
  private:
-  uint64_t blocks_, first_ = 0, step_ = 1;
+  uint64_t begin_, count_, first_ = 0, step_ = 1;
 };
 
 class Device {
@@ -31,8 +33,9 @@ class Device {
   // to 1024.
   static Device& instance();
 
-  // Runs `grid` to its end, after any other that another host thread has under way. Throws what
-  // the first failing block threw (KernelError, std::bad_alloc); blocks not begun are left out.
+  // Runs `grid`, or its last blocks where only they are asked for, to the end, after any other that
+  // another host thread has under way. Throws what the first failing block threw (KernelError,
+  // std::bad_alloc); blocks not begun are left out.
   void run(const Grid& grid);
 
  private:

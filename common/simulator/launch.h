@@ -14,6 +14,10 @@ namespace convladder::simulator {
 // default: in order of their indices. Begins with the environment's CONVLADDER_SIM_SEED.
 void set_thread_order_seed(uint64_t seed);
 
+// Has every grid run its last `blocks` blocks alone; 0, the default: all of them. For tests on
+// tensors too large to be computed in full: what lies at their ends is these blocks' work.
+void run_last_blocks_only(uint64_t blocks);
+
 // Runs a grid of `body(argument)`, one call per thread, and waits for its end. Gives its errors as
 // CUDA does, through cudaGetLastError(): cudaErrorInvalidConfiguration for a grid or block that
 // CUDA refuses, cudaErrorLaunchFailure and others for a kernel that failed. `kernel` is the address

@@ -1,15 +1,14 @@
 // Where a grid, an index or a workspace could end, for every stage: each problem is computed right,
 // or rejected with the reason. The limits of make_conv_shape() itself are in conv_shape_test.cpp.
-// What takes many gigabytes needs a GPU; in the simulator such tensors are touched in a few places
-// only, or not at all.
+// What takes many gigabytes needs a GPU; the simulator has sparse_test.cpp.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 
 #include "common/check/compare.h"
-#include "common/check/random.h"
 #include "common/check/test_data.h"
 #include "common/harness/backend.h"
 #include "common/harness/table.h"
@@ -91,26 +90,30 @@ std::vector<Problem> beyond_thirty_one_bits() {
   add("output_of_large_images",
       [](ConvArguments& a) { a.n = 2, a.h = a.w = 32767, a.r = a.s = 2, a.k = 2; });
   add("filters_just_below", [](ConvArguments& a) { a.n = 2, a.c = 65535, a.k = 32767; });
+  for (const auto& [name, s, stride] : {std::tuple("strips_of_3_taps", 3, 1),
+                                        {"strips_of_7_taps", 7, 2},
+                                        {"strips_of_11_taps", 11, 4}}) {
+    add(name, [s = s, stride = stride](ConvArguments& a) {  // 8 columns of output in each row
+      a.n = (1 << 25) + 1, a.w = 8 * stride, a.k = 8, a.s = s, a.stride_w = stride, a.pad_w = s / 2;
+    });
+  }
+  // 2^31 - 73e6 pixels; with 64 in a row, 8 strips, they would be more than 2^31.
+  add("large_image_of_strips",
+      [](ConvArguments& a) { a.h = 36396900, a.w = 57, a.s = 3, a.pad_w = 1; });
   return problems;
 }
 
-// The filters in tile order may take more than a stage is given by default.
-bool needs_much_workspace(const ConvShape& shape) {
-  return least_workspace_bytes(stage(), shape) > DEFAULT_WORKSPACE_LIMIT;
-}
-
-double bytes_on_device(const ConvShape& shape) {
+double bytes_on_device(const ConvShape& shape, std::size_t workspace_limit) {
   const double elements = static_cast<double>(shape.input_count()) +
                           static_cast<double>(shape.filter_count()) +
                           static_cast<double>(shape.output_count());
-  const std::size_t workspace = needs_much_workspace(shape) ? least_workspace_bytes(stage(), shape)
-                                                            : workspace_bytes(stage(), shape);
+  const std::size_t workspace = workspace_bytes(stage(), shape, workspace_limit);
   return sizeof(float) * elements + static_cast<double>(workspace);
 }
 
-TEST_P(BeyondThirtyOneBits, IsRight) {
-  const ConvShape shape = make_conv_shape(GetParam().arguments);
-  const double needed = bytes_on_device(shape) + GIB / 4;
+// Skips the test where there is no GPU, or too little memory.
+void expect_right_on_gpu(const ConvShape& shape, std::size_t workspace_limit) {
+  const double needed = bytes_on_device(shape, workspace_limit) + GIB / 4;
   if (!on_gpu()) GTEST_SKIP() << "needs a GPU, with " << fixed(needed / GIB, 1) << " GiB";
   if (needed > free_device_memory()) {
     GTEST_SKIP() << fixed(needed / GIB, 1) << " GiB of device memory needed, "
@@ -123,7 +126,7 @@ TEST_P(BeyondThirtyOneBits, IsRight) {
   }
   const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
   const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
-  const Trial trial(stage(), host, {{}, needs_much_workspace(shape)});
+  const Trial trial(stage(), host, {{}, false, workspace_limit});
   trial.enqueue();
   trial.wait();
   const Comparison result =
@@ -131,88 +134,37 @@ TEST_P(BeyondThirtyOneBits, IsRight) {
   EXPECT_TRUE(result.pass) << result.message;
 }
 
+TEST_P(BeyondThirtyOneBits, IsRight) {
+  const ConvShape shape = make_conv_shape(GetParam().arguments);
+  // The filters in tile order may take more than a stage is given by default.
+  const std::size_t least = least_workspace_bytes(stage(), shape);
+  expect_right_on_gpu(shape, std::max(least, DEFAULT_WORKSPACE_LIMIT));
+}
+
 INSTANTIATE_TEST_SUITE_P(Count, BeyondThirtyOneBits, testing::ValuesIn(beyond_thirty_one_bits()),
                          name_of);
 
-// Address space for floats that are all zero; a page takes memory only once it is written.
-class SparseFloats {
- public:
-  explicit SparseFloats(int64_t count) : bytes_(static_cast<std::size_t>(count) * sizeof(float)) {
-    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory != MAP_FAILED) data_ = static_cast<float*>(memory);
-  }
-  ~SparseFloats() {
-    if (data_) munmap(data_, bytes_);
-  }
-  SparseFloats(const SparseFloats&) = delete;
+// Stage 02's matrix, 9 times the input, where the workspace holds all of it: of many images, and of
+// one.
+class MatrixBeyondThirtyOneBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
 
-  float* data() const { return data_; }  // null where the system does not give it
-
- private:
-  std::size_t bytes_;
-  float* data_ = nullptr;
-};
-
-// Calls visit(i) for the flat index i of every input that a window covers.
-template <typename Visit>
-void for_each_input(const ConvShape& s, const Visit& visit) {
-  for (int64_t nc = 0; nc < int64_t{s.N} * s.C; ++nc) {
-    for (int64_t pr = 0; pr < int64_t{s.P()} * s.R; ++pr) {
-      const int64_t h = pr / s.R * s.stride_h - s.pad_h + pr % s.R * s.dil_h;
-      for (int64_t qs = 0; qs < int64_t{s.Q()} * s.S; ++qs) {
-        const int64_t w = qs / s.S * s.stride_w - s.pad_w + qs % s.S * s.dil_w;
-        if (h >= 0 && h < s.H && w >= 0 && w < s.W) visit((nc * s.H + h) * s.W + w);
-      }
-    }
-  }
+std::vector<Problem> large_matrices() {
+  ConvArguments images, image;
+  images.n = 1024, images.c = image.c = 64, images.k = image.k = 8;
+  images.h = images.w = 64, image.h = image.w = 2048;
+  for (ConvArguments* a : {&images, &image}) a->r = a->s = 3, a->pad_h = a->pad_w = 1;
+  return {problem("images", images), problem("image", image)};
 }
 
-// Images of almost 2^31 elements, the last of them behind 2^32: strides so large that few inputs
-// are read. (In the simulator, where device memory is the host's.)
-TEST_F(LimitsTest, InputBeyondThirtyTwoBits) {
-  if (on_gpu()) GTEST_SKIP() << "on a GPU BeyondThirtyOneBits has such inputs in full";
-  ConvArguments a;
-  a.n = 3, a.c = 2, a.h = 32767, a.w = 32760, a.k = 5, a.r = 2, a.s = 3;
-  a.stride_h = 16001, a.stride_w = 15000, a.pad_h = 1, a.pad_w = 2, a.dil_h = 700, a.dil_w = 900;
-  const ConvShape shape = make_conv_shape(a);
-  ASSERT_GT(shape.input_count(), INT64_C(1) << 32);
-  const SparseFloats input(shape.input_count());
-  if (!input.data()) GTEST_SKIP() << "no address space for " << shape.input_count() << " floats";
-  for_each_input(shape, [&](int64_t i) {
-    input.data()[i] = static_cast<float>(random_bits(1, 2, i) % 129) - 64;
-  });
-  ConvArguments one_image = a;  // for filters and bias
-  one_image.n = one_image.h = one_image.w = 1, one_image.pad_h = one_image.pad_w = 2000;
-  const TestData data = make_test_data(make_conv_shape(one_image), DataKind::kSmallInteger, 1);
-
-  DeviceBuffer filters(shape.filter_count()), bias(shape.K), output(shape.output_count());
-  filters.upload(data.filters.data());
-  bias.upload(data.bias.data());
-  Convolution conv;
-  conv.shape = shape;
-  conv.input = input.data(), conv.input_count = shape.input_count();
-  conv.filters = filters.data(), conv.filter_count = filters.count();
-  conv.bias = bias.data(), conv.bias_count = bias.count();
-  conv.output = output.data(), conv.output_count = output.count();
-  const HostProblem host{shape, input.data(), data.filters.data(), data.bias.data()};
-  const Reference reference = compute_reference(host);
-  // All images at a time, and one after the other: then the host computes their offsets.
-  for (const std::size_t bytes :
-       {workspace_bytes(stage(), shape), least_workspace_bytes(stage(), shape)}) {
-    SCOPED_TRACE(std::to_string(bytes) + " bytes of workspace");
-    const DeviceBuffer workspace(static_cast<int64_t>(bytes / sizeof(float) + 1));
-    conv.workspace = workspace.data(), conv.workspace_bytes = bytes;
-    output.fill_nan();
-    run(stage(), conv, nullptr);
-    std::vector<float> values(output.count());
-    output.download(values.data());
-    const Comparison result = compare(values.data(), shape, reference, Rule::kExact);
-    EXPECT_TRUE(result.pass) << result.message;
-    EXPECT_EQ(output.guard_damage(), "");
-    EXPECT_EQ(workspace.guard_damage(), "");
-  }
+TEST_P(MatrixBeyondThirtyOneBits, IsRight) {
+  if (stage().name != std::string("02_im2col_gemm")) GTEST_SKIP() << "has no such matrix";
+  const ConvShape shape = make_conv_shape(GetParam().arguments);
+  ASSERT_GT(workspace_bytes(stage(), shape, SIZE_MAX) / sizeof(float), std::size_t{1} << 31);
+  expect_right_on_gpu(shape, SIZE_MAX);
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, MatrixBeyondThirtyOneBits, testing::ValuesIn(large_matrices()),
+                         name_of);
 
 // ---- Grids beyond 2^31-1 blocks ----
 

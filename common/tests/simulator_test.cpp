@@ -123,6 +123,23 @@ TEST_F(Simulator, SeedDecidesTheOrderOfThreads) {
   EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), std::size_t{THREADS});
 }
 
+__global__ void mark_block(int* ran) { ran[blockIdx.x + gridDim.x * blockIdx.y] = 1; }
+
+TEST_F(Simulator, OnlyTheLastBlocksRunWhereOnlyTheyAreAskedFor) {
+  for (const uint64_t seed : {0, 3}) {
+    simulator::set_thread_order_seed(seed);
+    for (const int last : {0, 1, 5, 12, 13}) {
+      const Device<int> ran(std::vector<int>(12));
+      simulator::run_last_blocks_only(last);
+      launch(mark_block, dim3(4, 3), 1, nullptr, ran.data());
+      simulator::run_last_blocks_only(0);
+      std::vector<int> expected(12, 1);
+      if (last > 0 && last < 12) std::fill_n(expected.begin(), 12 - last, 0);
+      EXPECT_EQ(ran.values(), expected) << last << " of 12 blocks, seed " << seed;
+    }
+  }
+}
+
 __global__ void do_nothing() {}
 
 TEST_F(Simulator, RefusesTheConfigurationsThatCudaRefuses) {

@@ -1,0 +1,275 @@
+// Offsets beyond 2^31 in the simulator, for every stage: device memory is the host's there, and
+// what nobody touches of a tensor takes none. Few elements are touched, the last ones above all. On
+// a GPU limits_test.cpp has such tensors in full.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common/check/compare.h"
+#include "common/check/problems.h"
+#include "common/check/random.h"
+#include "common/check/reference.h"
+#include "common/check/test_data.h"
+#include "common/core/filter_tiles.h"
+#include "common/core/launch.h"
+#include "common/core/stage.h"
+#include "common/harness/device_buffer.h"
+#include "common/tests/support.h"
+
+namespace convladder {
+namespace {
+
+const Stage& stage() { return stages().at(0); }
+
+class SparseTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    simulator::run_last_blocks_only(0);
+    fixed_filters_per_thread = 0;
+  }
+};
+
+bool is_im2col_gemm() { return stage().name == std::string("02_im2col_gemm"); }
+
+// Address space for floats that are all zero; a page takes memory only once it is written.
+class SparseFloats {
+ public:
+  explicit SparseFloats(int64_t count)
+      : count_(count), bytes_(static_cast<std::size_t>(count) * sizeof(float)) {
+    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) data_ = static_cast<float*>(memory);
+  }
+  ~SparseFloats() {
+    if (data_) munmap(data_, bytes_);
+  }
+  SparseFloats(const SparseFloats&) = delete;
+
+  float* data() const { return data_; }  // null where the system does not give it
+  int64_t count() const { return count_; }
+
+ private:
+  int64_t count_;
+  std::size_t bytes_;
+  float* data_ = nullptr;
+};
+
+// From -64 to 64.
+float small_integer(int64_t index) {
+  return static_cast<float>(random_bits(1, 2, index) % 129) - 64;
+}
+
+void fill_end(const SparseFloats& tensor, int64_t count) {
+  for (int64_t i = std::max<int64_t>(0, tensor.count() - count); i < tensor.count(); ++i) {
+    tensor.data()[i] = small_integer(i);
+  }
+}
+
+// Small integers for the filters and the bias of a problem whose input is too large for them.
+TestData filters_and_bias(ConvArguments a) {
+  a.n = 1, a.h = a.r, a.w = a.s;
+  a.stride_h = a.stride_w = a.dil_h = a.dil_w = 1, a.pad_h = a.pad_w = 0;
+  return make_test_data(make_conv_shape(a), DataKind::kSmallInteger, 1);
+}
+
+// Filters and bias on the device.
+class Weights {
+ public:
+  Weights(const ConvShape& shape, const TestData& data)
+      : shape_(shape), filters_(shape.filter_count()), bias_(shape.K) {
+    filters_.upload(data.filters.data());
+    bias_.upload(data.bias.data());
+  }
+
+  Convolution with(const float* input, float* output, const DeviceBuffer& workspace) const {
+    Convolution conv;
+    conv.shape = shape_;
+    conv.input = input, conv.input_count = shape_.input_count();
+    conv.filters = filters_.data(), conv.filter_count = filters_.count();
+    conv.bias = bias_.data(), conv.bias_count = bias_.count();
+    conv.output = output, conv.output_count = shape_.output_count();
+    conv.workspace = workspace.data();
+    conv.workspace_bytes = static_cast<std::size_t>(workspace.count()) * sizeof(float);
+    return conv;
+  }
+
+ private:
+  ConvShape shape_;
+  DeviceBuffer filters_, bias_;
+};
+
+int64_t floats_for(std::size_t bytes) {
+  return ceil_div(static_cast<int64_t>(bytes), sizeof(float));
+}
+
+// ---- Input ----
+
+// Calls visit(i) for the flat index i of every input that a window covers.
+template <typename Visit>
+void for_each_input(const ConvShape& s, const Visit& visit) {
+  for (int64_t nc = 0; nc < int64_t{s.N} * s.C; ++nc) {
+    for (int64_t pr = 0; pr < int64_t{s.P()} * s.R; ++pr) {
+      const int64_t h = pr / s.R * s.stride_h - s.pad_h + pr % s.R * s.dil_h;
+      for (int64_t qs = 0; qs < int64_t{s.Q()} * s.S; ++qs) {
+        const int64_t w = qs / s.S * s.stride_w - s.pad_w + qs % s.S * s.dil_w;
+        if (h >= 0 && h < s.H && w >= 0 && w < s.W) visit((nc * s.H + h) * s.W + w);
+      }
+    }
+  }
+}
+
+// Images of almost 2^31 elements, the last of them behind 2^32: strides so large that few inputs
+// are read.
+TEST_F(SparseTest, InputBeyondThirtyTwoBits) {
+  ConvArguments a;
+  a.n = 3, a.c = 2, a.h = 32767, a.w = 32760, a.k = 5, a.r = 2, a.s = 3;
+  a.stride_h = 16001, a.stride_w = 15000, a.pad_h = 1, a.pad_w = 2, a.dil_h = 700, a.dil_w = 900;
+  const ConvShape shape = make_conv_shape(a);
+  ASSERT_GT(shape.input_count(), INT64_C(1) << 32);
+  const SparseFloats input(shape.input_count());
+  if (!input.data()) GTEST_SKIP() << "no address space for " << shape.input_count() << " floats";
+  for_each_input(shape, [&](int64_t i) { input.data()[i] = small_integer(i); });
+  const TestData data = filters_and_bias(a);
+  const Weights weights(shape, data);
+  DeviceBuffer output(shape.output_count());
+  const Reference reference =
+      compute_reference({shape, input.data(), data.filters.data(), data.bias.data()});
+  // All images at a time, and one after the other: then the host computes their offsets.
+  for (const std::size_t bytes :
+       {workspace_bytes(stage(), shape), least_workspace_bytes(stage(), shape)}) {
+    SCOPED_TRACE(std::to_string(bytes) + " bytes of workspace");
+    const DeviceBuffer workspace(floats_for(bytes));
+    output.fill_nan();
+    run(stage(), weights.with(input.data(), output.data(), workspace), nullptr);
+    std::vector<float> values(output.count());
+    output.download(values.data());
+    const Comparison result = compare(values.data(), shape, reference, Rule::kExact);
+    EXPECT_TRUE(result.pass) << result.message;
+    EXPECT_EQ(output.guard_damage(), "");
+    EXPECT_EQ(workspace.guard_damage(), "");
+  }
+}
+
+// ---- Output ----
+
+// The last blocks of each launch run: enough of them for all filters to be put in order, and for
+// the last outputs to be computed and get their bias.
+constexpr uint64_t BLOCKS = 256;
+constexpr int64_t OUTPUTS = 1000;  // that are checked
+constexpr int64_t INPUTS = 10000;  // that are not zero: more than those outputs see
+
+class SparseOutput : public SparseTest, public testing::WithParamInterface<Problem> {};
+
+// On each path of stage 05. Small images, but more than 2^31 planes and 2^32 pixels; and one image
+// that has fewer than 2^31 pixels, but not if its rows were rounded up to whole strips.
+std::vector<Problem> sparse_outputs() {
+  std::vector<Problem> problems;
+  const auto add = [&](const char* name, const auto& change) {
+    ConvArguments a;
+    a.n = (1 << 29) + 3, a.c = 2, a.k = 5, a.r = 2, a.pad_h = 1, a.stride_h = 2;
+    change(a);
+    problems.push_back({name, a, true});
+  };
+  add("four_pixels_at_a_time", [](ConvArguments& a) { a.w = 8; });
+  add("any_pixels", [](ConvArguments& a) { a.h = 5, a.w = 3; });
+  for (const auto& [name, s, stride] : {std::tuple("strips_under_3_taps", 3, 1),
+                                        {"strips_under_7_taps", 7, 2},
+                                        {"strips_under_11_taps", 11, 4}}) {
+    add(name, [s = s, stride = stride](ConvArguments& a) {
+      a.w = 8 * stride, a.s = s, a.stride_w = stride, a.pad_w = s / 2;
+    });
+  }
+  add("rows_of_strips", [](ConvArguments& a) {
+    a.n = a.c = a.k = a.r = a.stride_h = 1, a.pad_h = 0;
+    a.h = 36396900, a.w = 57, a.s = 3, a.pad_w = 1;
+  });
+  return problems;
+}
+
+TEST_P(SparseOutput, EndIsRight) {
+  if (is_im2col_gemm()) GTEST_SKIP() << "computes all outputs: the product is one call";
+  const ConvShape shape = make_conv_shape(GetParam().arguments);
+  const SparseFloats input(shape.input_count()), output(shape.output_count());
+  if (!input.data() || !output.data()) {
+    GTEST_SKIP() << "no address space for " << input.count() + output.count() << " floats";
+  }
+  fill_end(input, INPUTS);
+  const TestData data = filters_and_bias(GetParam().arguments);
+  std::vector<int64_t> last(OUTPUTS);
+  std::iota(last.begin(), last.end(), output.count() - OUTPUTS);
+  Reference reference =
+      compute_reference({shape, input.data(), data.filters.data(), data.bias.data()}, last);
+  reference.index.clear();
+  ConvShape row;  // the last outputs, for compare(), as a tensor of their own
+  row.W = OUTPUTS;
+  float* const end = output.data() + last.front();
+
+  const Weights weights(shape, data);
+  simulator::run_last_blocks_only(BLOCKS);
+  for (const int filters : {4, 8, 12, 16}) {  // per thread, where a stage has several tiles
+    SCOPED_TRACE(std::to_string(filters) + " filters per thread");
+    fixed_filters_per_thread = filters;
+    const DeviceBuffer workspace(floats_for(workspace_bytes(stage(), shape)));
+    std::fill_n(end, OUTPUTS, NAN);
+    run(stage(), weights.with(input.data(), output.data(), workspace), nullptr);
+    const Comparison result = compare(end, row, reference, Rule::kExact);
+    EXPECT_TRUE(result.pass) << "of the last outputs: " << result.message;
+    EXPECT_EQ(workspace.guard_damage(), "");
+    if (!has_filter_tiles(stage())) break;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Path, SparseOutput, testing::ValuesIn(sparse_outputs()),
+                         [](const auto& info) { return info.param.name; });
+
+// ---- Stage 02's matrix ----
+
+// Only the last channels are not zero, in input and filters; only their rows of the matrix are
+// written. (The product reads all 8 GiB, but of one page of zeros.)
+TEST_F(SparseTest, MatrixBeyondThirtyOneBits) {
+  if (!is_im2col_gemm()) GTEST_SKIP() << "has no such matrix";
+  ConvArguments a;
+  a.c = (1 << 27) + 100, a.w = 9, a.s = 2;
+  const ConvShape shape = make_conv_shape(a);
+  ConvArguments last_channels = a;
+  last_channels.c = BLOCKS;
+  const ConvShape part = make_conv_shape(last_channels);
+  const std::size_t bytes = workspace_bytes(stage(), shape, SIZE_MAX);
+  ASSERT_GT(bytes / sizeof(float), std::size_t{1} << 31);
+  const SparseFloats input(shape.input_count()), filters(shape.filter_count());
+  const SparseFloats matrix(floats_for(bytes));
+  if (!input.data() || !filters.data() || !matrix.data()) {
+    GTEST_SKIP() << "no address space for " << input.count() + filters.count() + matrix.count()
+                 << " floats";
+  }
+  fill_end(input, part.input_count());
+  fill_end(filters, part.filter_count());
+  DeviceBuffer output(shape.output_count());
+  Convolution conv;
+  conv.shape = shape;
+  conv.input = input.data(), conv.input_count = input.count();
+  conv.filters = filters.data(), conv.filter_count = filters.count();
+  conv.output = output.data(), conv.output_count = output.count();
+  conv.workspace = matrix.data(), conv.workspace_bytes = bytes;
+  simulator::run_last_blocks_only(BLOCKS);
+  run(stage(), conv, nullptr);
+
+  std::vector<float> values(output.count());
+  output.download(values.data());
+  const Reference reference =
+      compute_reference({part, input.data() + input.count() - part.input_count(),
+                         filters.data() + filters.count() - part.filter_count()});
+  const Comparison result = compare(values.data(), shape, reference, Rule::kExact);
+  EXPECT_TRUE(result.pass) << result.message;
+  EXPECT_EQ(output.guard_damage(), "");
+}
+
+}  // namespace
+}  // namespace convladder
