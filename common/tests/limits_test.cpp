@@ -153,7 +153,7 @@ std::vector<Problem> large_matrices() {
   images.n = 1024, images.c = image.c = 64, images.k = image.k = 8;
   images.h = images.w = 64, image.h = image.w = 2048;
   for (ConvArguments* a : {&images, &image}) a->r = a->s = 3, a->pad_h = a->pad_w = 1;
-  return {problem("images", images), problem("image", image)};
+  return {problem("many_images", images), problem("one_image", image)};
 }
 
 TEST_P(MatrixBeyondThirtyOneBits, IsRight) {
