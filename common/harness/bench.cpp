@@ -113,7 +113,11 @@ Json to_json(const Machine& machine) {
       {"max_sm_clock_mhz", machine.clock_hz * 1e-6},
       {"peak_tflops", machine.peak_flops * 1e-12},
       {"fma_tflops", machine.fma_flops * 1e-12},
-      {"copy_tb_per_s", machine.copy_bytes * 1e-12}};
+      {"copy_tb_per_s", machine.copy_bytes * 1e-12},
+      {"dram_read_tb_per_s", machine.read_rates.dram * 1e-12},
+      {"l2_read_tb_per_s", machine.read_rates.l2 * 1e-12},
+      {"l1_read_tb_per_s", machine.read_rates.l1 * 1e-12},
+      {"shared_read_tb_per_s", machine.read_rates.shared * 1e-12}};
   members.insert(members.end(), machine.libraries.begin(), machine.libraries.end());
   return Json::object(members);
 }

@@ -13,6 +13,7 @@
 #include "common/harness/commands.h"
 #include "common/harness/competitor.h"
 #include "common/harness/gpu_state.h"
+#include "common/harness/memory_rates.h"
 #include "common/io/json.h"
 
 namespace convladder {
@@ -29,11 +30,12 @@ struct Machine {
   double peak_flops = 0;  // per second: what the FP32 units do at that clock
   double fma_flops = 0;   // per second: what a loop of nothing but FMAs reaches, measured
   double copy_bytes = 0;  // per second, read and written: a copy inside device memory, measured
+  MemoryRates read_rates;
   std::map<std::string, std::string>
       libraries;  // versions of the competitors': {"cudnn", "9.19.0"}
 };
 
-// Measures the current device: some 0.1 s. Throws CudaError; in a build without a GPU UsageError,
+// Measures the current device: some 0.5 s. Throws CudaError; in a build without a GPU UsageError,
 // since the simulator's times say nothing.
 Machine measure_machine();
 

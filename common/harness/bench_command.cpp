@@ -30,9 +30,9 @@ constexpr const char* HELP =
     "turn: once cold, after a buffer of twice the L2's size was written, and once more, warm. The\n"
     "GPU writes that buffer again and again until both have been enqueued, so that neither time\n"
     "contains the host's; where one may, a line says so. The result is checked before the first\n"
-    "run and after the last. Ceiling (a loop of FMAs) and copy rate are measured in the same run;\n"
-    "a median below the physical floor, the longer of FLOP / peak and least bytes / copy rate, is\n"
-    "reported as impossible.\n"
+    "run and after the last. Also measured: the ceiling (a loop of FMAs), the copy rate, and how\n"
+    "fast each level of memory is read. A median below the physical floor, the longer of FLOP /\n"
+    "peak and least bytes / copy rate, is reported as impossible.\n"
     "\n"
     "cuDNN and PyTorch, where they are found, take their turns in the same rounds: in FP32, as "
     "the\n"
@@ -136,9 +136,13 @@ void print_machine(const Machine& m) {
   const std::string driver = m.driver.empty() ? "" : "driver " + m.driver + ", ";
   std::printf("%s, %d multiprocessors, L2 %.0f MiB; %sCUDA runtime %s\n", m.name.c_str(),
               m.multiprocessors, m.l2_bytes / (1 << 20), driver.c_str(), m.cuda_runtime.c_str());
+  std::printf("FP32 ceiling: %.1f TFLOP/s by a loop of FMAs (%.1f at %.0f MHz)\n",
+              m.fma_flops * 1e-12, m.peak_flops * 1e-12, m.clock_hz * 1e-6);
+  const MemoryRates& reads = m.read_rates;
   std::printf(
-      "FP32 ceiling: %.1f TFLOP/s by a loop of FMAs (%.1f at %.0f MHz); copy: %.2f TB/s\n\n",
-      m.fma_flops * 1e-12, m.peak_flops * 1e-12, m.clock_hz * 1e-6, m.copy_bytes * 1e-12);
+      "DRAM copy: %.2f TB/s; reads: DRAM %.2f, L2 %.2f, L1 %.2f, shared memory %.2f TB/s\n\n",
+      m.copy_bytes * 1e-12, reads.dram * 1e-12, reads.l2 * 1e-12, reads.l1 * 1e-12,
+      reads.shared * 1e-12);
 }
 
 void print_heading(const BenchResult& result, const Machine& machine) {

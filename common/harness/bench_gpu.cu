@@ -61,11 +61,15 @@ double measure_fma(int multiprocessors) {
   return 2 * fmas / (timing.milliseconds * 1e-3);
 }
 
-// Bytes per second, read and written: 1 GiB there and back is far more than any L2 holds.
-double measure_copy() {
+// Bytes of a region to measure DRAM with: `most`, far more than any L2 holds, if there is room.
+int64_t dram_region(std::size_t most) {
   std::size_t free = 0, total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  const std::size_t bytes = std::min(std::size_t{1} << 30, free / 4);
+  return static_cast<int64_t>(std::min(most, free / 4));
+}
+
+// Bytes per second, read and written.
+double measure_copy(int64_t bytes) {
   const auto count = static_cast<int64_t>(bytes / sizeof(float));
   const DeviceBuffer from(count), to(count);
   const Timing timing = time_on_backend(
@@ -105,7 +109,9 @@ Machine measure_machine() {
   machine.clock_hz = 1e3 * attribute(cudaDevAttrClockRate, device);
   machine.peak_flops = 2.0 * fp32_lanes(major, minor) * machine.multiprocessors * machine.clock_hz;
   machine.fma_flops = measure_fma(machine.multiprocessors);
-  machine.copy_bytes = measure_copy();
+  constexpr std::size_t GIB = std::size_t{1} << 30;
+  machine.copy_bytes = measure_copy(dram_region(GIB));
+  machine.read_rates = measure_memory_rates(dram_region(2 * GIB));
   return machine;
 }
 

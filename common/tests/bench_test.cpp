@@ -96,6 +96,7 @@ Machine round_machine() {
   machine.peak_flops = 1e12;
   machine.fma_flops = 8e11;
   machine.copy_bytes = 1e9;
+  machine.read_rates = {2e9, 8e9, 16e9, 32e9};
   return machine;
 }
 
@@ -258,7 +259,8 @@ TEST(BenchJson, ACompetitor) {
   machine.libraries["pytorch"] = "1.2";
   const std::string text = bench_json(machine, {result}).text();
   for (const char* part :
-       {"\"copy_tb_per_s\": 0.001, \"pytorch\": \"1.2\"}",
+       {"\"copy_tb_per_s\": 0.001, \"dram_read_tb_per_s\": 0.002, \"l2_read_tb_per_s\": 0.008, "
+        "\"l1_read_tb_per_s\": 0.016, \"shared_read_tb_per_s\": 0.032, \"pytorch\": \"1.2\"}",
         "\"competitors\": [\n{\"competitor\": \"pytorch\", \"precision\": \"tf32\", "
         "\"layout\": \"nchw\", \"library\": \"Library 1.2\", \"algorithm\": \"ALGORITHM\", "
         "\"status\": \"pass\", \"max_error_ratio\": 0.25, \"message\": \"\", "

@@ -1,10 +1,6 @@
-// How many bytes per second each level of a GPU's memory gives, measured: docs/memory.md. Every kernel
-// reads 16 bytes per lane, neighbours from neighbours, and adds them up; the region that is read again
-// and again decides where it comes from.
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <exception>
+// Every kernel reads 16 bytes per lane, neighbours from neighbours, and adds them up; the region
+// that is read again and again decides where it comes from.
+#include "common/harness/memory_rates.h"
 
 #include "common/core/launch.h"
 #include "common/harness/backend.h"
@@ -14,7 +10,6 @@ namespace convladder {
 namespace {
 
 constexpr int THREADS = 1024;
-constexpr int RUNS = 15;
 constexpr int IN_FLIGHT = 8;  // loads of a thread before the first is used
 
 __device__ float sum_of(float4 quad) { return quad.x + quad.y + quad.z + quad.w; }
@@ -83,56 +78,45 @@ class Zeros {
 };
 
 template <typename Enqueue>
-void print_rate(const char* what, double bytes, const Enqueue& enqueue) {
-  const double seconds = time_on_backend(enqueue, RUNS).milliseconds * 1e-3;
-  std::printf("  %-44s %7.2f TB/s\n", what, bytes / seconds * 1e-12);
+double rate(double bytes, const Enqueue& enqueue) {
+  return bytes / (time_on_backend(enqueue, MEMORY_RATE_RUNS).milliseconds * 1e-3);
 }
 
-void measure_past_l1(const char* what, int64_t bytes, int rounds) {
-  const Zeros from(bytes / sizeof(float)), sink(1);
+double rate_past_l1(int64_t bytes, int rounds) {
   const auto quads = static_cast<int64_t>(bytes / sizeof(float4));
-  print_rate(what, static_cast<double>(bytes) * rounds, [&] {
+  const Zeros from(quads * 4), sink(1);
+  return rate(static_cast<double>(quads) * sizeof(float4) * rounds, [&] {
     launch(read_past_l1, grid_x(2 * multiprocessors()), THREADS, nullptr, from.quads(), quads,
            rounds, sink.floats());
   });
 }
 
 // Both levels of a multiprocessor: two blocks on each.
-void measure_regions() {
+void measure_regions(MemoryRates& rates) {
   constexpr int ROUNDS = 4096;
   const int blocks = 2 * multiprocessors();
   const Zeros from(int64_t{blocks} * REGION * 4), sink(1);
   const double bytes = double{ROUNDS} * IN_FLIGHT * THREADS * blocks * sizeof(float4);
-  print_rate("L1: 32 KiB per block, two blocks each", bytes, [&] {
+  rates.l1 = rate(bytes, [&] {
     launch(read_l1, grid_x(blocks), THREADS, nullptr, from.quads(), ROUNDS, sink.floats());
   });
-  print_rate("shared memory: 32 KiB per block", bytes, [&] {
+  rates.shared = rate(bytes, [&] {
     launch(read_shared, grid_x(blocks), THREADS, nullptr, from.quads(), ROUNDS, sink.floats());
   });
 }
 
-void measure() {
-  require_device();
+}  // namespace
+
+MemoryRates measure_memory_rates(int64_t dram_bytes) {
   int device = 0, l2_bytes = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device),
              "cudaDeviceGetAttribute");
-  std::printf("%s, %d multiprocessors, L2 %.0f MiB; reading, medians of %d runs\n",
-              device_name().c_str(), multiprocessors(), l2_bytes / 1048576.0, RUNS);
-  measure_past_l1("DRAM: 2 GiB, once", int64_t{2} << 30, 1);
-  measure_past_l1("L2: a quarter of it, 64 times", l2_bytes / 4 / 4096 * 4096, 64);
-  measure_regions();
+  MemoryRates rates;
+  rates.dram = rate_past_l1(dram_bytes, 1);
+  rates.l2 = rate_past_l1(l2_bytes / 4 / 4096 * 4096, 64);
+  measure_regions(rates);
+  return rates;
 }
 
-}  // namespace
 }  // namespace convladder
-
-int main() {
-  try {
-    convladder::measure();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "memory_rates: error: %s\n", error.what());
-    return 1;
-  }
-}
