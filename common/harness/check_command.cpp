@@ -142,7 +142,11 @@ class CheckRun {
 
   Json json() const {
     std::vector<Json> items;
-    for (const Record& record : records_) items.push_back(Json::object(json_members(record)));
+    for (const Record& record : records_) {
+      auto members = json_members(record);
+      members.insert(members.begin(), {"version", RUN_VERSION});
+      items.push_back(Json::object(members));
+    }
     return Json::array(items);
   }
 

@@ -61,7 +61,7 @@ fi
 small=(--n 2 --c 3 --h 9 --w 8 --k 5 --r 3 --s 2 --stride_w 2 --pad_h 1)
 
 expect 0 ' passed, 0 failed, 0 rejected, 0 skipped' check "${small[@]}" --json records.json
-grep -q '"status": "pass"' records.json || complain "no pass in records.json"
+grep -q '"version": 1, .*"status": "pass"' records.json || complain "no pass in records.json"
 expect 0 ' passed, 0 failed' check "${small[@]}" --offset 3 --bias 0 --seed 7
 expect 1 "$e"'nowhere/records.json.*: No such file' check "${small[@]}" --json nowhere/records.json
 expect 1 "$e"'nowhere/run.json.*: No such file' run "${small[@]}" --json nowhere/run.json
@@ -82,7 +82,7 @@ expect 1 "$e"'malformed.csv:2:5: ' check --shapes malformed.csv
 
 expect 0 'NOT checked' run "${small[@]}" --once
 expect 0 '  pass$' run "${small[@]}" --json run.json --output y.npy
-[[ -s run.json && -s y.npy ]] || complain "run.json or y.npy is missing"
+grep -q '"version": 1' run.json && [[ -s y.npy ]] || complain "run.json or y.npy is missing"
 expect 1 "$e"'y.npy: shape is \[2,5,9,4\], the input must be \[2,3,9,8\]' \
   run "${small[@]}" --input y.npy
 expect 0 '  pass$' run --batch 1 --report report

@@ -17,6 +17,10 @@ int run_command(const std::vector<std::string>& arguments);
 int profile_command(const std::vector<std::string>& arguments);
 int bench_command(const std::vector<std::string>& arguments);
 
+// Of the JSON that `profile` writes, and of that of `run` and `check`. Increase one whenever a
+// reader of that JSON would go wrong with what is written now.
+constexpr int PROFILE_VERSION = 1, RUN_VERSION = 1;
+
 // What became of one stage on one problem. Both commands print and write these.
 struct Record {
   std::string stage, problem;

@@ -136,7 +136,8 @@ Json to_json(const RunJob& job, const std::vector<StageKernels>& profiles) {
   std::vector<Json> records;
   for (const StageKernels& profile : profiles) {
     for (const KernelResources& k : profile.kernels) {
-      records.push_back(Json::object({{"stage", profile.stage},
+      records.push_back(Json::object({{"version", PROFILE_VERSION},
+                                      {"stage", profile.stage},
                                       {"problem", job.name},
                                       {"shape", to_string(job.shape)},
                                       {"bias", job.bias},

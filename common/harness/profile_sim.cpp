@@ -198,9 +198,10 @@ Json to_json(const RunJob& job, const std::vector<StageProfile>& profiles) {
   for (const StageProfile& profile : profiles) {
     for (const KernelCounts& kernel : profile.kernels) {
       std::vector<std::pair<std::string, Json>> members = {
-          {"stage", profile.stage}, {"problem", job.name},       {"shape", to_string(job.shape)},
-          {"bias", job.bias},       {"kernel", kernel.kernel},   {"launches", kernel.launches},
-          {"source", "simulator"},  {"library", kernel.library}, {"flop", job.shape.flops()}};
+          {"version", PROFILE_VERSION},    {"stage", profile.stage}, {"problem", job.name},
+          {"shape", to_string(job.shape)}, {"bias", job.bias},       {"kernel", kernel.kernel},
+          {"launches", kernel.launches},   {"source", "simulator"},  {"library", kernel.library},
+          {"flop", job.shape.flops()}};
       for (const auto& [name, value] : metrics(kernel)) members.push_back({name, value});
       records.push_back(Json::object(members));
     }

@@ -148,7 +148,8 @@ Json to_json(const RunJob& job, const std::vector<Result>& results) {
     }
     records.push_back(Json::object(members));
   }
-  return Json::object({{"backend", backend_name()},
+  return Json::object({{"version", RUN_VERSION},
+                       {"backend", backend_name()},
                        {"device", device_name()},
                        {"problem", job.name},
                        {"shape", to_string(job.shape)},

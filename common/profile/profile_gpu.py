@@ -70,7 +70,7 @@ def read_stage(command, metrics, own):
         if seen != launches:
             raise ncu.NcuError(f"{own[0]['stage']} launches {kernel} {launches} times, ncu saw "
                                f"{seen}")
-    same = {key: own[0][key] for key in ("stage", "problem", "shape", "bias")}
+    same = {key: own[0][key] for key in ("version", "stage", "problem", "shape", "bias")}
     return [{**same, "kernel": kernel, "launches": len(launches), "source": "ncu",
              "library": kernel not in expected, "flop": own[0]["flop"], **ncu.merge(launches)}
             for kernel, launches in kernels.items()]

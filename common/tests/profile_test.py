@@ -82,9 +82,9 @@ if "--shape" in words and "nowhere" in words:
     print("convladder: error: problem 'nowhere' is unknown", file=sys.stderr)
     sys.exit(2)
 wanted = [words[i + 1] for i, word in enumerate(words) if word == "--stage"]
-records = [{"stage": stage, "problem": "alexnet_conv1", "shape": "n256 c3 224x224", "bias": True,
-            "kernel": kernel, "launches": launches, "source": "cuda_runtime", "library": False,
-            "flop": 6144.0, "launch__registers_per_thread": 30}
+records = [{"version": 7, "stage": stage, "problem": "alexnet_conv1", "shape": "n256 c3 224x224",
+            "bias": True, "kernel": kernel, "launches": launches, "source": "cuda_runtime",
+            "library": False, "flop": 6144.0, "launch__registers_per_thread": 30}
            for stage, kernels in OWN.items() for kernel, launches in kernels
            if not wanted or stage in wanted]
 json.dump(records, open(words[words.index("--json") + 1], "w"))
@@ -131,8 +131,8 @@ class ProfileTest(FakeProgramTest):
                           ("02_im2col_gemm", "im2col", 2, False), ("02_im2col_gemm", GEMM, 2, True),
                           ("05_fused_bias", "conv2d_fused_bias", 1, False)])
         for record in self.records():
-            self.assertEqual((record["source"], record["problem"], record["flop"], record["bias"]),
-                             ("ncu", "alexnet_conv1", 6144.0, True))
+            self.assertEqual((record["source"], record["problem"], record["flop"], record["bias"],
+                              record["version"]), ("ncu", "alexnet_conv1", 6144.0, True, 7))
 
     def test_launches_of_a_kernel_are_merged(self):
         self.profile()
