@@ -119,15 +119,28 @@ def time_figure(problems):
     titles = list(dict.fromkeys(row[0] for problem in problems for row in time_rows(problem)))
     columns = 1 if len(problems) == 1 else 2
     rows = math.ceil(len(problems) / columns)
-    figure, upper, lower = figure_with_legend(rows * (0.9 + 0.2 * len(titles)) + 0.5, lines=2)
+    note = floor_note(problems)
+    lines = 3 if note else 2
+    figure, upper, lower = figure_with_legend(
+        rows * (0.9 + 0.2 * len(titles)) + 0.25 * lines, lines)
     figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)
     panels = list(upper.subplots(rows, columns, squeeze=False, sharey=True).flat)
     for axes, problem in zip(panels, problems):
         draw_times(axes, problem, titles)
     for axes in panels[len(problems):]:
         axes.set_visible(False)
-    lower.legend(handles=time_legend(problems), loc="center", ncols=2, frameon=False)
+    lower.legend(handles=time_legend(problems), loc="upper center", ncols=2, frameon=False)
+    lower.text(0.5, 0.03, note, ha="center", va="bottom", fontsize=9)
     return figure
+
+
+def floor_note(problems):
+    """What the legend says where a library in FP32 is left of the floor; "" where none is."""
+    beaten = any(rival.precision == "fp32" and rival.timing.cold and
+                 rival.timing.cold.median < problem.floor_ms
+                 for problem in problems for rival in problem.competitors)
+    return ("FP32 left of the floor: an algorithm (FFT, Winograd) with fewer multiplications than "
+            "direct convolution, which the floor counts") if beaten else ""
 
 
 def time_legend(problems):
@@ -189,36 +202,57 @@ def draw_bar(axes, y, crossed, level):
 # --- roofline ------------------------------------------------------------------------------------
 
 def roofline_figure(problem, profile, bench):
-    """Each stage at the intensity of every level, joined by arrows in the ladder's order."""
+    """Each stage at the intensity of every level, joined by arrows in the ladder's order, below
+    the roofs that were measured in the run that gave the times."""
     points = roofline_points(problem, profile)
-    figure, upper, lower = figure_with_legend(5.2)
+    lines = 2 if bench.read_tb_per_s else 1
+    figure, upper, lower = figure_with_legend(5 + 0.2 * lines, lines)
     axes = upper.subplots()
     axes.set(xscale="log", yscale="log", xlabel="FLOP per byte that crosses the level",
              ylabel="TFLOP/s, cold L2",
              title=counted_title(profile))
-    draw_roof(axes, points, bench)
-    for level, climbed in points.items():
-        draw_climb(axes, level, climbed)
+    fit_axes(axes, points, bench)
+    for level in dict.fromkeys([*points, "DRAM"]):
+        draw_slope(axes, level, bench)
+        if level in points:
+            draw_climb(axes, level, points[level])
+    axes.axhline(bench.fma_tflops, color=BLACK, linewidth=1.2,
+                 label=f"loop of FMAs: {formats.significant(bench.fma_tflops)} TFLOP/s")
     name_stages(axes, points)
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
-    lower.legend(*axes.get_legend_handles_labels(), loc="center", ncols=len(points) + 2,
-                 frameon=False)
+    handles, labels = axes.get_legend_handles_labels()
+    lower.legend(handles, labels, loc="center", ncols=math.ceil(len(handles) / lines),
+                 frameon=False, fontsize=9, columnspacing=1.2, handletextpad=0.5)
     return figure
 
 
-def draw_roof(axes, points, bench):
-    """The two ceilings that were measured in the run that gave the times."""
+def fit_axes(axes, points, bench):
+    """Room for all points and the flat roof."""
     intensities = [x for climbed in points.values() for _, x, _ in climbed]
     rates = [y for climbed in points.values() for _, _, y in climbed]
-    left, right = min(intensities) / 3, max(intensities) * 3
-    axes.set_xlim(left, right)
+    axes.set_xlim(min(intensities) / 3, max(intensities) * 3)
     axes.set_ylim(min(rates) / 2, bench.fma_tflops * 2)
-    axes.axhline(bench.fma_tflops, color=BLACK, linewidth=1.2,
-                 label=f"loop of FMAs: {formats.significant(bench.fma_tflops)} TFLOP/s")
-    axes.plot([left, right], [left * bench.copy_tb_per_s, right * bench.copy_tb_per_s],
-              color=BLACK, linewidth=1.2, linestyle="--",
-              label=f"DRAM copy: {formats.significant(bench.copy_tb_per_s)} TB/s")
+
+
+def slope_of(level, bench):
+    """(name, TB/s) of the level's sloped roof; None where its rate was not measured."""
+    if level == "DRAM":
+        return "DRAM copy", bench.copy_tb_per_s
+    rate = bench.read_tb_per_s.get(level)
+    return (f"{level}, reads only", rate) if rate else None
+
+
+def draw_slope(axes, level, bench):
+    """From the left up to the flat roof, in the level's colour."""
+    slope = slope_of(level, bench)
+    if not slope:
+        return
+    name, rate = slope
+    ends = axes.get_xlim()[0], bench.fma_tflops / rate
+    axes.plot(ends, [x * rate for x in ends], color=LEVEL_STYLES[level][0], linewidth=1.4,
+              linestyle="--", scalex=False, scaley=False,
+              label=f"{name}: {formats.significant(rate)} TB/s")
 
 
 def draw_climb(axes, level, climbed):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tables and plots from the JSON that the measuring commands write.
 
-  ./ladder report [--bench FILE]...   from the files named; if none is, from bench.json,
+  ./ladder report [--bench FILE] [--profile FILE]... [--run FILE]
+                                      from the files named; if none is, from bench.json,
                                       profile.json and run.json in build/report
   ./ladder report --docs [--check]    the generated blocks, figures and plots of the committed
                                       texts, from docs/results; --check only says whether they
@@ -28,14 +29,25 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"ladder report: error: {message}\n")
 
 
+class Once(argparse.Action):
+    """An option that takes one value: a second would take the first one's place unseen."""
+
+    def __call__(self, parser, options, value, option=None):
+        first = getattr(options, self.dest)
+        if first is not None:
+            parser.error(f"{option} {value}: there is {option} {first} already; it takes one")
+        setattr(options, self.dest, value)
+
+
 def parse(arguments):
     parser = Parser(prog="./ladder report", description=__doc__,
                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
-    parser.add_argument("--bench", metavar="FILE", help="what bench wrote")
+    parser.add_argument("--bench", metavar="FILE", action=Once, help="what bench wrote")
     parser.add_argument("--profile", metavar="FILE", action="append", default=[],
                         help="what profile wrote; may be repeated: GPU and simulator")
-    parser.add_argument("--run", metavar="FILE", help="what run or check wrote")
-    parser.add_argument("--out", metavar="DIR", help="where to write to (default build/report)")
+    parser.add_argument("--run", metavar="FILE", action=Once, help="what run or check wrote")
+    parser.add_argument("--out", metavar="DIR", action=Once,
+                        help="where to write to (default build/report)")
     parser.add_argument("--docs", action="store_true",
                         help="renew the generated parts of the committed texts")
     parser.add_argument("--check", action="store_true", help="with --docs: change nothing")

@@ -6,9 +6,12 @@ import json
 import math
 from dataclasses import dataclass
 
+import counter_tables
 import shape
 
 BENCH_FORMAT, BENCH_VERSION = "convladder bench", 1
+PROFILE_VERSION, RUN_VERSION = 1, 1
+READ_RATES = {"L1": "l1_read_tb_per_s", "L2": "l2_read_tb_per_s"}  # level: member of the machine
 STATUSES = ("pass", "fail", "rejected", "skipped", "impossible")
 PRECISIONS = ("fp32", "tf32")
 LAYOUTS = ("nchw", "nhwc")
@@ -68,6 +71,7 @@ class Bench:
     machine: dict        # as in the file: gpu, driver, cuda_runtime and other versions
     fma_tflops: float    # FP32 ceiling: a loop of FMAs, measured in the same run
     copy_tb_per_s: float  # device memory, read and written: a copy, measured in the same run
+    read_tb_per_s: dict   # {"L1": TB/s, "L2": TB/s}, reads only, of the same run, where it has them
     problems: list
 
 
@@ -153,6 +157,14 @@ class Members:
         return [Members(item, f"{self.where}: {name}[{i}]") for i, item in enumerate(value)]
 
 
+    def require_version(self, wanted, default=None):
+        """`default`: what a missing version stands for."""
+        found = self.value.get("version", default)
+        if found != wanted:
+            raise BadInput(f"{self.where}: version {shortened(found)}; this report reads version "
+                           f"{wanted}")
+
+
 def is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -178,13 +190,13 @@ def read_bench(path):
     if members.value.get("format") != BENCH_FORMAT:
         found = shortened(members.value.get("format"))
         raise BadInput(f"{path}: not made by bench: its format is {found}, not \"{BENCH_FORMAT}\"")
-    if members.value.get("version") != BENCH_VERSION:
-        found = shortened(members.value.get("version"))
-        raise BadInput(f"{path}: version {found}; this report reads version {BENCH_VERSION}")
+    members.require_version(BENCH_VERSION)
     machine = Members(members.value.get("machine"), f"{path}: machine")
     machine.text("gpu")
     return Bench(path, machine.value, machine.positive("fma_tflops"),
                  machine.positive("copy_tb_per_s"),
+                 {level: machine.positive(name) for level, name in READ_RATES.items()
+                  if name in machine.value},
                  [bench_problem(problem) for problem in members.objects("problems")])
 
 
@@ -242,14 +254,26 @@ def read_profiles(path):
     profiles = {}
     for i, item in enumerate(records):
         record = Members(item, f"{path}: record {i}")
+        record.require_version(PROFILE_VERSION, default=1)
         kernel = Kernel(record.text("kernel"), record.positive("launches"),
                         record.flag("library"), metrics(record))
         key = (record.text("source"), record.text("problem"), record.text("shape"),
                record.flag("bias", default=True))
         flop, stages = profiles.setdefault(key, (record.positive("flop"), {}))
         stages.setdefault(record.text("stage"), []).append(kernel)
-    return [Profile(path, *key, flop, least_bytes(key, path), dict(sorted(stages.items())))
+    return [known(Profile(path, *key, flop, least_bytes(key, path), dict(sorted(stages.items()))))
             for key, (flop, stages) in profiles.items()]
+
+
+def known(profile):
+    """The profile, unless no table shows any of its counters: then they have other names."""
+    if any(counter_tables.step_table(profile, None, stage) for stage in profile.stages):
+        return profile
+    names = [name for kernels in profile.stages.values() for kernel in kernels
+             for name in kernel.metrics]
+    found = f"only {shortened(names[0])} and the like" if names else "none at all"
+    raise BadInput(f"{profile.path}: {profile.name}, source '{profile.source}': no counters that "
+                   f"the tables show, {found}")
 
 
 def least_bytes(key, path):
@@ -271,6 +295,7 @@ def read_runs(path):
     """What run or check wrote, as a list of RunRecords in ladder order within each problem."""
     value = read_json(path)
     if isinstance(value, dict):  # run's: one problem, with what it ran on
+        Members(value, path).require_version(RUN_VERSION, default=1)
         value = value.get("stages")
     if not isinstance(value, list):
         raise BadInput(f"{path}: not made by run or check: a list of records was expected")
@@ -278,6 +303,7 @@ def read_runs(path):
 
 
 def run_record(record):
+    record.require_version(RUN_VERSION, default=1)
     status = record.text("status", among=STATUSES)
     timed = status == "pass" and record.value.get("time_source") == "cuda_events"
     return RunRecord(record.text("stage"), record.text("problem"), record.text("backend"), status,

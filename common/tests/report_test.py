@@ -37,6 +37,8 @@ import time_tables  # noqa: E402
 
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
 STAGES = ["01_naive", "02_im2col_gemm", "03_shared_tiling"]
+RUN_RECORD = {"stage": STAGES[0], "problem": "small", "backend": "gpu", "status": "pass",
+              "max_error_ratio": 0.5, "message": "", "time_ms": 4.0, "tflops": 5.0}
 
 
 def times(median):
@@ -326,11 +328,37 @@ class CommandLine(Folder):
         self.expect_bad("--run", bench_json(), "not made by run or check")
         self.expect_bad("--run", profile_json(), "'status' is missing")
         self.expect_bad("--bench", {"format": "something"}, "its format is \"something\"")
+
+    def test_other_versions(self):
         self.expect_bad("--bench", {**bench_json(), "version": 2}, "version 2; .* reads version 1")
+        records = profile_json()
+        for last in ({"version": 99}, {"version": None}, {"version": "1"}):
+            self.expect_bad("--profile", records[:-1] + [{**records[-1], **last}],
+                            f"record 2: version {json.dumps(last['version'])}; .* reads version 1")
+        self.expect_bad("--run", {"version": 99, "stages": []}, "version 99; .* reads version 1")
+        self.expect_bad("--run", [{**RUN_RECORD, "version": 99}], "record 0: version 99; .* reads")
+
+    def test_version_1_may_be_missing(self):
+        for others in ({}, {"version": 1}):
+            self.assertEqual(len(self.profiles([kernel(STAGES[0], 1, **others)])), 1)
+            for runs in ([{**RUN_RECORD, **others}], {"stages": [RUN_RECORD], **others}):
+                self.assertEqual(len(results.read_runs(self.save("run.json", runs))), 1)
+
+    def test_counters_of_other_names(self):
+        renamed = [{name.replace("__", "__new_"): value for name, value in record.items()}
+                   for record in profile_json()]
+        wanted = "small, source 'ncu': no counters that the tables show, only \"l1tex__new_"
+        self.expect_bad("--profile", renamed, wanted)
+        self.expect_bad("--profile", profile_json("simulator") + renamed, wanted)
+        bare = {name: value for name, value in renamed[0].items() if "__" not in name}
+        self.expect_bad("--profile", [bare], "no counters that the tables show, none at all")
+        runtimes = {**bare, "launch__registers_per_thread": 32, "launch__grid_size": 4}
+        self.assertEqual(len(self.profiles([runtimes])), 1)
 
     def test_members_that_are_wrong(self):
         for change, pattern in [
                 (lambda v: v["machine"].pop("fma_tflops"), "machine: .*'fma_tflops' is missing"),
+                (lambda v: v["machine"].update(l2_read_tb_per_s=0), "'l2_read_tb_per_s' is 0, not"),
                 (lambda v: v["problems"][0].update(flop="many"), "'flop' is \"many\""),
                 (lambda v: v["problems"][0]["records"][0].update(status="fine"), "'status' is"),
                 (lambda v: v["problems"][0]["records"][0].update(cold_ms=7), "object was expected"),
@@ -350,6 +378,9 @@ class CommandLine(Folder):
     def test_usage(self):
         for arguments in (["--frobnicate"], ["--check"], ["--docs"], ["--bench"]):
             self.expect_error(arguments, "", status=2)
+        for option in ("--bench", "--run"):
+            self.expect_error([option, "a.json", option, "b.json"],
+                              f"{option} b.json: there is {option} a.json already", status=2)
 
     def test_without_matplotlib_there_are_tables(self):
         done = self.run_report("--bench", self.save("bench.json", bench_json()), "--profile",
@@ -371,12 +402,10 @@ class CommandLine(Folder):
         self.assertIn("\n+__global__ void im2col(", steps)
 
     def test_run_and_check(self):
-        record = {"stage": STAGES[0], "problem": "small", "backend": "gpu", "status": "pass",
-                  "max_error_ratio": 0.5, "message": "", "time_ms": 4.0, "tflops": 5.0}
         for source, time in (("cuda_events", 4.0), ("simulator_wall_time", None)):
-            path = self.save("run.json", {"stages": [{**record, "time_source": source}]})
+            path = self.save("run.json", {"stages": [{**RUN_RECORD, "time_source": source}]})
             self.assertEqual(results.read_runs(path)[0].time_ms, time)
-        failed = {**record, "status": "fail", "time_source": "cuda_events"}
+        failed = {**RUN_RECORD, "status": "fail", "time_source": "cuda_events"}
         row, = rows_of(time_tables.runs_table(results.read_runs(self.save("check.json", [failed]))))
         self.assertEqual((row["check"], "warm [ms]" in row), ("fail", False))
 
@@ -606,6 +635,50 @@ class Plots(Folder):
                     self.assertFalse(box.shrunk(0.9, 0.7).overlaps(other.shrunk(0.9, 0.7)),
                                      f"{plot.file}: {labels[i].get_text()}")
             drawing.close(figure)
+
+    def roofline(self, source="ncu", **rates):
+        """{label: line} of the roofline's legend; `rates` are members of the machine."""
+        import plots as drawing
+        value = bench_json()
+        value["machine"].update(rates)
+        bench = self.bench(value)
+        plot, = [plot for plot in plan.planned_plots(
+            bench, results.join(bench, self.profiles(profile_json(source))))
+            if plot.kind == "roofline"]
+        figure = drawing.draw(plot)
+        self.addCleanup(drawing.close, figure)
+        figure.canvas.draw()
+        legend, = figure.subfigs[1].legends
+        box = legend.get_window_extent()
+        self.assertTrue(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1)
+        lines = {line.get_label(): line for line in figure.axes[0].lines}
+        return {text.get_text(): lines[text.get_text()] for text in legend.get_texts()}
+
+    def test_a_sloped_roof_per_level(self):
+        lines = self.roofline(l2_read_tb_per_s=8.04, l1_read_tb_per_s=32.0)
+        self.assertEqual(list(lines), [
+            "L1, reads only: 32.0 TB/s", "L1", "L2, reads only: 8.04 TB/s", "L2",
+            "DRAM copy: 2.00 TB/s", "DRAM", "loop of FMAs: 10.0 TFLOP/s"])
+        roofs = {name: line for name, line in lines.items() if "TB/s" in name}
+        for (name, roof), level, rate in zip(roofs.items(), ("L1", "L2", "DRAM"), (32, 8.04, 2)):
+            self.assertEqual(roof.get_color(), lines[level].get_color(), name)
+            for intensity, height in roof.get_xydata():
+                self.assertAlmostEqual(height, rate * intensity)
+            self.assertAlmostEqual(roof.get_ydata()[1], 10)  # where the flat one begins
+
+    def test_no_roof_without_its_rate(self):
+        self.assertEqual(list(self.roofline()), ["L1", "L2", "DRAM copy: 2.00 TB/s", "DRAM",
+                                                 "loop of FMAs: 10.0 TFLOP/s"])
+        self.assertEqual(list(self.roofline("simulator", l1_read_tb_per_s=32.0)),
+                         ["L1, reads only: 32.0 TB/s", "L1", "DRAM copy: 2.00 TB/s",
+                          "loop of FMAs: 10.0 TFLOP/s"])
+
+    def test_a_library_below_the_floor_is_explained(self):
+        import plots as drawing
+        for rivals, wanted in (([rival("cudnn", "fp32", 0.9)], True),  # the floor: 1 ms
+                               ([rival("cudnn", "fp32", 1.1), rival("cudnn", "tf32", 0.5)], False)):
+            note = drawing.floor_note(self.bench(bench_json(rivals)).problems)
+            self.assertEqual("FFT, Winograd" in note, wanted)
 
     def test_the_same_data_give_the_same_file_which_bears_their_digest(self):
         import plots as drawing
