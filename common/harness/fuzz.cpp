@@ -8,6 +8,7 @@
 #include "common/harness/backend.h"
 #include "common/harness/checker.h"
 #include "common/harness/progress.h"
+#include "kernels_digest.h"  // made by common/cmake/KernelsDigest.cmake
 
 namespace convladder {
 namespace {
@@ -145,6 +146,7 @@ Json fuzz_json(const FuzzSettings& settings, const std::vector<StageFuzz>& resul
   for (const StageFuzz& result : results) stages.emplace_back(result.stage, to_json(result));
   return Json::object({{"format", "convladder fuzz"},
                        {"version", 1},
+                       {"kernels", KERNELS_DIGEST},
                        {"backend", backend_name()},
                        {"device", device_name()},
                        {"seed", static_cast<int64_t>(settings.seed)},

@@ -20,8 +20,8 @@ import subprocess
 import sys
 import time
 
-from support import (REPORT, ROOT, fail, progress, require_folder, shortened, stage_names, table,
-                     write_json)
+from support import (REPORT, ROOT, fail, kernels_digest, progress, require_folder, shortened,
+                     stage_names, table, write_json)
 
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
 REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself
@@ -163,6 +163,7 @@ def main(words):
     tools = [tool for tool in TOOLS if tool in (arguments.tool or TOOLS)]
     stages = [stage for stage in stage_names() if stage in (arguments.stage or stage_names())]
     runs = [(tool, stage) for tool in tools for stage in stages]
+    kernels = kernels_digest()
     records, cut = [], {}
     # The tools spend their time on the host: several runs at a time share the GPU well.
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
@@ -175,7 +176,7 @@ def main(words):
     progress("")
     print_results(records, cut, arguments)
     write_json(arguments.json, {
-        "format": "convladder sanitizer", "version": 1, "gpu": gpu(),
+        "format": "convladder sanitizer", "version": 1, "kernels": kernels, "gpu": gpu(),
         "compute_sanitizer": version(), "max_gmac": float(arguments.max_gmac),
         "problems": sorted(cut), "cut_down": sorted(name for name in cut if cut[name]),
         "records": records})

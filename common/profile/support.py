@@ -1,10 +1,13 @@
 """What the scripts here share: the repository, its stages, tables, and files written whole."""
+import glob
+import hashlib
 import json
 import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REPORT = os.path.join(ROOT, "build", "report")
+DIGEST_DIGITS = 12
 
 
 def stage_names():
@@ -12,6 +15,18 @@ def stage_names():
     return sorted(name for name in os.listdir(ROOT)
                   if name[:2].isdigit() and os.path.exists(os.path.join(ROOT, name,
                                                                         "CMakeLists.txt")))
+
+
+def kernels_digest(root=ROOT):
+    """Says which kernels a result is of: as many digits of `sha256sum 0*/*.cu common/core/* |
+    sha256sum`. The same as that of common/cmake/KernelsDigest.cmake."""
+    paths = [path for pattern in ("0*/*.cu", "common/core/*")
+             for path in glob.glob(pattern, root_dir=root)]
+    lines = ""
+    for path in sorted(paths):
+        with open(os.path.join(root, path), "rb") as file:
+            lines += f"{hashlib.sha256(file.read()).hexdigest()}  {path}\n"
+    return hashlib.sha256(lines.encode()).hexdigest()[:DIGEST_DIGITS]
 
 
 def fail(message, status=1):

@@ -17,6 +17,7 @@ import os
 import sys
 
 import blocks
+import reliability
 import results
 import text
 from plan import planned_plots
@@ -129,6 +130,8 @@ def make_docs(data):
 def check_docs(data):
     """The exit status."""
     complaints = blocks.stale(data)
+    for line in reliability.of_other_kernels(data.folder):
+        print("note: " + line)
     for complaint in complaints:
         print(f"ladder report: {complaint}; ./ladder report --docs renews it", file=sys.stderr)
     if not complaints:

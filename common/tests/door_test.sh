@@ -30,6 +30,10 @@ expect 2 "$e"'stage .06_none. is unknown' test --stage 01_naive --stage=06_none
 expect 2 "$e"'stage .01_naive/\.\./common. is unknown' test --stage 01_naive/../common
 expect 2 "$e"'build .fast.: the presets are gpu, sim, sim-count and sim-asan' build fast all
 expect 2 "$e"'build sim: name a program' build sim
+expect 2 "$e"'suites needs --json FILE' suites --stage 01_naive
+expect 2 "$e"'suites takes no argument .01_naive.' suites --json f 01_naive
+expect 2 "$e"'--filter needs a value' suites --json f --filter
+expect 2 "$e"'stage .naive. is unknown' suites --json f --stage naive
 expect 2 "$e"'bugs takes --json FILE' bugs 03
 expect 2 "$e"'doctor takes no argument .quick.' doctor quick
 while read -r command; do

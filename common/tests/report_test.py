@@ -569,7 +569,62 @@ class Reliability(Folder):
         counts = {"runs": 7, "seconds": 6, "edges": 5, "crashes": 4}
         self.save("fuzz_readers.json", {"format": "convladder reader fuzz", "version": 1,
                                         "fuzzer": "F", "targets": {"npy": counts}})
-        self.assertIn("| npy | 7 | 6 | 5 | 4 |", reliability.random_files(self.folder))
+        text = reliability.random_files(self.folder)
+        self.assertIn("| reader of tensors (.npy) | 7 | 6 | 5 | 4 |", text)
+        self.assertNotIn("Kernels", text)
+        with open(os.path.join(ROOT, "common/tests/fuzz/CMakeLists.txt"), encoding="utf-8") as file:
+            targets = re.search(r"set\(fuzz_targets (.*)\)", file.read())[1].split()
+        self.assertEqual(sorted(reliability.FUZZED), sorted(targets))
+
+    def suites(self, stages, **members):
+        self.save("suite_sim.json", {"format": "convladder suites", "version": 1, "backend": "sim",
+                                     "device": "simulator", "filter": "*", "stages": stages,
+                                     **members})
+        return reliability.suites(self.folder)
+
+    def test_suites(self):
+        def record(passed, counts=(), skipped=(), failed=()):
+            return {"passed": passed, "failed": dict(failed), "skipped": dict(skipped),
+                    "counts": dict(counts)}
+
+        text = self.suites({
+            STAGES[0]: {"FaultsTest.Run": record(1, {"faults": 38}),
+                        "BeyondThirtyOneBits.IsRight":
+                            record(2, skipped={"needs 1.5 GiB": ["a"], "needs 20 GiB": ["b", "c"]}),
+                        "CApi.BadInputIsRejected": record(1, {"cases": 1})},
+            STAGES[1]: {"FaultsTest.Run": record(0, failed={"": "memory was lost"}),
+                        "New.Test": record(0, skipped={"needs 1 GPU": [""]})}})
+        self.assertIn("### simulator\n\n9 tests of 2 stages: 4 passed, 1 failed, 4 skipped.", text)
+        self.assertIn(f"|  | test | {STAGES[0]} | {STAGES[1]} |\n| --- | --- | --: | --: |\n"
+                      "| bad input | `CApi.BadInputIsRejected` | 1 of 1: 1 case |  |\n"
+                      "| limits | `BeyondThirtyOneBits.IsRight` | 2 of 5 |  |\n"
+                      "| faults, many calls | `FaultsTest.Run` | 1 of 1: 38 faults | "
+                      "0 of 1 (**1 failed**) |\n"
+                      "| others | `New.Test` |  | 0 of 1 |\n", text)
+        self.assertIn("| skipped | times | why |\n| --- | --: | --- |\n"
+                      "| `BeyondThirtyOneBits.IsRight` | 3 | needs … GiB |\n"
+                      "| `New.Test` | 1 | needs 1 GPU |\n", text)
+        self.assertIn("No run of it stands in [results](results/README.md) (`suite_h200.json`)",
+                      text)
+
+    def test_bad_suites(self):
+        for stages in ([], {STAGES[0]: [7]}, {STAGES[0]: {"A.b": {"passed": 1}}}):
+            with self.assertRaisesRegex(results.BadInput, "suite_sim.json: .* record was expected"):
+                self.suites(stages)
+        with self.assertRaisesRegex(results.BadInput, 'suite_sim.json: "convladder suites" was'):
+            self.suites({}, format="convladder fuzz")
+
+    def test_whether_the_kernels_are_those_here(self):
+        here = reliability.kernels_digest()
+        for kernels, said in ((here, f"Kernels: `{here}`, those here when this page was made."),
+                              ("0123", "Kernels: `0123`, others than those here when this page")):
+            text = self.known_bad({**self.bugs(), "kernels": kernels})
+            self.assertIn(said, text)
+            self.assertIn(f"Kernels: `{kernels}`.", reliability.without_here(text))
+        line, = reliability.of_other_kernels(self.folder)
+        self.assertRegex(line, f'known_bad.json: of the kernels "0123", those here are {here}')
+        self.assertIn("Kernels: the file doesn't say which.", self.known_bad(self.bugs()))
+        self.assertEqual(reliability.of_other_kernels(self.folder), [])
 
     def test_sanitizer(self):
         record = {"tool": "memcheck", "stage": STAGES[0], "problems": 2, "checks": 8, "reports": 0,
@@ -588,6 +643,7 @@ class Reliability(Folder):
     def test_without_files(self):
         for maker in reliability.BLOCKS.values():
             self.assertIn("No run of it stands in", maker(self.folder))
+        self.assertEqual(reliability.of_other_kernels(self.folder), [])
 
     def test_bad_files(self):
         for value, pattern in [([], "found not an object"), ({"format": "x"}, 'found "x"'),

@@ -69,6 +69,7 @@ class SanitizeTest(FakeProgramTest):
                          [(tool, stage) for tool in sanitize.TOOLS for stage in stages])
         self.assertTrue(all((r["reports"], r["problems"], r["status"]) == (0, 2, "pass")
                             for r in result["records"]))
+        self.assertEqual(result["kernels"], support.kernels_digest())
         self.assertEqual((result["compute_sanitizer"], result["problems"], result["cut_down"]),
                          ("2025.3.1.0", ["large", "small"], ["large"]))
         self.assertIn("1 of the 2 problems were cut down", out)

@@ -290,6 +290,7 @@ TEST_F(StageTest, WrongArgumentsLeaveTheOutputAlone) {
   const Reference reference = compute_reference(problem);
   const std::vector<WrongArgument> all = wrong_arguments(shape);
   EXPECT_GE(all.size(), 30u);
+  RecordProperty("cases", static_cast<int>(all.size()));
   for (const WrongArgument& wrong : all) {
     SCOPED_TRACE(wrong.message);
     OnDevice device(stage(), problem);

@@ -121,6 +121,7 @@ def measure(sim, count, json_path):
     """The exit status: 1 if a bug survives, or a sound stage fails."""
     if json_path:
         support.require_folder(json_path)
+    kernels = support.kernels_digest()
     planted, sound = [], []
     for bug in bugs.read_all():
         record = measure_bug(bug, sim, count)
@@ -131,8 +132,8 @@ def measure(sim, count, json_path):
     print(f"{len(planted)} bugs, {survivors} not caught; "
           f"{len(sound)} sound stages, {failures} failed")
     if json_path:
-        support.write_json(json_path, {**FORMAT, "backend": "sim", "enough": ENOUGH,
-                                       "bugs": planted, "sound": sound})
+        support.write_json(json_path, {**FORMAT, "kernels": kernels, "backend": "sim",
+                                       "enough": ENOUGH, "bugs": planted, "sound": sound})
     return 1 if survivors or failures else 0
 
 
