@@ -91,14 +91,14 @@ struct Outcome {
   std::string said;
 };
 
-// Lets one call after the other fail, until the work makes fewer: each of the first 64, then ever
+// Lets one call after the other fail, until the work makes fewer: each of the first 128, then ever
 // fewer of them, since `bench` flushes the L2 thousands of times. Every time the work must say that
 // it failed, and why; all of its memory must be back; and doing it again must go well.
 void expect_every_fault_survived(const std::function<Outcome()>& work) {
   ASSERT_TRUE(work().ok);  // what is made once, such as a handle, is there from now on
   int survived = 0;
   for (const Fault& fault : FAULTS) {
-    for (int64_t skip = 0;; skip += 1 + skip / 64) {
+    for (int64_t skip = 0;; skip += 1 + skip / 128) {
       SCOPED_TRACE(std::string(fault.name) + " number " + std::to_string(skip + 1));
       const std::size_t allocations = simulator::allocation_count();
       simulator::inject_fault(fault.call, skip);
