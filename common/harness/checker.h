@@ -19,7 +19,8 @@ struct CheckCase {
   uint64_t seed = 1;  // of the data
   Placement placement;
   Guards guards = Guards::kZones;
-  int filters_per_thread = 0;  // in stages with filter tiles: 4, 8, 12, 16, or 0: the stage's choice
+  int filters_per_thread =
+      0;  // in stages with filter tiles: 4, 8, 12, 16, or 0: the stage's choice
 };
 
 class Checker {

@@ -18,8 +18,8 @@ import sys
 import tempfile
 
 import ncu
-from support import (REPORT, ROOT, count_of, fail, progress, require_folder, shortened, table,
-                     write_json)
+from support import (REPORT, ROOT, count_of, fail, progress, require_folder, run_main, shortened,
+                     table, write_json)
 
 LADDER = os.path.join(ROOT, "ladder")
 SECTOR_BYTES = 32
@@ -284,8 +284,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        print("\nladder: interrupted", file=sys.stderr)
-        sys.exit(130)
+    run_main(main)

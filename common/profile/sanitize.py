@@ -17,11 +17,10 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 
-from support import (REPORT, ROOT, fail, kernels_digest, progress, require_folder, shortened,
-                     stage_names, table, write_json)
+from support import (REPORT, ROOT, fail, kernels_digest, progress, require_folder, run_main,
+                     shortened, stage_names, table, write_json)
 
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
 REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself
@@ -185,8 +184,4 @@ def main(words):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        print("\nladder: interrupted", file=sys.stderr)
-        sys.exit(130)
+    run_main(main)

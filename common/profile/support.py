@@ -29,6 +29,15 @@ def kernels_digest(root=ROOT):
     return hashlib.sha256(lines.encode()).hexdigest()[:DIGEST_DIGITS]
 
 
+def run_main(main):
+    """Ends the program with what main(words) returns; with 130 when it is interrupted."""
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("\nladder: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
 def fail(message, status=1):
     """Ends the program with one line on stderr; status 2 for a usage error."""
     print(f"ladder: error: {message}", file=sys.stderr)

@@ -29,8 +29,8 @@ thread_local std::string failure;  // the reason for the last CUBLAS_STATUS_EXEC
 
 bool is_operation(cublasOperation_t op) { return op == CUBLAS_OP_N || op == CUBLAS_OP_T; }
 
-// Batched products may be laid out along a grid's z extent, where CUDA's ends. Not every version of
-// cuBLAS refuses more, but none promises it.
+// Batched products may be laid out along a grid's z extent, which ends here: a stage must not ask for
+// more, whether or not a version of cuBLAS takes it.
 constexpr int MOST_PRODUCTS = 65535;
 
 // A factor as the tensor cores see it in TF32: its 23 bits rounded to 10.

@@ -184,8 +184,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        print("\nladder: interrupted", file=sys.stderr)
-        sys.exit(130)
+    support.run_main(main)
