@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """The suites of all stages on one backend, and how much each of their tests has tried.
 
-`./ladder suites --json FILE [--filter PATTERN] [--stage NAME]...` builds the programs and calls
-this. PATTERN is GoogleTest's: '-*BeyondThirtyOneBits*' leaves out what takes a GPU's memory and
-minutes. With --stage the other stages' counts stay in FILE, if it is of the same kernels, device
+`./ladder suites --json FILE [--filter PATTERN] [--stage NAME]... [--jobs N]` builds the programs
+and calls this. PATTERN is GoogleTest's: '-*BeyondThirtyOneBits*' leaves out what takes a GPU's
+memory and minutes. With --jobs the problems of N stages are tried at once: mostly one core per
+stage, at the reference. With --stage the other stages' counts stay in FILE, if it is of the same kernels, device
 and filter. Status 1 if a test fails, or none has run.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import re
@@ -22,6 +24,7 @@ import support
 
 FORMAT = {"format": "convladder suites", "version": 1}
 TEST = re.compile(r"(?:\w+/)?(\w+\.\w+)(?:/(\w+))?")  # INSTANCE/SUITE.TEST/PARAMETER
+PROBLEM = re.compile(r"(?:\w+/)?StageOnProblem\.")  # of problems.csv; nothing else beside it matters
 C_INTERFACE = "c_api_test"  # whose tests have the stage as their parameter
 MESSAGE_LENGTH = 200
 
@@ -80,10 +83,13 @@ def said(element):
     return " ".join(line.strip() for line in lines[1:] or lines)[:MESSAGE_LENGTH]
 
 
-def run_program(path, tests, folder):
-    """GoogleTest's report, parsed. Throws suite.ProgramFailed where a test ends the program."""
+def run_program(path, tests, folder, part=""):
+    """GoogleTest's report, parsed: empty without tests. Throws suite.ProgramFailed where a test ends
+    the program. `part` is for the names of the files in the folder."""
+    if not tests:
+        return xml.etree.ElementTree.Element("testsuites")
     name = os.path.basename(path)
-    report, log_path = (os.path.join(folder, name + kind) for kind in (".xml", ".log"))
+    report, log_path = (os.path.join(folder, name + part + kind) for kind in (".xml", ".log"))
     if os.path.exists(report):
         os.remove(report)  # of an earlier run
     command = [path, "--gtest_color=no", f"--gtest_output=xml:{report}",
@@ -101,36 +107,49 @@ def run_program(path, tests, folder):
     return xml.etree.ElementTree.parse(report).getroot()
 
 
-def measure_program(tally, path, chosen, folder):
-    """Runs the tests that the filter `chosen` leaves; notes the others as skipped."""
-    program = os.path.basename(path)
-    every = [name for name in suite.list_tests(path, "*") if tally.record(program, name)]
-    wanted = set(suite.find_tests(path, chosen))
-    for name in every:
-        if name not in wanted:
+def choose_tests(path, stages, chosen):
+    """The program's tests of these stages: those that the filter leaves, and the others."""
+    tally, wanted = Tally(stages), set(suite.find_tests(path, chosen))
+    names = [name for name in suite.list_tests(path, "*")
+             if tally.record(os.path.basename(path), name)]
+    return ([name for name in names if name in wanted],
+            [name for name in names if name not in wanted])
+
+
+def measure(programs, stages, chosen, folder, jobs):
+    """Runs the problems of `jobs` programs at once, then the other tests of one after the other:
+    they take most of a GPU's memory, or look at what is free. Logs go to the folder."""
+    tally, before, problems = Tally(stages), (0, 0, 0), {}
+    paths = [os.path.join(programs, name)
+             for name in [*(f"test_{stage}" for stage in stages), C_INTERFACE]]
+    tests = {path: choose_tests(path, stages, chosen) for path in paths}
+    support.progress("problems")
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for path, (names, _) in tests.items():
+            of_problems = [name for name in names if PROBLEM.match(name)]
+            problems[path] = pool.submit(run_program, path, of_problems, folder, "_problems")
+    for path, (names, left_out) in tests.items():
+        program = os.path.basename(path)
+        for name in left_out:
             tally.skip(program, name, f"left out by `--filter '{chosen}'`")
-    tests = [name for name in every if name in wanted]
-    if not tests:
-        return
-    for of_suite in run_program(path, tests, folder).iter("testsuite"):
-        tally.machine.update({key: of_suite.get(key) for key in ("backend", "device")
-                              if of_suite.get(key)})
-        for case in of_suite.iter("testcase"):
-            tally.add(program, case)
-
-
-def measure(programs, stages, chosen, folder):
-    """Runs the programs one after the other: a GPU's memory holds no two. Logs go to the folder."""
-    tally, before = Tally(stages), (0, 0, 0)
-    for program in [*(f"test_{stage}" for stage in stages), C_INTERFACE]:
         support.progress(program)
-        measure_program(tally, os.path.join(programs, program), chosen, folder)
+        others = [name for name in names if not PROBLEM.match(name)]
+        for report in (problems[path].result(), run_program(path, others, folder)):
+            add_report(tally, program, report)
         support.progress("")
         now = tally.total()
         passed, failed, skipped = (after - earlier for after, earlier in zip(now, before))
         print(f"{program}: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
         before = now
     return tally
+
+
+def add_report(tally, program, report):
+    for of_suite in report.iter("testsuite"):
+        tally.machine.update({key: of_suite.get(key) for key in ("backend", "device")
+                              if of_suite.get(key)})
+        for case in of_suite.iter("testcase"):
+            tally.add(program, case)
 
 
 def stages_of(path, head):
@@ -152,8 +171,13 @@ def parse(arguments):
     parser.add_argument("--filter", default="*", metavar="PATTERN", help="GoogleTest's")
     parser.add_argument("--stage", action="append", choices=support.stage_names(),
                         help="only this one; may be repeated")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help="stages whose problems are tried at once")
     parser.error = lambda message: support.fail(message, 2)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.jobs < 1:
+        parser.error(f"--jobs is {options.jobs}: at least 1")
+    return options
 
 
 def main(arguments):
@@ -165,7 +189,7 @@ def main(arguments):
     every = support.stage_names()
     stages = [name for name in every if name in (options.stage or every)]
     try:
-        tally = measure(options.programs, stages, options.filter, logs)
+        tally = measure(options.programs, stages, options.filter, logs, options.jobs)
     except (suite.ProgramFailed, OSError) as error:
         support.fail(str(error))
     for stage, tests in tally.stages.items():

@@ -40,6 +40,7 @@ sys.exit("<failure" in cases)
 COUNTED = '<properties><property name="cases" value="{}"/></properties>'
 SKIPPED = '<skipped message="a.cpp:7&#x0A;needs a GPU"/>'
 FAILED = '<failure message="a.cpp:8&#x0A;1 is not&#x0A;  2"/>'
+PROBLEMS = {"Csv/StageOnProblem.IsRight/tiny": "", "Csv/StageOnProblem.IsRight/bad": FAILED}
 LIMITS = {"LimitsTest.Most": COUNTED.format(30), "Count/Beyond.IsRight/large": SKIPPED,
           "Count/Beyond.IsRight/small": ""}
 C_TESTS = {"Alone.Lists": "", "Stage/CApi.Bad/01_one": COUNTED.format(90),
@@ -109,6 +110,17 @@ class Suites(FakeProgramTest):
         self.run_it("--stage", "01_one", "--filter=-*small")  # not to be mixed with the whole
         self.assertEqual(list(self.result()["stages"]), ["01_one"])
 
+    def test_problems_at_once(self):
+        status, out, _ = self.run_it("--jobs", "3", one={**PROBLEMS, **LIMITS})
+        self.assertEqual(status, 1)
+        self.assertIn("test_01_one: 3 passed, 1 failed, 1 skipped\n", out)
+        self.assertIn("01_one: StageOnProblem.IsRight/bad: 1 is not 2\n", out)
+        self.assertEqual(self.result()["stages"]["01_one"]["StageOnProblem.IsRight"],
+                         record(1, failed={"bad": "1 is not 2"}))
+        status, _, err = self.run_it("--jobs=2", two={"Csv/StageOnProblem.IsRight/tiny": None})
+        self.assertEqual(status, 1)
+        self.assertIn("test_02_two: crash (SIGABRT) in Csv/StageOnProblem.IsRight/tiny; see", err)
+
     def test_a_crash_writes_nothing(self):
         status, _, err = self.run_it(two={**LIMITS, "LimitsTest.Most": None})
         self.assertEqual(status, 1)
@@ -123,7 +135,7 @@ class Suites(FakeProgramTest):
         self.assertFalse(os.path.exists(self.path("suite.json")))
 
     def test_usage(self):
-        for words in (["--stage"], ["--stage", "03_none"], ["--frobnicate"]):
+        for words in (["--stage"], ["--stage", "03_none"], ["--jobs", "0"], ["--frobnicate"]):
             self.assertEqual(self.run_it(*words)[0], 2, words)
         status, _, err = self.run_it("--json", self.path("none/suite.json"))
         self.assertEqual(status, 1)
