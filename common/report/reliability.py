@@ -227,7 +227,7 @@ def sanitizer_table(value):
              f"of which {len(value['cut_down'])} cut down to that many billion multiply-adds:\n\n")
     return intro + formats.markdown(
         ["tool", "stage", "checks", "reports", "result"],
-        [[record["tool"], record["stage"], str(record.get("checks", record["problems"])),
+        [[record["tool"], record["stage"], str(record["checks"]),
           "?" if record["reports"] is None else str(record["reports"]),
           " ".join(filter(None, [record["status"], record["message"]]))]
          for record in value["records"]])

@@ -218,7 +218,7 @@ TEST_F(FaultsTest, MemoryThatIsShortIsReported) {
   }
   EXPECT_GE(shortages, 3);
   EXPECT_LT(shortages, 9) << "not even the most was enough";
-  EXPECT_EQ(free_device_memory(), free) << "memory was lost";
+  EXPECT_GE(free_device_memory(), free) << "memory was lost";  // more: the driver let go of some
 }
 
 // ---- Errors around a call ----
