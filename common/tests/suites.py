@@ -4,8 +4,8 @@
 `./ladder suites --json FILE [--filter PATTERN] [--stage NAME]... [--jobs N]` builds the programs
 and calls this. PATTERN is GoogleTest's: '-*BeyondThirtyOneBits*' leaves out what takes a GPU's
 memory and minutes. With --jobs the problems of N stages are tried at once: mostly one core per
-stage, at the reference. With --stage the other stages' counts stay in FILE, if it is of the same kernels, device
-and filter. Status 1 if a test fails, or none has run.
+stage, at the reference. What --stage and --filter leave out keeps its counts in FILE, if that is of
+the same kernels and device. Status 1 if a test fails, or none has run.
 """
 import argparse
 import concurrent.futures
@@ -27,6 +27,7 @@ TEST = re.compile(r"(?:\w+/)?(\w+\.\w+)(?:/(\w+))?")  # INSTANCE/SUITE.TEST/PARA
 PROBLEM = re.compile(r"(?:\w+/)?StageOnProblem\.")  # of problems.csv; nothing else beside it matters
 C_INTERFACE = "c_api_test"  # whose tests have the stage as their parameter
 MESSAGE_LENGTH = 200
+LEFT_OUT = "left out by"  # begins the reason for what a filter skips
 
 
 class Tally:
@@ -131,7 +132,7 @@ def measure(programs, stages, chosen, folder, jobs):
     for path, (names, left_out) in tests.items():
         program = os.path.basename(path)
         for name in left_out:
-            tally.skip(program, name, f"left out by `--filter '{chosen}'`")
+            tally.skip(program, name, f"{LEFT_OUT} `--filter '{chosen}'`")
         support.progress(program)
         others = [name for name in names if not PROBLEM.match(name)]
         for report in (problems[path].result(), run_program(path, others, folder)):
@@ -161,6 +162,19 @@ def stages_of(path, head):
         return {}
     same = isinstance(value, dict) and all(value.get(key) == head[key] for key in head)
     return value.get("stages", {}) if same else {}
+
+
+def was_left_out(record):
+    """Whether the filter has left nothing of the test."""
+    reasons = list(record["skipped"])
+    return (not record["passed"] and not record["failed"] and bool(reasons)
+            and all(reason.startswith(LEFT_OUT) for reason in reasons))
+
+
+def renewed(earlier, tests):
+    """A stage's tests: what has run now, and from earlier what was left out."""
+    return {test: earlier.get(test, record) if was_left_out(record) else record
+            for test, record in tests.items()}
 
 
 def parse(arguments):
@@ -200,8 +214,10 @@ def main(arguments):
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     if passed + failed == 0:
         support.fail("no test has run: nothing to write")
-    head = {**FORMAT, "kernels": kernels, **tally.machine, "filter": options.filter}
-    found = {**stages_of(options.json, head), **tally.stages}
+    head = {**FORMAT, "kernels": kernels, **tally.machine}
+    found = stages_of(options.json, head)
+    for name, tests in tally.stages.items():
+        found[name] = renewed(found.get(name, {}), tests)
     support.write_json(options.json, {**head, "stages": {name: found[name] for name in every
                                                          if name in found}})
     return 1 if failed else 0

@@ -80,7 +80,7 @@ class Suites(FakeProgramTest):
         result = self.result()
         self.assertEqual((result["format"], result["version"], result["backend"], result["device"]),
                          ("convladder suites", 1, "sim", "a simulator"))
-        self.assertEqual((result["kernels"], result["filter"]), (support.kernels_digest(), "*"))
+        self.assertEqual(result["kernels"], support.kernels_digest())
         self.assertEqual(list(result["stages"]), STAGES)
         self.assertEqual(result["stages"]["02_two"], {
             "LimitsTest.Most": record(1, {"cases": 30}),
@@ -107,8 +107,22 @@ class Suites(FakeProgramTest):
         parts = self.result()
         self.run_it()
         self.assertEqual(self.result(), parts)
-        self.run_it("--stage", "01_one", "--filter=-*small")  # not to be mixed with the whole
+        other = {**parts, "device": "another simulator"}
+        with open(self.path("suite.json"), "w", encoding="utf-8") as file:
+            json.dump(other, file)
+        self.run_it("--stage", "01_one")  # not to be mixed
         self.assertEqual(list(self.result()["stages"]), ["01_one"])
+
+    def test_what_a_filter_leaves_out_keeps_its_counts(self):
+        self.run_it()
+        whole = self.result()
+        worse = {**LIMITS, "LimitsTest.Most": COUNTED.format(7)}
+        self.assertEqual(self.run_it("--filter=-*LimitsTest.Most", one=worse, two=worse)[0], 0)
+        self.assertEqual(self.result(), whole)
+        self.run_it("--filter=-*small", one=worse)
+        self.assertEqual(self.result()["stages"]["01_one"]["LimitsTest.Most"],
+                         record(1, {"cases": 7}))
+        self.assertEqual(self.result()["stages"]["01_one"]["Beyond.IsRight"]["passed"], 0)
 
     def test_problems_at_once(self):
         status, out, _ = self.run_it("--jobs", "3", one={**PROBLEMS, **LIMITS})
