@@ -8,7 +8,7 @@ import text
 from results import read_bench
 
 FILE = "problems_h200.json"  # of docs/results
-COMMAND = ("./ladder bench --shapes common/problems.csv --competitors none --repeats 5 "
+COMMAND = ("./ladder bench --shapes common/problems.csv --competitors none --repeats 15 "
            "--stage 04_register_blocking --stage 05_fused_bias --json FILE")
 MOST = 1.05  # times as long as the stage before, on any problem
 SHOWN = 5  # of the problems on which least is gained

@@ -242,8 +242,8 @@ def fused_bias(run):
          significant(milliseconds(conv)), arithmetic,
          two(run.wavefronts_ms(counters.shared_wavefronts(conv)))),
         ("At last the arithmetic itself: {} % of what", whole(100 * reached)),
-        ("Together {} %, which leaves {} %", whole(100 * explained),
-         whole(100 - 100 * reached / explained)),
+        ("Multiplied, {} %. What was reached is {} % of that", whole(100 * explained),
+         whole(100 * reached / explained)),
         ("At a copy's rate it is {} ms for 256 images.",
          two(run.copy_ms(2 * 256 * 96 * 55 * 55 * FLOAT))),
     ]
