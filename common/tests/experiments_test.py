@@ -58,10 +58,10 @@ def record(name="01_x", before=100, after=50, ms=(None, None), failure=""):
 
 
 class Patches(unittest.TestCase):
-    def test_each_stage_has_three(self):
+    def test_each_stage_has_three_at_least(self):
         stages = [experiment.stage for experiment in run.all_experiments()]
         for stage in sorted(path.parent.name for path in ROOT.glob("0?_*/README.md")):
-            self.assertEqual(stages.count(stage), 3, stage)
+            self.assertGreaterEqual(stages.count(stage), 3, stage)
 
     def test_each_changes_its_stage_alone_and_can_be_taken_back(self):
         for experiment in run.all_experiments():
@@ -107,7 +107,6 @@ class Lessons(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             self.assertEqual(run.write_docs(check=True), 0, said.getvalue())
-
 
     def test_the_front_pages_picture_has_the_same_counts(self):
         """Where its records and the experiments' have a stage on one problem."""
