@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -215,6 +216,22 @@ class Links(unittest.TestCase):
 
     def test_code_is_not_read_as_links(self):
         self.assertEqual(self.check("\n```\n[a](no.h)\n```\n"), ([], []))
+
+
+class TopLevel(unittest.TestCase):
+    """A newcomer's first look: the stages and a few names, and nothing that was left lying about."""
+
+    NAMES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "common", "docs", "ladder"}
+
+    def test_holds_the_stages_and_little_else(self):
+        kept = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split("\n")
+        names = {path.split("/")[0] for path in kept if path}
+        if not names:  # not from git: all that is there
+            names = {path.name for path in ROOT.iterdir()} - {"build", "CMakeUserPresets.json"}
+        others = [name for name in names - self.NAMES
+                  if not name.startswith(".") and not re.fullmatch(r"\d\d_\w+", name)]
+        self.assertEqual(others, [])
 
 
 if __name__ == "__main__":

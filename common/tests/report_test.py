@@ -578,8 +578,7 @@ class Reliability(Folder):
 
     def suites(self, stages, **members):
         self.save("suite_sim.json", {"format": "convladder suites", "version": 1, "backend": "sim",
-                                     "device": "simulator", "stages": stages,
-                                     **members})
+                                     "device": "simulator", "stages": stages, **members})
         return reliability.suites(self.folder)
 
     def test_suites(self):

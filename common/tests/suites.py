@@ -24,7 +24,7 @@ import support
 
 FORMAT = {"format": "convladder suites", "version": 1}
 TEST = re.compile(r"(?:\w+/)?(\w+\.\w+)(?:/(\w+))?")  # INSTANCE/SUITE.TEST/PARAMETER
-PROBLEM = re.compile(r"(?:\w+/)?StageOnProblem\.")  # of problems.csv; nothing else beside it matters
+PROBLEM = re.compile(r"(?:\w+/)?StageOnProblem\.")  # small beside a GPU's memory
 C_INTERFACE = "c_api_test"  # whose tests have the stage as their parameter
 MESSAGE_LENGTH = 200
 LEFT_OUT = "left out by"  # begins the reason for what a filter skips
