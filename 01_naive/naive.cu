@@ -1,8 +1,8 @@
 // Stage 01: one thread computes one output, straight from the definition.
 //
 // Every multiplication fetches both of its operands from global memory: two loads per two FLOP.
-// The caches catch most of it, the load unit does not: watch the global load requests.
-// What hurts: L1 traffic. Each input value is asked for K·R·S/stride² times, each filter value
+// The caches catch most of it, L1's data pipe does not: watch the global load requests.
+// What hurts: that pipe has 5 or 6 turns for each multiplication of a warp. Each input value is asked for K·R·S/stride² times, each filter value
 // N·P·Q times. Stage 02 turns the same sum into one matrix product and lets a library do it.
 #include "common/core/add_bias.h"
 #include "common/core/launch.h"
@@ -24,7 +24,7 @@ __global__ void conv2d_naive(ConvShape shape, int blocks_per_image,
   const int p = kpq / shape.Q() % shape.P();
   const int k = kpq / shape.PQ();
 
-  const float* image = input + n * int64_t{shape.CHW()};
+  const float* image = input + n * shape.input_pitch();
   const float* filter = filters + k * shape.CRS();
   float sum = 0.0f;
   for (int c = 0; c < shape.C; ++c) {
@@ -38,7 +38,7 @@ __global__ void conv2d_naive(ConvShape shape, int blocks_per_image,
       }
     }
   }
-  output[n * int64_t{shape.KPQ()} + kpq] = sum;
+  output[n * shape.output_pitch() + kpq] = sum;
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {

@@ -26,11 +26,12 @@ __global__ void im2col(ConvShape shape, int Q, int first_p, int pixels, int ld, 
                        float* __restrict__ columns) {    // [images, C*R*S, ld]
   const int pixel = blockIdx.x % blocks_per_row * THREADS + threadIdx.x;
   if (pixel >= pixels) return;
-  const int64_t plane = blockIdx.x / blocks_per_row;  // image * C + c
+  const int plane = blockIdx.x / blocks_per_row, n = plane / shape.C, c = plane % shape.C;
   const int h0 = (first_p + pixel / Q) * shape.stride_h - shape.pad_h;
   const int w0 = pixel % Q * shape.stride_w - shape.pad_w;
-  const float* corner = input + plane * shape.H * shape.W + (h0 * shape.W + w0);
-  float* column = columns + plane * shape.R * shape.S * ld + pixel;
+  const float* corner =
+      input + n * shape.input_pitch() + (c * shape.H * shape.W + h0 * shape.W + w0);
+  float* column = columns + int64_t{plane} * shape.R * shape.S * ld + pixel;
   for (int r = 0; r < shape.R; ++r) {
     const int h = r * shape.dil_h;
     const bool h_inside = h0 + h >= 0 && h0 + h < shape.H;
@@ -86,13 +87,14 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
       const int p = static_cast<int>(row), pixels = std::min(chunk.rows, shape.P() - p) * shape.Q();
       const int64_t blocks = ceil_div(pixels, THREADS);
       launch(im2col, grid_x(blocks * images * shape.C), THREADS, stream, shape, shape.Q(), p,
-             pixels, chunk.ld, static_cast<int>(blocks), conv.input + n * shape.CHW(), columns);
+             pixels, chunk.ld, static_cast<int>(blocks), conv.input + n * shape.input_pitch(),
+             columns);
       // Row-major out[K, PQ] = filters[K, CRS] · columns[CRS, ld] is column-major
       // out^T[PQ, K] = columns^T[ld, CRS] · filters^T[CRS, K]: no transposition, operands swapped.
       sgemm_strided_batched(stream, pixels, shape.K, shape.CRS(), columns, chunk.ld,
                             int64_t{shape.CRS()} * chunk.ld, conv.filters, shape.CRS(), 0,
-                            conv.output + n * shape.KPQ() + p * shape.Q(), shape.PQ(), shape.KPQ(),
-                            images);
+                            conv.output + n * shape.output_pitch() + p * shape.Q(), shape.PQ(),
+                            shape.output_pitch(), images);
     }
   }
   add_bias(conv, stream);

@@ -3,6 +3,8 @@
 #include <initializer_list>
 #include <limits>
 
+#include "common/core/extents.h"
+
 namespace convladder {
 namespace {
 
@@ -54,20 +56,10 @@ int64_t output_extent(const char* input_name, const char* filter_name, int64_t i
 }  // namespace
 
 ConvShape make_conv_shape(const ConvArguments& a) {
-  require_extent("n", a.n, 1);
-  require_extent("c", a.c, 1);
-  require_extent("h", a.h, 1);
-  require_extent("w", a.w, 1);
-  require_extent("k", a.k, 1);
-  require_extent("r", a.r, 1);
-  require_extent("s", a.s, 1);
-  require_extent("stride_h", a.stride_h, 1);
-  require_extent("stride_w", a.stride_w, 1);
-  require_extent("pad_h", a.pad_h, 0);
-  require_extent("pad_w", a.pad_w, 0);
-  require_extent("dil_h", a.dil_h, 1);
-  require_extent("dil_w", a.dil_w, 1);
-  require(a.groups == 1, "groups", a.groups, "grouped convolution is not supported, must be 1");
+  for (const Extent& e : EXTENTS) require_extent(e.name, a.*e.given, e.least);
+  require(a.c % a.groups == 0, "groups", a.groups, "must divide c = " + std::to_string(a.c));
+  require(a.k % a.groups == 0, "groups", a.groups, "must divide k = " + std::to_string(a.k));
+  const int64_t group_c = a.c / a.groups, group_k = a.k / a.groups;
 
   const int64_t p = output_extent("h", "r", a.h, a.r, a.stride_h, a.pad_h, a.dil_h);
   const int64_t q = output_extent("w", "s", a.w, a.s, a.stride_w, a.pad_w, a.dil_w);
@@ -75,54 +67,39 @@ ConvShape make_conv_shape(const ConvArguments& a) {
   const int64_t image = product("one input image, c*h*w", {a.c, a.h, a.w}, INDEX_LIMIT);
   product("one padded input image, c*(h + 2*pad_h)*(w + 2*pad_w)",
           {a.c, a.h + 2 * a.pad_h, a.w + 2 * a.pad_w}, INDEX_LIMIT);
-  product("the filters, k*c*r*s", {a.k, a.c, a.r, a.s}, INDEX_LIMIT);
+  product("the filters, k*(c/groups)*r*s", {a.k, group_c, a.r, a.s}, INDEX_LIMIT);
   const int64_t output_image = product("one output image, k*p*q", {a.k, p, q}, INDEX_LIMIT);
   const int64_t tensor_limit = std::numeric_limits<int64_t>::max() / int64_t{sizeof(float)};
   product("the input, n*c*h*w", {a.n, image}, tensor_limit);
   product("the output, n*k*p*q", {a.n, output_image}, tensor_limit);
 
-  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
   ConvShape shape;
-  shape.N = narrow(a.n);
-  shape.C = narrow(a.c);
-  shape.H = narrow(a.h);
-  shape.W = narrow(a.w);
-  shape.K = narrow(a.k);
-  shape.R = narrow(a.r);
-  shape.S = narrow(a.s);
-  shape.stride_h = narrow(a.stride_h);
-  shape.stride_w = narrow(a.stride_w);
-  shape.pad_h = narrow(a.pad_h);
-  shape.pad_w = narrow(a.pad_w);
-  shape.dil_h = narrow(a.dil_h);
-  shape.dil_w = narrow(a.dil_w);
+  for (const Extent& e : EXTENTS) shape.*e.taken = static_cast<int>(a.*e.given);
+  shape.C = static_cast<int>(group_c);
+  shape.K = static_cast<int>(group_k);
   return shape;
 }
 
-void validate(const ConvShape& shape) {
+ConvArguments to_arguments(const ConvShape& shape) {
   ConvArguments args;
-  args.n = shape.N;
-  args.c = shape.C;
-  args.h = shape.H;
-  args.w = shape.W;
-  args.k = shape.K;
-  args.r = shape.R;
-  args.s = shape.S;
-  args.stride_h = shape.stride_h;
-  args.stride_w = shape.stride_w;
-  args.pad_h = shape.pad_h;
-  args.pad_w = shape.pad_w;
-  args.dil_h = shape.dil_h;
-  args.dil_w = shape.dil_w;
-  make_conv_shape(args);
+  for (const Extent& e : EXTENTS) args.*e.given = shape.*e.taken;
+  args.c = int64_t{shape.groups} * shape.C;
+  args.k = int64_t{shape.groups} * shape.K;
+  return args;
+}
+
+void validate(const ConvShape& shape) {
+  require_extent("groups", shape.groups, 1);
+  make_conv_shape(to_arguments(shape));
 }
 
 std::string to_string(const ConvShape& shape) {
   const auto pair = [](int a, int b) { return std::to_string(a) + "x" + std::to_string(b); };
-  return "n" + std::to_string(shape.N) + " c" + std::to_string(shape.C) + " " +
-         pair(shape.H, shape.W) + " k" + std::to_string(shape.K) + " " + pair(shape.R, shape.S) +
-         " stride " + pair(shape.stride_h, shape.stride_w) + " pad " +
-         pair(shape.pad_h, shape.pad_w) + " dil " + pair(shape.dil_h, shape.dil_w);
+  return "n" + std::to_string(shape.N) + " c" + std::to_string(shape.total_C()) + " " +
+         pair(shape.H, shape.W) + " k" + std::to_string(shape.total_K()) + " " +
+         pair(shape.R, shape.S) + " stride " + pair(shape.stride_h, shape.stride_w) + " pad " +
+         pair(shape.pad_h, shape.pad_w) + " dil " + pair(shape.dil_h, shape.dil_w) +
+         (shape.groups > 1 ? " groups " + std::to_string(shape.groups) : "");
 }
 
 }  // namespace convladder

@@ -13,14 +13,18 @@ namespace convladder {
 // row or column is added to it, another OUTSIDE included.
 constexpr int OUTSIDE = -(1 << 30);
 
-// In global memory, for padding to be copied from.
-static __device__ const float zeros[64] = {};
-
-constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
+__host__ __device__ constexpr int round_up(int value, int step) {
+  return (value + step - 1) / step * step;
+}
 
 // Whether 0 <= index < extent, in one comparison.
 __device__ inline bool within(int index, int extent) {
   return static_cast<unsigned>(index) < static_cast<unsigned>(extent);
+}
+
+// Where (row, column) lies in rows of `columns`. Outside of them it means nothing and may wrap.
+__device__ inline int index(int row, int column, int columns) {
+  return static_cast<int>(static_cast<unsigned>(row) * columns + column);
 }
 
 // The 16 (8) bytes at `from`, which must be aligned to them: read or written in one access.
@@ -33,15 +37,15 @@ __device__ inline const float2& vec2(const float* from) {
   return *reinterpret_cast<const float2*>(from);
 }
 
-// Whether vec4() may access every fourth pixel of each plane of `output` [N,K,P,Q].
-inline bool planes_are_aligned(const float* output, int64_t PQ) {
-  return PQ % 4 == 0 && reinterpret_cast<std::uintptr_t>(output) % 16 == 0;
-}
-
 // An output pixel of the batch: N images of P rows of `row_length` pixels.
 struct Pixel {
   int n, p, q;
 };
+
+// Where filter k's value at `out` lies in the output [N,K,P,Q].
+__device__ inline int64_t offset(const Pixel& out, int k, const ConvShape& shape) {
+  return out.n * shape.output_pitch() + (k * shape.PQ() + out.p * shape.Q() + out.q);
+}
 
 // The pixels of one block are `first`, first + 1, ...: only the block's first one needs 64 bits.
 class PixelRange {
@@ -59,5 +63,41 @@ class PixelRange {
  private:
   int plane_, row_length_, n_, pq_;
 };
+
+// The filter taps first, first + step, first + 2 step, ... as (c,r,s); c reaches C behind the last.
+// Found by additions with carry, since divisions are slow.
+class TapWalk {
+ public:
+  int c, r, s;
+
+  __device__ TapWalk(int first, int step, const ConvShape& shape)
+      : c(first / shape.S / shape.R),
+        r(first / shape.S % shape.R),
+        s(first % shape.S),
+        step_c_(step / shape.S / shape.R),
+        step_r_(step / shape.S % shape.R),
+        step_s_(step % shape.S) {}
+  __device__ void next(const ConvShape& shape) {
+    c += step_c_, r += step_r_, s += step_s_;
+    if (s >= shape.S) s -= shape.S, ++r;
+    if (r >= shape.R) r -= shape.R, ++c;
+  }
+
+ private:
+  int step_c_, step_r_, step_s_;
+};
+
+// Where a filter tap lies, relative to the corner of an output's window.
+struct __align__(16) Tap {
+  int offset;  // in elements of the input
+  int h, w;    // in rows and columns; h is OUTSIDE behind the last tap
+};
+
+__device__ inline Tap tap_at(int crs, const ConvShape& shape) {
+  if (crs >= shape.CRS()) return {0, OUTSIDE, 0};
+  const int c = crs / shape.S / shape.R;
+  const int h = crs / shape.S % shape.R * shape.dil_h, w = crs % shape.S * shape.dil_w;
+  return {(c * shape.H + h) * shape.W + w, h, w};
+}
 
 }  // namespace convladder

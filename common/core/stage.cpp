@@ -30,6 +30,22 @@ void require_no_earlier_error() {
   check_cuda(left, "an earlier CUDA call");
 }
 
+// Group g of `conv`: in every image its channels lie behind those of the groups before.
+Convolution group_of(const Convolution& conv, int64_t g) {
+  const ConvShape& shape = conv.shape;
+  Convolution group = conv;
+  const auto advance = [g](auto*& pointer, int64_t& count, int64_t elements) {
+    pointer += g * elements;
+    count -= g * elements;
+  };
+  advance(group.input, group.input_count, shape.CHW());
+  // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result): a group's filters fit an int
+  advance(group.filters, group.filter_count, shape.K * shape.CRS());
+  if (conv.bias) advance(group.bias, group.bias_count, shape.K);
+  advance(group.output, group.output_count, shape.KPQ());
+  return group;
+}
+
 }  // namespace
 
 StageRegistration::StageRegistration(const Stage& stage) {
@@ -49,6 +65,20 @@ const Stage& find_stage(const std::string& name) {
     known += (known.empty() ? "" : ", ") + std::string(stage.name);
   }
   throw InvalidArgument("stage '" + name + "' is unknown; there are: " + known);
+}
+
+const char* to_string(Precision precision) {
+  return precision == Precision::kFp32 ? "fp32" : "tf32";
+}
+
+Stage in_tf32(const Stage& stage) {
+  if (!stage.tf32_name) {
+    throw InvalidArgument("precision = tf32: " + std::string(stage.name) + " has FP32 alone");
+  }
+  Stage changed = stage;
+  changed.name = stage.tf32_name;
+  changed.precision = Precision::kTf32;
+  return changed;
 }
 
 std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::size_t limit) {
@@ -72,11 +102,12 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
   validate(conv.shape);
   require_buffer("input", conv.input, conv.input_count, conv.shape.input_count());
   require_buffer("filters", conv.filters, conv.filter_count, conv.shape.filter_count());
-  if (conv.bias) require_buffer("bias", conv.bias, conv.bias_count, conv.shape.K);
+  if (conv.bias) require_buffer("bias", conv.bias, conv.bias_count, conv.shape.total_K());
   require_buffer("output", conv.output, conv.output_count, conv.shape.output_count());
   if (conv.relu && !stage.fuses_relu) {
     throw InvalidArgument("relu = 1: " + std::string(stage.name) + " does not apply ReLU");
   }
+  if (conv.precision == Precision::kTf32) in_tf32(stage);  // throws where there is none
   const std::size_t least = least_workspace_bytes(stage, conv.shape);
   if (conv.workspace_bytes < least || (least > 0 && conv.workspace == nullptr)) {
     throw InvalidArgument("workspace holds " +
@@ -87,7 +118,7 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
     throw InvalidArgument("workspace is not aligned to 256 bytes");
   }
   require_no_earlier_error();
-  stage.enqueue(conv, stream);
+  for (int g = 0; g < conv.shape.groups; ++g) stage.enqueue(group_of(conv, g), stream);
 }
 
 }  // namespace convladder

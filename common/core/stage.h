@@ -1,4 +1,4 @@
-// What a stage is: the interface between the five kernels and everything that runs them.
+// What a stage is: the interface between the kernels and everything that runs them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,19 +15,28 @@ namespace convladder {
 // Memory for intermediate results that a stage may use, unless the caller says otherwise.
 constexpr std::size_t DEFAULT_WORKSPACE_LIMIT = std::size_t{1} << 30;
 
+// What a product is made of. FP32: 24 bits of each factor. TF32: 11 of them, by tensor cores; another
+// result in another time, held to a rule of its own. The sum is FP32 either way.
+enum class Precision { kFp32, kTf32 };
+
+const char* to_string(Precision precision);  // "fp32" or "tf32"
+
 // One convolution to compute: output = conv(input, filters) + bias, then ReLU if asked. All
 // pointers are device pointers and need only the 4-byte alignment of a float; output and workspace
 // overlap nothing. The counts say how many elements lie behind each pointer.
 // A NaN in the input reaches the outputs whose windows see it, and no others. A filter that is not
 // finite may make NaN at the padding: stage 01 leaves such taps out, the others multiply them by 0.
+// Where a stage multiplies by tensor cores, infinity in input or filters may become NaN, too, and so
+// may what is too large for TF32 (from 2^128 - 2^116 on), since it is cut in two and put together.
 struct Convolution {
   ConvShape shape;
   const float* input = nullptr;    // [N,C,H,W]
-  const float* filters = nullptr;  // [K,C,R,S]
+  const float* filters = nullptr;  // [K,C/groups,R,S]
   const float* bias = nullptr;     // [K], or null for none
   float* output = nullptr;         // [N,K,P,Q]
   int64_t input_count = 0, filter_count = 0, bias_count = 0, output_count = 0;
   bool relu = false;  // max(x, 0), but NaN stays NaN; only stages with fuses_relu take it
+  Precision precision = Precision::kFp32;  // kTf32: only stages with a tf32_name take it
 
   // Scratch memory, 256-byte aligned (as cudaMalloc gives it), contents undefined before and after.
   void* workspace = nullptr;
@@ -38,13 +47,17 @@ struct Convolution {
 struct Stage {
   const char* name;     // the folder's name: "01_naive"
   const char* summary;  // the one idea, in a few words
-  // Enqueues the work on `stream` and returns; allocates nothing (but a library handle, once).
-  // Arguments are valid already.
+  // Enqueues the work of one group on `stream` and returns; allocates nothing (but a library handle,
+  // once). Arguments are valid already: the pointers are at the group's first channel and filter, and
+  // conv.shape speaks of that group; only its pitches tell that there are others.
   void (*enqueue)(const Convolution& conv, cudaStream_t stream);
   // Bytes of workspace the stage wants, at most `limit` (if it can work with that little; else the
   // least it can work with). Null: none.
   std::size_t (*workspace_bytes)(const ConvShape& shape, std::size_t limit);
   bool fuses_relu;
+  // What its rows are called in TF32, for they are never those of FP32; null: it has FP32 alone.
+  const char* tf32_name = nullptr;
+  Precision precision = Precision::kFp32;  // in which it is checked and timed: see in_tf32()
 };
 
 // All stages linked into this program, ordered by name.
@@ -52,6 +65,10 @@ const std::vector<Stage>& stages();
 
 // The stage called `name`. Throws InvalidArgument, listing the names there are.
 const Stage& find_stage(const std::string& name);
+
+// The stage as it is checked and timed in TF32, under another name. Throws InvalidArgument where it
+// has none.
+Stage in_tf32(const Stage& stage);
 
 // Bytes of workspace that `stage` wants for `shape`. Throws InvalidArgument when the shape is
 // invalid or the stage cannot work within `limit` bytes.
@@ -62,10 +79,11 @@ std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape,
 // invalid shape.
 std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
 
-// Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU
-// where the stage has none), then enqueues. Throws InvalidArgument for the arguments, and CudaError
+// Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU or
+// TF32 where the stage has none), then enqueues. Throws InvalidArgument for the arguments, and CudaError
 // for an error that an earlier call left behind: then the output is untouched. Throws CudaError
-// where the runtime refuses the work. Asynchronous, ordered on `stream`.
+// where the runtime refuses the work. Asynchronous, ordered on `stream`. Each group is enqueued on
+// its own, one after the other with the same workspace.
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream);
 
 struct StageRegistration {

@@ -1,0 +1,3 @@
+  const int q = i % shape.Q();
+  const int p = i / shape.Q() % shape.P();
+  const int k = i / shape.PQ();

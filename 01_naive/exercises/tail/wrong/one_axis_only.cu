@@ -1,0 +1,2 @@
+// The output says: stray access
+  if (k >= shape.K) return;
