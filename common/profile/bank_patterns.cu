@@ -91,6 +91,12 @@ __global__ void read_global_pattern(const int* word_of_lane, const T* from, floa
   sink[threadIdx.x] = sum_of(value);
 }
 
+template <typename T>
+__global__ void write_global_pattern(const int* word_of_lane, const T* from, T* to) {
+  const int word = word_of_lane[threadIdx.x];
+  if (word >= 0) to[word] = from[threadIdx.x];
+}
+
 // Asynchronously, from neighbours in global memory.
 template <typename T>
 __global__ void copy_to_shared_pattern(const int* word_of_lane, const T* from, float* sink) {
@@ -166,6 +172,22 @@ void launch_width(const LanePattern& pattern, const Launched& launched) {
 }
 
 template <typename T>
+void launch_global_width(const LanePattern& pattern, const Launched& launched) {
+  const Arrays arrays(pattern);
+  const DeviceArray to(WORDS * sizeof(T));
+  const int* word_of_lane = arrays.words.as<int>();
+  launch(read_global_pattern<T>, 1, LANES, nullptr, word_of_lane, arrays.from.as<T>(),
+         arrays.sink.as<float>());
+  launched("global_read", sizeof(T), pattern);
+  if (!has_word_twice(pattern)) {
+    launch(write_global_pattern<T>, 1, LANES, nullptr, word_of_lane, arrays.from.as<T>(),
+           to.as<T>());
+    launched("global_write", sizeof(T), pattern);
+  }
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+template <typename T>
 void launch_copy_width(const LanePattern& pattern, const Launched& launched) {
   const Arrays arrays(pattern);
   const int* word_of_lane = arrays.words.as<int>();
@@ -224,6 +246,48 @@ std::vector<LanePattern> lane_patterns() {
     }
   }
   return patterns;
+}
+
+std::vector<LanePattern> line_patterns() {
+  std::vector<LanePattern> patterns;
+  const auto add = [&](const std::string& name, auto word) {
+    patterns.push_back(make_pattern(name, word));
+  };
+  for (const int stride : {1, 2, 4, 8}) {
+    for (const int first : {1, 2, 4, 8, 12, 16, 24, 31}) {
+      add("stride_" + std::to_string(stride) + "_from_" + std::to_string(first),
+          [=](int lane) { return first + lane * stride; });
+    }
+  }
+  // 55 outputs in a row, 4 rows of 224 words down to the next.
+  for (const int stride : {1, 2, 4}) {
+    for (const int row_end : {1, 5, 16, 23, 31}) {
+      add("row_end_" + std::to_string(row_end) + "_stride_" + std::to_string(stride),
+          [=](int lane) {
+            return lane < row_end ? (55 - row_end + lane) * stride
+                                  : 224 * stride + (lane - row_end) * stride;
+          });
+    }
+  }
+  for (const int lines : {2, 3, 4, 5, 8, 16, 32}) {  // one bank, or as many as lines
+    add("lines_" + std::to_string(lines), [=](int lane) { return lane % lines * 32; });
+    add("lines_apart_" + std::to_string(lines), [=](int lane) { return lane % lines * 31; });
+  }
+  for (const int every : {2, 3, 8}) {
+    add("stride_4_one_of_" + std::to_string(every),
+        [=](int lane) { return lane % every == 0 ? lane * 4 : -1; });
+  }
+  return patterns;
+}
+
+void launch_global_patterns(const Launched& launched) {
+  for (const auto& patterns : {lane_patterns(), line_patterns()}) {
+    for (const LanePattern& pattern : patterns) {
+      launch_global_width<float>(pattern, launched);
+      launch_global_width<float2>(pattern, launched);
+      launch_global_width<float4>(pattern, launched);
+    }
+  }
 }
 
 void launch_lane_patterns(const Launched& launched) {

@@ -19,6 +19,10 @@ struct LanePattern {
 // the stages, and random ones: the same list every time.
 std::vector<LanePattern> lane_patterns();
 
+// Crossings of 128-byte lines: runs and strides from every word of a line, and rows that end within the
+// warp, as stage 01's outputs have them.
+std::vector<LanePattern> line_patterns();
+
 // Told after each launch: "shared_read", the bytes of a lane's access, the pattern.
 using Launched = std::function<void(const std::string&, int, const LanePattern&)>;
 
@@ -29,5 +33,8 @@ void launch_lane_patterns(const Launched& launched);
 // The same for asynchronous copies: "copy_to_shared" with the pattern in shared memory (none with a
 // word twice), "copy_global" with the pattern in global memory.
 void launch_copy_patterns(const Launched& launched);
+
+// Reads and writes of global memory alone, "global_read" and "global_write", of both lists of patterns.
+void launch_global_patterns(const Launched& launched);
 
 }  // namespace convladder

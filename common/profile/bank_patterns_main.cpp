@@ -1,5 +1,6 @@
 // Launches every lane pattern once, under a profiler, and prints their names in that order:
-// "launched shared_read,16,bits_6". With the argument `copies`: the asynchronous copies.
+// "launched shared_read,16,bits_6". With the argument `copies`: the asynchronous copies; with `global`:
+// reads and writes of global memory.
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -8,8 +9,9 @@
 
 int main(int count, char** arguments) {
   const bool copies = count == 2 && std::strcmp(arguments[1], "copies") == 0;
-  if (count > 1 && !copies) {
-    std::fprintf(stderr, "usage: bank_patterns [copies]\n");
+  const bool global = count == 2 && std::strcmp(arguments[1], "global") == 0;
+  if (count > 1 && !copies && !global) {
+    std::fprintf(stderr, "usage: bank_patterns [copies|global]\n");
     return 2;
   }
   try {
@@ -17,7 +19,11 @@ int main(int count, char** arguments) {
                           const convladder::LanePattern& pattern) {
       std::printf("launched %s,%d,%s\n", kind.c_str(), bytes, pattern.name.c_str());
     };
-    copies ? convladder::launch_copy_patterns(print) : convladder::launch_lane_patterns(print);
+    if (global) {
+      convladder::launch_global_patterns(print);
+    } else {
+      copies ? convladder::launch_copy_patterns(print) : convladder::launch_lane_patterns(print);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bank_patterns: error: %s\n", error.what());
     return 1;

@@ -27,14 +27,24 @@ CACHES = ["l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct",
           "dram__bytes_read.sum", "dram__bytes_write.sum"]
 EXECUTION = ["gpu__time_duration.sum", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
              "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+             "smsp__issue_active.avg.pct_of_peak_sustained_active",
              "sm__warps_active.avg.pct_of_peak_sustained_active"]
 EXECUTION += [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
               for reason in ("long_scoreboard", "mio_throttle", "barrier")]
+TENSOR = ["sm__inst_executed_pipe_tensor_op_hmma.sum"]
 LAUNCH = ["launch__grid_size", "launch__block_size", "launch__registers_per_thread",
           "launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic",
           "sm__maximum_warps_per_active_cycle_pct"]
 
-ALL = EXECUTION + CACHES + GLOBAL + REQUESTED + COPIES + SHARED + LAUNCH
+# L1's data pipe, all that goes through it and what loads and stores do; and the same for shared memory as
+# instructions count it, which know nothing of what other warps do at the time.
+PIPE = ["l1tex__data_pipe_lsu_wavefronts.sum", "l1tex__data_pipe_lsu_wavefronts_mem_lg.sum"]
+PIPE += [f"l1tex__data_bank_conflicts_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st")]
+PIPE += ["l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum"]
+SASS_SHARED = [f"smsp__sass_l1tex_data_{what}_mem_shared_op_{op}.sum" for op in ("ld", "st")
+               for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")]
+
+ALL = EXECUTION + TENSOR + CACHES + GLOBAL + REQUESTED + COPIES + SHARED + PIPE[:1] + LAUNCH
 
 
 class NcuError(Exception):

@@ -4,54 +4,63 @@
   common/profile/profile_gpu.py [--bin build/gpu/bin] [--json FILE] [--ui] [OPTION...]
 
   --json FILE   where the records go (default build/report/profile.json)
+  --machine FILE  the GPU's rates, for the least time of each kernel (default: those of
+                common/machines/ that have its name; ./ladder bench --machine FILE writes one)
   --ui          no table: a report per stage for Nsight Compute's window, in build/report
 
 The other options are those of `convladder profile`: --stage, --shape, --n, --batch and so on.
+A stage whose results are wrong is not counted, and the exit status is 1.
 Where the counters can't be read, the simulator counts instead. docs/profiling.md explains all.
 """
 import argparse
+import dataclasses
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 
 import ncu
-from support import (REPORT, ROOT, count_of, fail, progress, require_folder, run_main, shortened,
-                     table, write_json)
+from support import REPORT, ROOT, fail, progress, require_folder, run_main, shortened, write_json
+
+sys.path.insert(1, os.path.join(ROOT, "common", "report"))
+import counter_tables  # noqa: E402
+import floors  # noqa: E402
+import formats  # noqa: E402
+import results  # noqa: E402
 
 LADDER = os.path.join(ROOT, "ladder")
-SECTOR_BYTES = 32
+LAST = os.path.join(REPORT, "last", "ncu")
 LONGEST_NAME = 30  # of a library's kernel in a table
-
-REQUESTS = [f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st")]
-SECTORS = [f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st")]
-L2_SECTORS = [f"lts__t_sectors_srcunit_tex_op_{op}.sum" for op in ("read", "write")]
-DRAM_BYTES = ["dram__bytes_read.sum", "dram__bytes_write.sum"]
-WAVEFRONTS = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")]
-CONFLICTS = [f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st")]
-COPY_WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"
-TIME = "gpu__time_duration.sum"
-STALLS = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
 
 # --- reading -------------------------------------------------------------------------------------
 
 
 def describe(program, options):
-    """The stages' own kernels, as records with what the CUDA runtime knows of them, and the table
-    that the program prints of them. Ends with the program's status where it fails."""
+    """The kernels of the stages whose results are right, as records with what the CUDA runtime
+    knows of them; the table that the program prints of them; and its status: 1 where there were
+    others. Prints what it says of each stage's results, as it comes. Ends with that status where no
+    stage is right, or the program fails."""
     if not os.path.exists(program):
         fail(f"{program}: not there; cmake --preset gpu and cmake --build --preset gpu make it")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kernels.json")
-        done = subprocess.run([program, "profile", "--json", path] + options, text=True,
-                              stdout=subprocess.PIPE, check=False)
-        if done.returncode != 0:
-            sys.exit(done.returncode)
+        table_begins = 2  # the empty line ahead of it: one follows the heading, one the stages
+        with subprocess.Popen([program, "profile", "--json", path] + options, text=True,
+                              stdout=subprocess.PIPE) as process:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                table_begins -= line == "\n"
+                if table_begins == 0:
+                    break
+            described = process.stdout.read()
+        if not os.path.exists(path):
+            sys.exit(process.returncode or 1)
         with open(path, encoding="utf-8") as file:
-            return json.load(file), done.stdout
+            return json.load(file), described, process.returncode
 
 
 def once(program, stage, options):
@@ -72,8 +81,55 @@ def read_stage(command, metrics, own):
                                f"{seen}")
     same = {key: own[0][key] for key in ("version", "stage", "problem", "shape", "bias")}
     return [{**same, "kernel": kernel, "launches": len(launches), "source": "ncu",
-             "library": kernel not in expected, "flop": own[0]["flop"], **ncu.merge(launches)}
-            for kernel, launches in kernels.items()]
+             "library": kernel not in expected, "flop": own[0]["flop"], "machine": own[0]["machine"],
+             **ncu.merge(launches)} for kernel, launches in kernels.items()]
+
+
+def add_floors(records, rates):
+    """The least time of each kernel, by its counters."""
+    for record in records:
+        counted = {name: value for name, value in record.items() if "__" in name}
+        floor = floors.of_counters(counted, rates)
+        if floor:
+            record["floor_ms"], record["floor_limit"] = floor
+
+
+def rates_of(path, gpu):
+    """Those of the file, else of the GPU with that name; None, and a remark, where nobody knows them."""
+    try:
+        rates = floors.read_machine(path)[1] if path else floors.machine_of(gpu)
+    except results.BadInput as error:
+        fail(str(error))
+    if rates is None:
+        print(f"no least times: common/machines has no {gpu}; ./ladder bench --machine "
+              "common/machines/NAME.json measures it")
+    return rates
+
+
+def last_path(kernels, options):
+    """Where the records of a stage (`kernels`) are kept for the next time."""
+    first = kernels[0]
+    name = " ".join([first["stage"], first["shape"]] + ["bias"] * first["bias"] +
+                    ["relu"] * ("--relu" in options))
+    return os.path.join(LAST, re.sub(r"[^0-9A-Za-z]", "_", name) + ".json")
+
+
+def last_records(path):
+    """The Profiles that were kept there; none where they are missing, or of another version."""
+    try:
+        return results.read_profiles(path)
+    except results.BadInput:
+        return []
+
+
+def keep(stages, options):
+    try:
+        os.makedirs(LAST, exist_ok=True)
+    except OSError as error:
+        print(f"not kept for the next time: {LAST}: {error.strerror}")
+        return
+    for kernels in stages.values():
+        write_json(last_path(kernels, options), kernels)
 
 
 def by_stage(records):
@@ -86,112 +142,36 @@ def by_stage(records):
 # --- tables --------------------------------------------------------------------------------------
 
 
-def total(records, metrics):
-    """The metrics of all the records added up; None if one of them was not read."""
-    values = [record.get(metric) for record in records for metric in metrics]
-    return None if None in values or not values else sum(values)
+def by_kernel(profile):
+    """The same with each kernel as a stage of its own."""
+    def name_of(stage, kernel):
+        name = kernel.name
+        if kernel.library:
+            name = (name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME - 3] + "...") + " *"
+        return f"{stage}: {name}"
+
+    return dataclasses.replace(profile, stages={
+        name_of(stage, kernel): [kernel] for stage, kernels in profile.stages.items()
+        for kernel in kernels})
 
 
-def times(value, factor):
-    return None if value is None else value * factor
-
-
-def ratio(a, b):
-    return None if a is None or not b else a / b
-
-
-def wavefronts(records):
-    """Of shared memory, those of asynchronous copies included where the GPU has any."""
-    copies = sum(record.get(COPY_WAVEFRONTS) or 0 for record in records)
-    both = total(records, WAVEFRONTS)
-    return None if both is None else both + copies
-
-
-def figure(value, digits=1):
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def name_of(record):
-    name = record["kernel"]
-    if record["library"]:
-        name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME - 3] + "..."
-        return name + " *"
-    return name
-
-
-def traffic_table(records):
-    rows = []
-    for record in records:
-        one = [record]
-        requests, sectors = total(one, REQUESTS), total(one, SECTORS)
-        rows.append([
-            record["stage"], name_of(record), count_of(requests), count_of(sectors),
-            figure(ratio(sectors, requests)), figure(record.get("l1tex__t_sector_hit_rate.pct"), 0),
-            count_of(times(total(one, L2_SECTORS), SECTOR_BYTES)),
-            figure(record.get("lts__t_sector_hit_rate.pct"), 0),
-            count_of(total(one, DRAM_BYTES)), count_of(wavefronts(one)),
-            count_of(total(one, CONFLICTS))])
-    return table(["stage", "kernel", "global requests", "L1 sectors", "per request", "L1 hit [%]",
-                  "L2 bytes", "L2 hit [%]", "DRAM bytes", "shared wavefronts", "conflicts"], rows)
-
-
-def execution_table(records):
-    rows = []
-    for record in records:
-        static = record.get("launch__shared_mem_per_block_static")
-        dynamic = record.get("launch__shared_mem_per_block_dynamic") or 0
-        rows.append([
-            record["stage"], name_of(record), str(record["launches"]),
-            figure(times(record.get(TIME), 1e-3)),
-            figure(record.get("sm__throughput.avg.pct_of_peak_sustained_elapsed"), 0),
-            figure(record.get("launch__registers_per_thread"), 0),
-            figure(None if static is None else static + dynamic, 0),
-            figure(record.get("sm__warps_active.avg.pct_of_peak_sustained_active"), 0),
-            figure(record.get("sm__maximum_warps_per_active_cycle_pct"), 0)]
-            + [figure(record.get(STALLS.format(why)), 2)
-               for why in ("long_scoreboard", "mio_throttle", "barrier")])
-    return table(["stage", "kernel", "launches", "time [us]", "SM throughput [%]", "registers",
-                  "shared [bytes]", "occupancy [%]", "at most", "waits: memory", "shared queue",
-                  "barrier"], rows)
-
-
-def stage_row(name, records, before):
-    figures = [(total(records, [TIME]), lambda ns: f"{ns / 1e6:.3f}"),
-               (total(records, REQUESTS), count_of), (total(records, SECTORS), count_of),
-               (wavefronts(records), count_of),
-               (times(total(records, L2_SECTORS), SECTOR_BYTES), count_of),
-               (total(records, DRAM_BYTES), count_of)]
-    row = [name]
-    for i, (value, text) in enumerate(figures):
-        past = before[i][0] if before else None
-        row += ["-" if value is None else text(value),
-                "-" if ratio(value, past) is None else f"{value / past:.3g}"]
-    return row + [figure(ratio(records[0]["flop"], figures[-1][0]))], figures
-
-
-def stage_table(records):
-    """A row per stage, all its kernels added up, and the share of a library's below it."""
-    rows, before = [], None
-    for stage, kernels in by_stage(records).items():
-        row, before = stage_row(stage, kernels, before)
-        rows.append(row)
-        library = [record for record in kernels if record["library"]]
-        if library:
-            part, _ = stage_row("  of it the library", library, None)
-            rows.append(part[:-1] + ["-"])  # the FLOP are the stage's
-    header = ["stage"]
-    for heading in ("time [ms]", "global requests", "L1 sectors", "shared wavefronts", "L2 bytes",
-                    "DRAM bytes"):
-        header += [heading, "/ before"]
-    return table(header + ["FLOP per DRAM byte"], rows, left=1)
-
-
-def print_tables(records):
-    print(traffic_table(records))
-    print(execution_table(records))
-    print(stage_table(records))
-    print("Read by Nsight Compute: caches flushed before each kernel, clocks not locked. Waits: "
-          "warps\nthat wait for that reason, on average, whenever an instruction is issued.")
+def print_tables(records, path, last):
+    """Those of the report, of stages and of their kernels. `last`: the paths of what was read of the
+    same stages the last time."""
+    write_json(path, records)
+    profile, = results.read_profiles(path)
+    kernels = by_kernel(profile)
+    before = [kernel for stage in last for kernel in last_records(stage)]
+    tables = [counter_tables.stage_table(kernels, counter_tables.level_columns(kernels) +
+                                         counter_tables.warp_columns(kernels)),
+              counter_tables.floor_table(kernels),
+              counter_tables.stage_table(kernels, counter_tables.kernel_columns(kernels)),
+              counter_tables.traffic_table(profile)]
+    if before:
+        tables.append(counter_tables.last_table(profile, before))
+    print("\n".join(formats.aligned(text) for text in tables if text))
+    print("Read by Nsight Compute: caches flushed before each kernel, clocks not locked. What the "
+          "columns\nmean: docs/results/README.md#how-to-read-this.")
     if any(record["library"] for record in records):
         print("* a library's kernel")
 
@@ -205,7 +185,9 @@ def read_all(program, own, options):
     for number, (stage, kernels) in enumerate(stages.items(), 1):
         progress(f"[{number}/{len(stages)}] {stage}: Nsight Compute")
         records += read_stage(once(program, stage, options), metrics, kernels)
-    progress("")
+        progress("")
+        print(f"{stage}: counted", flush=True)
+    print()
     return records
 
 
@@ -247,6 +229,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--bin", default=os.path.join(ROOT, "build", "gpu", "bin"))
     parser.add_argument("--json")
+    parser.add_argument("--machine")
     parser.add_argument("--ui", action="store_true")
     parser.add_argument("--help", action="store_true")
     parser.add_argument("--stage", action="append", default=[])
@@ -260,27 +243,36 @@ def main(arguments):
     if own_options.help:
         print(__doc__)
         return subprocess.run([program, "profile", "--help"], check=False).returncode
-    path = own_options.json or os.path.join(REPORT, "profile.json")
-    if not own_options.json:
+    path = own_options.json
+    if own_options.machine:
+        rates_of(own_options.machine, None)  # a bad file is said before anything is measured
+    if path is None:
+        path = os.path.join(REPORT, "profile.json")
         os.makedirs(REPORT, exist_ok=True)
     require_folder(path)
     chosen = [word for stage in own_options.stage for word in ("--stage", stage)]
-    own, described = describe(program, chosen + options)
+    own, described, status = describe(program, chosen + options)
     if own_options.ui:
         write_ui_reports(program, own, options)
-        return 0
+        return status
     try:
         records = read_all(program, own, options)
     except ncu.CountersUnavailable as error:
         fall_back(error, own, described, chosen + options, path)
-        return 0
+        return status
     except ncu.NcuError as error:
         fail(str(error))
-    print(described.splitlines()[0] + "\n")
-    print_tables(records)
-    write_json(path, records)
+    rates = rates_of(own_options.machine, records[0]["machine"])
+    if rates:
+        add_floors(records, rates)
+    stages = by_stage(records)
+    try:
+        print_tables(records, path, [last_path(kernels, options) for kernels in stages.values()])
+    except results.BadInput as error:
+        fail(str(error))
     print(f"wrote {shortened(path)}")
-    return 0
+    keep(stages, options)
+    return status
 
 
 if __name__ == "__main__":

@@ -1,25 +1,29 @@
 #!/usr/bin/env python3
 """Reads Nsight Compute's memory counters on a GPU, for the counting simulator to be held against.
 
-  common/profile/read_ncu.py stages [--bin build/gpu/bin] [--out docs/results/ncu_stages.csv]
+  common/profile/read_ncu.py stages [--bin build/gpu/bin] [--out common/tests/data/ncu_stages.csv]
       every stage on every problem of common/tests/data/counted_problems.csv; --stage NAME reads
       one anew and keeps the other stages' rows of the file
-  common/profile/read_ncu.py patterns [--bin build/gpu/bin] [--out docs/results/ncu_patterns.csv]
+  common/profile/read_ncu.py patterns [--bin build/gpu/bin] [--out common/tests/data/ncu_patterns.csv]
       every way of addressing memory in common/profile/bank_patterns.cu
+  common/profile/read_ncu.py global [--bin build/gpu/bin] [--out common/tests/data/ncu_global.csv]
+      what reads and writes of global memory take of L1's data pipe, by themselves
 
 Needs ncu in the PATH, and its permission to read counters (./ladder doctor).
 """
 import argparse
 import csv
+import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import ncu
 from support import ROOT, stage_names
 
 EXTENTS = ["n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dil_h",
-           "dil_w"]
+           "dil_w", "groups"]
 
 
 def number(value):
@@ -41,51 +45,120 @@ def write_csv(path, header, rows, command):
     print(f"wrote {path}: {len(rows)} rows")
 
 
+LIBRARY = ["02_im2col_gemm"]  # stages with kernels of a library, whose number nobody knows beforehand
+STAGE_METRICS = (ncu.GLOBAL + ncu.REQUESTED + ncu.COPIES + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE +
+                 ["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"])
+
+
+def problems():
+    with open(os.path.join(ROOT, "common/tests/data/counted_problems.csv"), encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def options_of(problem):
+    words = ["--bias", problem["bias"]]
+    for extent in EXTENTS:
+        words += ["--" + extent, problem[extent]]
+    return words
+
+
+def own_launches(binaries, stages, problem):
+    """{stage: {kernel: launches}} of the stages' own kernels, whose results are right."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kernels.json")
+        command = [os.path.join(binaries, "convladder"), "profile", "--json", path]
+        done = subprocess.run(command + named(stages) + options_of(problem), stdout=subprocess.PIPE,
+                              text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"read_ncu.py: error: {problem['name']}: {done.stdout}")
+        with open(path, encoding="utf-8") as file:
+            records = json.load(file)
+    launches = {}
+    for record in records:
+        launches.setdefault(record["stage"], {})[record["kernel"]] = record["launches"]
+    return launches
+
+
+def named(stages):
+    return [word for stage in stages for word in ("--stage", stage)]
+
+
+def launches_of(binaries, stages, problem, own, metrics):
+    """{stage: its launches, as ncu.run() has them}. Starting ncu takes longer than these kernels: it
+    sees all these stages at once, one after the other."""
+    program = [os.path.join(binaries, "convladder"), "run", "--once"] + options_of(problem)
+    seen = ncu.run(metrics, program + named(stages))[0]
+    if len(stages) == 1:
+        return {stages[0]: seen}
+    counts = {stage: sum(own[stage].values()) for stage in stages}
+    if len(seen) != sum(counts.values()):
+        raise ncu.NcuError(f"{problem['name']}: {sum(counts.values())} launches were expected, ncu saw "
+                           f"{len(seen)}")
+    found = {}
+    for stage in stages:
+        found[stage], seen = seen[:counts[stage]], seen[counts[stage]:]
+        if {kernel for kernel, _ in found[stage]} != set(own[stage]):
+            raise ncu.NcuError(f"{problem['name']}, {stage}: ncu saw other kernels than it has")
+    return found
+
+
+def rows_of_stage(problem, stage, launches):
+    """Launches of one kernel are added up, as the simulator does."""
+    kernels, rows = {}, []
+    for kernel, values in launches:
+        kernels.setdefault(kernel, []).append(values)
+    for kernel, own in kernels.items():
+        row = [problem["name"], stage, kernel, str(len(own))]
+        for metric in STAGE_METRICS:
+            values = [launch.get(metric) for launch in own]
+            adds_up = not metric.endswith(".ratio")
+            known = None not in values and (adds_up or len(values) == 1)
+            row.append(number(sum(values) if known else None))
+        rows.append(row)
+    return rows
+
+
 def read_stages(binaries, stages):
-    metrics = ncu.GLOBAL + ncu.COPIES + ncu.SHARED
-    rows = []
-    with open(os.path.join(ROOT, "common/tests/data/counted_problems.csv")) as file:
-        problems = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    for problem in problems:
-        for stage in stages:
-            command = [os.path.join(binaries, "convladder"), "run", "--once", "--stage", stage,
-                       "--bias", problem["bias"]]
-            for extent in EXTENTS:
-                command += ["--" + extent, problem[extent]]
-            kernels = {}  # launches of one kernel are added up, as the simulator does
-            for kernel, values in ncu.run(metrics, command)[0]:
-                kernels.setdefault(kernel, []).append(values)
-            for kernel, launches in kernels.items():
-                row = [problem["name"], stage, kernel, len(launches)]
-                for metric in metrics:
-                    values = [launch.get(metric) for launch in launches]
-                    if None in values:
-                        row.append("")
-                    elif metric.endswith(".ratio"):  # does not add up
-                        row.append(number(values[0]) if len(values) == 1 else "")
-                    else:
-                        row.append(number(sum(values)))
-                rows.append(row)
-            print(f"{problem['name']} {stage}: {', '.join(kernels)}", flush=True)
-    return ["problem", "stage", "kernel", "launches"] + metrics, rows
+    """The header, the rows, and the (problem, stage) that were read."""
+    rows, read = [], set()
+    metrics = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
+    groups = [[stage] for stage in stages if stage in LIBRARY]
+    groups.append([stage for stage in stages if stage not in LIBRARY])
+    for problem in problems():
+        own = own_launches(binaries, stages, problem)
+        for group in filter(None, groups):
+            for stage, launches in launches_of(binaries, group, problem, own, metrics).items():
+                rows += rows_of_stage(problem, stage, launches)
+                read.add((problem["name"], stage))
+        print(f"{problem['name']}: {len(own)} stages", flush=True)
+    return ["problem", "stage", "kernel", "launches"] + STAGE_METRICS, rows, read
 
 
-def kept_rows(path, header, stage):
-    """The rows of an earlier file with the same columns, but for the stage's own."""
-    with open(path) as file:
-        old = list(csv.reader(line for line in file if not line.startswith("#")))
-    if old[0] != header:
-        sys.exit(f"{path}: has other columns: read all stages anew")
-    return [row for row in old[1:] if row[1] != stage]
+def kept_rows(path, header, read):
+    """The rows of an earlier file, but for those that have been read anew; what it has no column for is
+    empty."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        old = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return [[row.get(column) or "" for column in header] for row in old
+            if (row["problem"], row["stage"]) not in read]
 
 
 def read_patterns(binaries):
     program = os.path.join(binaries, "bank_patterns")
-    plain = ncu.GLOBAL + ncu.SHARED
+    plain = ncu.GLOBAL + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE
     copies = [metric for metric in ncu.GLOBAL if "op_ld.sum" in metric] + ncu.COPIES
     metrics = plain + ncu.COPIES
     rows = rows_of_patterns(metrics, *ncu.run(plain, [program]))
     rows += rows_of_patterns(metrics, *ncu.run(copies, [program, "copies"]))
+    return ["kind", "bytes", "pattern"] + metrics, rows
+
+
+def read_global(binaries):
+    metrics = ncu.GLOBAL + ncu.REQUESTED + ncu.PIPE
+    program = [os.path.join(binaries, "bank_patterns"), "global"]
+    rows = rows_of_patterns(metrics, *ncu.run(list(metrics), program))
     return ["kind", "bytes", "pattern"] + metrics, rows
 
 
@@ -100,20 +173,21 @@ def rows_of_patterns(metrics, launches, output):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["stages", "patterns"])
+    parser.add_argument("what", choices=["stages", "patterns", "global"])
     parser.add_argument("--bin", default=os.path.join(ROOT, "build/gpu/bin"))
     parser.add_argument("--out")
     parser.add_argument("--stage", choices=stage_names(), help="only this one (of stages)")
     arguments = parser.parse_args()
-    out = arguments.out or os.path.join(ROOT, f"docs/results/ncu_{arguments.what}.csv")
+    out = arguments.out or os.path.join(ROOT, f"common/tests/data/ncu_{arguments.what}.csv")
     try:
         if arguments.what == "patterns":
             header, rows = read_patterns(arguments.bin)
+        elif arguments.what == "global":
+            header, rows = read_global(arguments.bin)
         else:
             stages = [arguments.stage] if arguments.stage else stage_names()
-            header, rows = read_stages(arguments.bin, stages)
-            if arguments.stage:
-                rows = kept_rows(out, header, arguments.stage) + rows
+            header, rows, read = read_stages(arguments.bin, stages)
+            rows = kept_rows(out, header, read) + rows
     except ncu.NcuError as error:
         sys.exit(f"read_ncu.py: error: {error}")
     write_csv(out, header, rows, f"common/profile/read_ncu.py {arguments.what}")

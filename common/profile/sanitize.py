@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """The stages under NVIDIA's compute-sanitizer, on a GPU: what `./ladder sanitize` runs.
 
-Every stage computes every problem of common/problems.csv, large ones cut down, under each tool;
-stages 04 and 05 four times, with each number of filters per thread that they know:
+Every stage computes every problem of common/problems.csv, large ones cut down, under each tool:
   memcheck   accesses out of bounds or misaligned, calls that fail
   racecheck  threads of a block that touch the same shared memory with no barrier between
   initcheck  reads of global memory that nobody has written
@@ -17,10 +16,13 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import time
 
-from support import (REPORT, ROOT, fail, kernels_digest, progress, require_folder, run_main,
-                     shortened, stage_names, table, write_json)
+from support import REPORT, ROOT, fail, progress, run_main, shortened, stage_names
+
+sys.path.insert(1, os.path.join(ROOT, "common", "report"))
+import formats  # noqa: E402
 
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
 REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself
@@ -70,8 +72,7 @@ def sanitize(tool, stage, arguments, folder):
         os.remove(checks_path)  # of an earlier run
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(REPORTS_FOUND),
                os.path.join(arguments.bin, "convladder"), "check", "--no-guards", "--stage", stage,
-               "--filters-per-thread", "each", "--max-gmac", arguments.max_gmac,
-               "--json", checks_path]
+               "--max-gmac", arguments.max_gmac, "--json", checks_path]
     begin = time.monotonic()
     with open(log_path, "w", encoding="utf-8") as log:
         log.write(shlex.join(command) + "\n")
@@ -93,30 +94,12 @@ def sanitize(tool, stage, arguments, folder):
     return record, {check["problem"]: "cut down to" in check["message"] for check in checks}
 
 
-def version():
-    """'2025.3.1', or what else compute-sanitizer says of itself."""
-    text = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True,
-                          check=False).stdout
-    found = re.search(r"[Vv]ersion (\S+)", text)
-    return found.group(1) if found else text.strip()
-
-
-def gpu():
-    """'NVIDIA H200, 580.65.06': the GPU and its driver; empty where nvidia-smi doesn't say."""
-    try:
-        text = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version",
-                               "--format=csv,noheader"], capture_output=True, text=True,
-                              check=False).stdout
-    except FileNotFoundError:
-        return ""
-    return text.splitlines()[0] if text else ""
-
-
 def print_results(records, cut, arguments):
     rows = [[record["tool"], record["stage"], str(record["checks"]),
              "?" if record["reports"] is None else str(record["reports"]),
              f"{record['seconds']:.0f}", record["status"]] for record in records]
-    print(table(["tool", "stage", "checks", "reports", "seconds", "result"], rows))
+    print(formats.aligned(formats.markdown(
+        ["tool", "stage", "checks", "reports", "seconds", "result"], rows)))
     for record in records:
         if record["message"]:
             print(f"{record['tool']} {record['stage']}: {record['message']}; see {record['log']}")
@@ -135,8 +118,6 @@ def parse(arguments):
                         help="cut problems down to X billion multiply-adds (default 0.001)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N",
                         help="runs at a time (default 1)")
-    parser.add_argument("--json", default=os.path.join(REPORT, "sanitizer.json"), metavar="FILE",
-                        help="where the records go (default build/report/sanitizer.json)")
     parser.add_argument("--bin", default=os.path.join(ROOT, "build", "gpu", "bin"), metavar="DIR",
                         help="the programs (default build/gpu/bin)")
     parser.error = lambda message: fail(message, 2)
@@ -158,11 +139,9 @@ def main(words):
     arguments = parse(words)
     folder = os.path.join(REPORT, "sanitizer")
     os.makedirs(folder, exist_ok=True)
-    require_folder(arguments.json)
     tools = [tool for tool in TOOLS if tool in (arguments.tool or TOOLS)]
     stages = [stage for stage in stage_names() if stage in (arguments.stage or stage_names())]
     runs = [(tool, stage) for tool in tools for stage in stages]
-    kernels = kernels_digest()
     records, cut = [], {}
     # The tools spend their time on the host: several runs at a time share the GPU well.
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
@@ -174,12 +153,9 @@ def main(words):
             cut.update(problems)
     progress("")
     print_results(records, cut, arguments)
-    write_json(arguments.json, {
-        "format": "convladder sanitizer", "version": 1, "kernels": kernels, "gpu": gpu(),
-        "compute_sanitizer": version(), "max_gmac": float(arguments.max_gmac),
-        "problems": sorted(cut), "cut_down": sorted(name for name in cut if cut[name]),
-        "records": records})
-    print(f"wrote {shortened(arguments.json)}; the logs are in {shortened(folder)}")
+    print(f"the logs are in {shortened(folder)}")
+    print(f"{len(records)} runs, {sum(record['reports'] or 0 for record in records)} reports, "
+          f"{sum(record['status'] != 'pass' for record in records)} failed")
     return 0 if all(record["status"] == "pass" for record in records) else 1
 
 

@@ -1,7 +1,11 @@
-#include "common/profile/tile_reads.h"
+// Three ways for a warp to read a 32 x 32 tile of shared memory, for the picture of its banks:
+// `tile_reads FILE` writes what they ask of memory, as `profile --trace` does. Counting simulator only.
+#include <cstdio>
+#include <exception>
 
 #include "common/core/launch.h"
-#include "common/harness/device_buffer.h"
+#include "common/device/device_buffer.h"
+#include "common/page/trace_file.h"
 
 namespace convladder {
 namespace {
@@ -33,12 +37,25 @@ __global__ void read_padded_column(float* sink) {
 }
 
 }  // namespace
+}  // namespace convladder
 
-void launch_tile_reads() {
-  const DeviceBuffer sink(LANES);
-  for (const auto kernel : {read_row, read_column, read_padded_column}) {
-    launch(kernel, 1, LANES, nullptr, sink.data());
+int main(int argc, char** argv) {
+  using namespace convladder;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: tile_reads FILE\n");
+    return 2;
+  }
+  try {
+    const DeviceBuffer sink(LANES);
+    simulator::start_trace({});
+    for (const auto kernel : {read_row, read_column, read_padded_column}) {
+      launch(kernel, 1, LANES, nullptr, sink.data());
+    }
+    const Json record = trace_record("tile_reads", simulator::take_trace(), {}, TRACE_BYTES);
+    write_json(argv[1],
+               Json::object({{"version", TRACE_VERSION}, {"stages", Json::array({record})}}));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tile_reads: error: %s\n", error.what());
+    return 1;
   }
 }
-
-}  // namespace convladder

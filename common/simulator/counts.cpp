@@ -1,5 +1,7 @@
 #include "common/simulator/counts.h"
 
+#include <algorithm>
+
 #include "common/simulator/observer.h"
 
 namespace convladder::simulator {
@@ -9,7 +11,7 @@ GlobalCounts& operator+=(GlobalCounts& a, const GlobalCounts& b) {
   a.requests += b.requests;
   a.sectors += b.sectors;
   a.bytes += b.bytes;
-  a.unique_bytes += b.unique_bytes;
+  a.bank_passes += b.bank_passes;
   return a;
 }
 
@@ -19,6 +21,9 @@ SharedCounts& operator+=(SharedCounts& a, const SharedCounts& b) {
   a.conflicts += b.conflicts;
   return a;
 }
+
+// One m16n8k8 of TF32 is one of them on a Hopper (HMMA.1688.F32.TF32).
+constexpr const char* TENSOR_INSTRUCTIONS = "sm__inst_executed_pipe_tensor_op_hmma.sum";
 
 double ratio(int64_t a, int64_t b) { return b == 0 ? 0.0 : static_cast<double>(a) / b; }
 
@@ -33,9 +38,26 @@ KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
   shared_load += other.shared_load;
   shared_store += other.shared_store;
   shared_copy += other.shared_copy;
+  tensor_instructions += other.tensor_instructions;
   sectors_read += other.sectors_read;
   sectors_written += other.sectors_written;
+  products += other.products;
+  work.insert(work.end(), other.work.begin(), other.work.end());
+  blocks += other.blocks;
+  barriers += other.barriers;
+  shared_bytes = std::max(shared_bytes, other.shared_bytes);
+  for (const auto& [where, count] : other.places) {
+    PlaceCounts& place = places[where];
+    place.requests += count.requests;
+    place.cost += count.cost;
+  }
   return *this;
+}
+
+int64_t pipe_wavefronts(const KernelCounts& counts) {
+  const int64_t loads = LOADS_PASS_BANKS ? counts.load.bank_passes : counts.load.requests;
+  return loads + counts.shared_load.wavefronts + counts.shared_store.wavefronts +
+         counts.shared_copy.wavefronts;
 }
 
 bool counts_kernels() { return COUNTING; }
@@ -64,7 +86,8 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
         {"l1tex__t_sectors_pipe_lsu" + suffix + ".sum", count.sectors + (load ? copy_sectors : 0)});
     all.push_back({"smsp__sass_data_bytes" + suffix + ".sum", count.bytes});
     all.push_back({"smsp__sass_average_data_bytes_per_sector" + suffix + ".ratio",
-                   ratio(count.unique_bytes, count.sectors)});
+                   ratio(count.bytes, count.sectors)});
+    all.push_back({"bank_passes" + suffix + ".sum", count.bank_passes});
   }
   const std::pair<const char*, const GlobalCounts&> copies[] = {{"_access", counts.copy_through_l1},
                                                                 {"_bypass", counts.copy_past_l1}};
@@ -84,6 +107,12 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
   }
   all.push_back({"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
                  counts.shared_copy.wavefronts});
+  if (counts.knows_products) {
+    all.push_back({"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", counts.products});
+  }
+  if (counts.tensor_instructions > 0) {  // most kernels have none
+    all.push_back({TENSOR_INSTRUCTIONS, counts.tensor_instructions});
+  }
   return all;
 }
 

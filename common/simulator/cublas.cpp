@@ -1,14 +1,17 @@
 #include <cblas.h>
 #include <cublas_v2.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/simulator/fault.h"
+#include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/stream_work.h"
 
@@ -62,6 +65,22 @@ class Factor {
   const float* data_;
   int ld_;
 };
+
+int64_t count_sectors(const std::vector<MatrixView>& matrices) {
+  int64_t sectors = 0;
+  for (const MatrixView& matrix : matrices) sectors += sectors_of(matrix);
+  return sectors;
+}
+
+// OpenBLAS maps a buffer for each of its threads when they have their first work, and tries for ever
+// where the system refuses. So the system is asked first.
+bool has_room_for_blas() {
+  constexpr std::size_t BUFFER = std::size_t{128} << 20;
+  const std::size_t bytes = BUFFER * std::max(1u, std::thread::hardware_concurrency());
+  void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
 
 }  // namespace
 
@@ -163,19 +182,24 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (batch > MOST_PRODUCTS) return CUBLAS_STATUS_NOT_SUPPORTED;
+  std::vector<MatrixView> reads, writes;
+  for (int i = 0; i < batch; ++i) {
+    const bool first = i == 0;  // with stride 0 it is the same matrix every time
+    if (first || stride_a) reads.push_back({A + i * stride_a, rows_a, op_a ? m : k, lda});
+    if (first || stride_b) reads.push_back({B + i * stride_b, rows_b, op_b ? k : n, ldb});
+    if (*beta != 0) reads.push_back({C + i * stride_c, m, n, ldc});
+    writes.push_back({C + i * stride_c, m, n, ldc});
+  }
+  const double products = static_cast<double>(m) * n * k * batch;
+  if (is_planned({nullptr, 0, products, count_sectors(reads), count_sectors(writes)})) {
+    return CUBLAS_STATUS_SUCCESS;
+  }
   note_work(handle->stream);
   if constexpr (COUNTING) {
-    std::vector<MatrixView> reads, writes;
-    for (int i = 0; i < batch; ++i) {
-      const bool first = i == 0;  // with stride 0 it is the same matrix every time
-      if (first || stride_a) reads.push_back({A + i * stride_a, rows_a, op_a ? m : k, lda});
-      if (first || stride_b) reads.push_back({B + i * stride_b, rows_b, op_b ? k : n, ldb});
-      if (*beta != 0) reads.push_back({C + i * stride_c, m, n, ldc});
-      writes.push_back({C + i * stride_c, m, n, ldc});
-    }
-    failure = library_call("cublasSgemm", reads, writes);
+    failure = library_call("cublasSgemm", products, reads, writes);
     if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
+  if (!has_room_for_blas()) return CUBLAS_STATUS_ALLOC_FAILED;
   for (int i = 0; i < batch; ++i) {
     const Factor a(handle->math_mode, A + i * stride_a, rows_a, op_a == CUBLAS_OP_N ? k : m, lda);
     const Factor b(handle->math_mode, B + i * stride_b, rows_b, op_b == CUBLAS_OP_N ? n : k, ldb);

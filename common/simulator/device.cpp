@@ -1,20 +1,22 @@
 #include "common/simulator/device.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 
+#include "common/io/symbols.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
-#include "common/simulator/symbols.h"
 
 namespace convladder::simulator {
 namespace {
@@ -41,6 +43,8 @@ std::atomic<uint64_t>& order_seed() {
 }
 
 std::atomic<uint64_t> last_blocks{0};  // 0: all
+
+thread_local std::vector<PlannedLaunch>* plan = nullptr;
 
 // CUDA's limits for a launch.
 bool is_valid(dim3 grid, dim3 block) {
@@ -69,8 +73,19 @@ uint64_t BlockOrder::operator[](uint64_t i) const {
 }
 
 Device& Device::instance() {
-  static Device device;
-  return device;
+  // A child has of its parent's device the memory alone: neither its workers, nor mutexes in a known
+  // state. It leaves that one where it is.
+  static std::mutex making;
+  static std::unique_ptr<Device> device;  // at exit the workers are ended
+  static const int registered = pthread_atfork([] { making.lock(); }, [] { making.unlock(); },
+                                               [] {
+                                                 static_cast<void>(device.release());
+                                                 making.unlock();
+                                               });
+  static_cast<void>(registered);
+  const std::lock_guard lock(making);
+  if (!device) device.reset(new Device);
+  return *device;
 }
 
 Device::Device() {
@@ -79,8 +94,8 @@ Device::Device() {
       number_from_environment("CONVLADDER_SIM_THREADS", 1, 1024).value_or(cores);
   try {
     while (threads_.size() < workers) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
-    if (threads_.empty()) throw;  // else: as many as the system gives
+  } catch (const std::exception&) {
+    if (threads_.empty()) throw;  // else: as many as the system gives, and has memory for
   }
 }
 
@@ -114,7 +129,7 @@ void Device::run(const Grid& grid) {
 
 // The life of a worker thread.
 void Device::work() {
-  Worker worker;
+  std::optional<Worker> worker;
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return closing_ || openings_ > 0; });
@@ -123,7 +138,8 @@ void Device::work() {
     lock.unlock();
     std::exception_ptr error;
     try {
-      run_blocks(worker);
+      if (!worker) worker.emplace();
+      run_blocks(*worker);
     } catch (...) {
       error = std::current_exception();
       next_block_ = blocks_;  // the others stop after the block they are at
@@ -142,12 +158,31 @@ void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
 
 void run_last_blocks_only(uint64_t blocks) { last_blocks = blocks; }
 
+std::vector<PlannedLaunch> plan_launches(const std::function<void()>& enqueue) {
+  std::vector<PlannedLaunch> launches;
+  plan = &launches;
+  try {
+    enqueue();
+  } catch (...) {
+    plan = nullptr;
+    throw;
+  }
+  plan = nullptr;
+  return launches;
+}
+
+bool is_planned(const PlannedLaunch& launch) {
+  if (plan) plan->push_back(launch);
+  return plan != nullptr;
+}
+
 void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
               std::size_t argument_bytes, const void* kernel) {
   if (!is_valid(grid, block)) {
     set_last_error(cudaErrorInvalidConfiguration);
     return;
   }
+  if (is_planned({kernel, int64_t{grid.x} * grid.y * grid.z})) return;
   if (fault_due(Call::kLaunch)) {
     set_last_error(cudaErrorUnknown);
     return;

@@ -29,9 +29,11 @@ class BlockOrder {
 
 class Device {
  public:
-  // Made on first use. Throws std::invalid_argument when CONVLADDER_SIM_THREADS is no number from 1
-  // to 1024.
+  // Made on first use, in a forked process once more: threads stay behind with the parent. Throws
+  // std::invalid_argument when CONVLADDER_SIM_THREADS is no number from 1 to 1024.
   static Device& instance();
+
+  ~Device();
 
   // Runs `grid`, or its last blocks where only they are asked for, to the end, after any other that
   // another host thread has under way. Throws what the first failing block threw (KernelError,
@@ -40,7 +42,6 @@ class Device {
 
  private:
   Device();
-  ~Device();
   void work();
   void run_blocks(Worker& worker);
 

@@ -1,6 +1,7 @@
 // A fibre: a stack of its own, and the place where its execution stands.
 #pragma once
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the sanitizer's names
 #include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <functional>
@@ -54,3 +55,4 @@ class Fibre {
 };
 
 }  // namespace convladder::simulator
+// NOLINTEND(bugprone-reserved-identifier)

@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
+#include "common/simulator/counts.h"
 #include "common/simulator/stream_work.h"
 
 namespace convladder::simulator {
@@ -17,6 +20,16 @@ void set_thread_order_seed(uint64_t seed);
 // Has every grid run its last `blocks` blocks alone; 0, the default: all of them. For tests on
 // tensors too large to be computed in full: what lies at their ends is these blocks' work.
 void run_last_blocks_only(uint64_t blocks);
+
+// What `enqueue` launches, in order; none of it is carried out, and no memory is touched.
+std::vector<PlannedLaunch> plan_launches(const std::function<void()>& enqueue);
+
+// Notes the launch and returns true while plan_launches() is under way on this host thread.
+bool is_planned(const PlannedLaunch& launch);
+
+// How many multiprocessors the device says that it has; it begins with 132, an H200's. For tests of
+// what a stage makes of the number.
+void set_multiprocessors(int count);
 
 // Runs a grid of `body(argument)`, one call per thread, and waits for its end. Gives its errors as
 // CUDA does, through cudaGetLastError(): cudaErrorInvalidConfiguration for a grid or block that

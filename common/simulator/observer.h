@@ -35,6 +35,7 @@ class Observer {
   virtual void leave(unsigned thread) = 0;      // has left the kernel, or waits at __syncthreads()
   virtual void sync_warp(unsigned thread) = 0;  // has come through __syncwarp()
   virtual void sync_threads() = 0;              // all threads have come to __syncthreads()
+  virtual void mma() = 0;  // the running thread's warp has multiplied by its tensor core
 
   // From here on the running thread is in the simulator's own code, until it has its turn again, or
   // comes out of the call that said so.
@@ -70,9 +71,14 @@ struct MatrixView {
   const float* data;
   int64_t rows, columns, pitch;
 };
-// Counts a call of a library function and returns what is wrong with it: that it reads what nobody
-// has written. Empty if nothing is.
-std::string library_call(const std::string& function, const std::vector<MatrixView>& reads,
+// 32-byte sectors that it takes at the least: as if it had no gaps.
+inline int64_t sectors_of(const MatrixView& matrix) {
+  return (matrix.rows * matrix.columns * int64_t{sizeof(float)} + 31) / 32;
+}
+// Counts a call of a library function, which multiplies `products` times, and returns what is wrong
+// with it: that it reads what nobody has written. Empty if nothing is.
+std::string library_call(const std::string& function, double products,
+                         const std::vector<MatrixView>& reads,
                          const std::vector<MatrixView>& writes);
 
 }  // namespace convladder::simulator

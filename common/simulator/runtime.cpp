@@ -13,7 +13,7 @@
 using namespace convladder::simulator;
 using Clock = std::chrono::steady_clock;
 
-constexpr int MULTIPROCESSORS = 132;  // an H200's
+static std::atomic<int> multiprocessors{132};  // an H200's
 
 // All work is done when a call returns: there is nothing else to remember.
 struct CUstream_st {
@@ -31,6 +31,8 @@ namespace convladder::simulator {
 int64_t work_on(cudaStream_t stream) { return (stream ? stream : &default_stream)->work; }
 
 void note_work(cudaStream_t stream) { ++(stream ? stream : &default_stream)->work; }
+
+void set_multiprocessors(int count) { multiprocessors = count; }
 
 }  // namespace convladder::simulator
 
@@ -56,14 +58,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof(properties->name), "ConvLadder simulator");
   properties->totalGlobalMem = host_memory().total;
-  properties->sharedMemPerBlock = 48 * 1024;
+  properties->sharedMemPerBlock = std::size_t{48} * 1024;
   properties->warpSize = warpSize;
   properties->maxThreadsPerBlock = 1024;
   properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
   properties->maxThreadsDim[2] = 64;
   properties->maxGridSize[0] = 0x7fffffff;
   properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-  properties->multiProcessorCount = MULTIPROCESSORS;
+  properties->multiProcessorCount = multiprocessors;
   return cudaSuccess;
 }
 
@@ -72,7 +74,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     return set_last_error(cudaErrorInvalidValue);
   }
   if (device != 0) return set_last_error(cudaErrorInvalidDevice);
-  *value = MULTIPROCESSORS;
+  *value = multiprocessors;
   return cudaSuccess;
 }
 
@@ -126,7 +128,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(even
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (!milliseconds) return set_last_error(cudaErrorInvalidValue);
-  for (const cudaEvent_t event : {start, stop}) {
+  for (auto* event : {start, stop}) {
     if (!event || !event->timing || !event->recorded) {
       return set_last_error(cudaErrorInvalidResourceHandle);
     }

@@ -1,6 +1,8 @@
 #include "common/simulator/worker.h"
 
+#include <algorithm>
 #include <csetjmp>
+#include <new>
 #include <numeric>
 
 #include "common/simulator/copy_queue.h"
@@ -17,6 +19,16 @@ struct Abandoned {};  // thrown to unwind a thread after another one has failed
 
 unsigned lane_bit(unsigned thread) { return 1u << thread % WARP; }
 
+// "12_tensor_cores/tensor_cores.cu:41": the last folder will do.
+std::string place(const LaneProduct& product) {
+  const std::string file = product.file;
+  const std::size_t name = file.rfind('/');
+  const std::size_t folder =
+      name == std::string::npos || name == 0 ? name : file.rfind('/', name - 1);
+  const std::string shown = folder == std::string::npos ? file : file.substr(folder + 1);
+  return shown + ":" + std::to_string(product.line);
+}
+
 }  // namespace
 
 struct Worker::Carrier {
@@ -26,8 +38,9 @@ struct Worker::Carrier {
   CopyQueue copies;
   std::jmp_buf start;  // where stop_thread() goes
   unsigned thread = 0;
-  bool waits = false;      // its thread waits at a barrier
-  unsigned warp_mask = 0;  // at __syncwarp(): the lanes it waits for
+  bool waits = false;                    // its thread waits at a barrier
+  unsigned warp_mask = 0;                // at __syncwarp(): the lanes it waits for
+  const LaneProduct* product = nullptr;  // at mma_tf32()
 };
 
 Worker::Worker() {
@@ -42,7 +55,8 @@ Worker::~Worker() {
 void Worker::run_block(const Grid& grid, uint64_t index) {
   start_block(grid, index);
   scheduler_.switch_to(next_turn());
-  if (error_) throw *error_;
+  if (error_) throw KernelError(*error_);
+  if (out_of_memory_) throw std::bad_alloc();
   if constexpr (COUNTING) observer_->end_block();
 }
 
@@ -67,10 +81,12 @@ void Worker::start_block(const Grid& grid, uint64_t index) {
   next_ready_ = 0;
   at_barrier_.clear();
   error_.reset();
+  out_of_memory_ = false;
   for (std::size_t i = 0; i < warps_.size(); ++i) {
     const std::size_t lanes = order_.size() - i * WARP;
     warps_[i].alive = lanes >= WARP ? ~0u : (1u << lanes) - 1;
     warps_[i].waiting.clear();
+    warps_[i].products.clear();
   }
   if constexpr (COUNTING) observer_->begin_block(grid, index);
 }
@@ -82,6 +98,8 @@ void Worker::set_block_dim(dim3 threads) {
   for (std::size_t i = 0; i < thread_index_.size(); ++i) thread_index_[i] = unflatten(i, threads);
   order_.resize(thread_index_.size());
   warps_.resize((thread_index_.size() + WARP - 1) / WARP);
+  // Now, since abandon_block() may come because there is no memory left.
+  for (auto* carriers : {&ready_, &at_barrier_, &free_}) carriers->reserve(thread_index_.size());
 }
 
 // ---- Turns ----
@@ -123,6 +141,9 @@ void Worker::fail_by_exception() {
   try {
     throw;
   } catch (const Abandoned&) {
+  } catch (const std::bad_alloc&) {  // no room for another fibre, say: nor for a message
+    out_of_memory_ = true;
+    abandon_block();
   } catch (const KernelError& error) {
     fail(error.code, running_->thread, error.what());
   } catch (const std::exception& error) {
@@ -153,7 +174,7 @@ void Worker::wait(Carrier& self) {
   Fibre& next = next_turn();
   if (&next != &self.fibre) self.fibre.switch_to(next);
   self.waits = false;
-  if (error_) throw Abandoned{};
+  if (error_ || out_of_memory_) throw Abandoned{};
   take_turn(self);
 }
 
@@ -197,6 +218,7 @@ void Worker::release_block() {
   }
   const Carrier* in_warp = nullptr;
   for (const Warp& warp : warps_) {
+    if (!warp.products.empty()) return fail_product(warp);
     if (!warp.waiting.empty()) in_warp = warp.waiting.front();
   }
   if (at_barrier_.empty() && !in_warp) return;
@@ -239,6 +261,58 @@ void Worker::release_warp(Warp& warp, unsigned mask) {
   warp.waiting.swap(others);
 }
 
+// ---- Tensor cores ----
+
+void Worker::mma_tf32(const LaneProduct& product) {
+  if constexpr (COUNTING) observer_->pause();
+  Carrier& self = *running_;
+  Warp& warp = warps_[self.thread / WARP];
+  self.product = &product;
+  if (!warp.products.empty()) {
+    const Carrier& first = *warp.products.front();
+    const LaneProduct& there = *first.product;
+    if (there.line != product.line || std::string(there.file) != product.file) {
+      throw KernelError(cudaErrorLaunchFailure, "mma_tf32() at " + place(product) +
+                                                    ", but thread " +
+                                                    to_string(thread_index_[first.thread]) +
+                                                    " of the same warp is at " + place(there));
+    }
+  }
+  warp.products.push_back(&self);
+  if (warp.products.size() < WARP) return wait(self);
+  const LaneProduct* lanes[WARP];
+  for (const Carrier* carrier : warp.products) lanes[carrier->thread % WARP] = carrier->product;
+  multiply(lanes);
+  warp.products.pop_back();  // this one goes on at once
+  if (next_ready_ == ready_.size()) ready_.clear(), next_ready_ = 0;
+  ready_.insert(ready_.end(), warp.products.begin(), warp.products.end());
+  warp.products.clear();
+  if constexpr (COUNTING) observer_->mma();
+}
+
+// Some lanes wait for others, which will never come.
+void Worker::fail_product(const Warp& warp) {
+  const Carrier& first = *warp.products.front();
+  uint32_t here = 0;
+  for (const Carrier* carrier : warp.products) here |= lane_bit(carrier->thread);
+  unsigned missing = first.thread / WARP * WARP;
+  while (here & lane_bit(missing)) ++missing;
+  fail(cudaErrorLaunchFailure, first.thread,
+       "waits for ever at mma_tf32(), " + place(*first.product) + ": " + whereabouts(missing));
+}
+
+std::string Worker::whereabouts(unsigned thread) const {
+  if (thread >= order_.size()) return "its warp has fewer than 32 threads";
+  const std::string name = "thread " + to_string(thread_index_[thread]);
+  const auto is_it = [&](const Carrier* carrier) { return carrier->thread == thread; };
+  if (std::any_of(at_barrier_.begin(), at_barrier_.end(), is_it)) {
+    return name + " waits at __syncthreads()";
+  }
+  const auto& waiting = warps_[thread / WARP].waiting;
+  if (std::any_of(waiting.begin(), waiting.end(), is_it)) return name + " waits at __syncwarp()";
+  return name + " has left the kernel without reaching it";
+}
+
 // ---- Ends ----
 
 void Worker::leave(unsigned thread) {
@@ -249,15 +323,20 @@ void Worker::leave(unsigned thread) {
   for (const Carrier* carrier : waiting) release_warp(warp, carrier->warp_mask);
 }
 
-// Keeps the first error; no more threads begin, and those that wait get a turn to unwind.
+// Keeps the first error.
 void Worker::fail(cudaError_t code, unsigned thread, const std::string& message) {
   if (!error_) {
     error_ = KernelError(code, "block " + to_string(block_) + ", thread " +
                                    to_string(thread_index_[thread]) + ": " + message);
   }
+  abandon_block();
+}
+
+// No more threads begin, and those that wait get a turn to unwind.
+void Worker::abandon_block() {
   begun_ = static_cast<unsigned>(order_.size());
   at_barrier_.clear();
-  for (Warp& warp : warps_) warp.waiting.clear();
+  for (Warp& warp : warps_) warp.waiting.clear(), warp.products.clear();
   ready_.clear();
   next_ready_ = 0;
   for (auto& carrier : carriers_) {
@@ -269,3 +348,7 @@ void Worker::fail(cudaError_t code, unsigned thread, const std::string& message)
 
 void __syncthreads() { convladder::simulator::current_worker->sync_threads(); }
 void __syncwarp(unsigned mask) { convladder::simulator::current_worker->sync_warp(mask); }
+
+void convladder::simulator::mma_tf32(const LaneProduct& product) {
+  current_worker->mma_tf32(product);
+}

@@ -15,6 +15,7 @@
 #include "common/simulator/observer.h"
 #include "common/simulator/random.h"
 #include "common/simulator/shared_memory.h"
+#include "common/simulator/tensor_core.h"
 
 namespace convladder::simulator {
 
@@ -47,6 +48,7 @@ class Worker {
   // don't return but unwind the thread.
   void sync_threads();
   void sync_warp(unsigned mask);
+  void mma_tf32(const LaneProduct& product);
   // Fails the kernel like an exception thrown by it, from where none may be thrown: a hook that the
   // compiler counts on. What the thread has on its stack is not destroyed.
   [[noreturn]] void stop_thread(cudaError_t code, const std::string& message);
@@ -57,8 +59,9 @@ class Worker {
  private:
   struct Carrier;  // a fibre, and the thread that it carries
   struct Warp {
-    unsigned alive = 0;             // a bit per lane that has not left the kernel
-    std::vector<Carrier*> waiting;  // at __syncwarp()
+    unsigned alive = 0;              // a bit per lane that has not left the kernel
+    std::vector<Carrier*> waiting;   // at __syncwarp()
+    std::vector<Carrier*> products;  // at mma_tf32(), by lane
   };
 
   void start_block(const Grid& grid, uint64_t index);
@@ -73,8 +76,11 @@ class Worker {
   Fibre& free_fibre();
   void release_block();
   void release_warp(Warp& warp, unsigned mask);
+  void fail_product(const Warp& warp);
+  std::string whereabouts(unsigned thread) const;
   void leave(unsigned thread);
   void fail(cudaError_t code, unsigned thread, const std::string& message);
+  void abandon_block();
 
   const SharedMemory memory_ = SharedMemory::of_this_thread();
   Fibre scheduler_;  // the worker's own stack
@@ -97,7 +103,8 @@ class Worker {
   std::size_t next_ready_ = 0;
   std::vector<Carrier*> at_barrier_;  // those that wait at __syncthreads()
   std::vector<Warp> warps_;
-  std::optional<KernelError> error_;  // once set, no thread begins, and all must leave
+  std::optional<KernelError> error_;  // once set, no thread begins, and all must leave ...
+  bool out_of_memory_ = false;        // ... or once this is
 
   std::unique_ptr<Observer> observer_;  // null without counting
 };

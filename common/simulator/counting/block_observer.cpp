@@ -1,10 +1,9 @@
 #include "common/simulator/counting/block_observer.h"
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "common/simulator/counting/source_line.h"
-#include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/fibre.h"
 #include "common/simulator/grid_index.h"
 
@@ -12,6 +11,11 @@ namespace convladder::simulator {
 namespace {
 
 constexpr unsigned WARP = warpSize;
+
+// Where a kernel is taken for one that never ends: accesses and turns of loops of one thread between
+// two barriers, and barriers of one block. A thousand times what any layer needs.
+constexpr std::size_t MOST_EVENTS = std::size_t{1} << 24;
+constexpr unsigned MOST_BARRIERS = 1u << 16;
 
 std::string plural(uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -41,21 +45,36 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   for (unsigned thread = 0; thread < threads_; ++thread) logs_[thread].restart();
   left_.assign((threads_ + WARP - 1) / WARP, 0);
   counts_ = {};
+  products_ = 0;
+  by_instruction_.clear();
   if (launch_->number == launch_number_) return;
 
   launch_number_ = launch_->number;
-  last_allocation_ = nullptr;
+  last_allocation_ = other_allocation_ = nullptr;
+  last_variable_ = nullptr;
   shared_begin_ = reinterpret_cast<uintptr_t>(worker_.memory().begin);
   shared_bytes_ = worker_.memory().bytes;
   shared_shadow_.assign(shared_bytes_ / 4 + 1, {});
 }
 
-void BlockObserver::end_block() { LaunchCounts::instance().add(counts_); }
+void BlockObserver::end_block() {
+  counts_.blocks = 1;
+  counts_.barriers = interval_;
+  counts_.products = static_cast<double>(products_);
+  warp_log_.take_places(counts_);
+  LaunchCounts::instance().add(counts_);
+  if (tracing()) add_to_trace(by_instruction_);
+}
 
 void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
   thread_ = thread;
   log_ = &logs_[thread];
   fibre_ = &fibre;
+  if (!log_->has_memory() && !memory_.empty()) {
+    log_->take_memory(std::move(memory_.back()));
+    memory_.pop_back();
+  }
+  stamp_ = stamp();
   watching = this;
 }
 
@@ -66,36 +85,55 @@ void BlockObserver::leave(unsigned thread) {
   if (++left_[warp] < lanes) return;
   left_[warp] = 0;
   warp_log_.add(&logs_[warp * WARP], lanes, counts_);
-  if (is_traced(block_, warp)) trace();
-  for (unsigned lane = 0; lane < lanes; ++lane) logs_[warp * WARP + lane].clear();
+  if (tracing()) trace(warp);
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    LaneLog& log = logs_[warp * WARP + lane];
+    log.clear();
+    memory_.push_back(log.give_memory());
+  }
 }
 
 // Hands on what a warp has done, in terms that don't change from run to run.
-void BlockObserver::trace() const {
-  std::map<uint64_t, std::string> lines;  // each takes a call of addr2line
-  warp_log_.for_each([&](uint64_t code, const WarpAccess& access) {
-    std::string& line = lines[code];
-    if (line.empty()) line = source_line(code_offset(reinterpret_cast<const void*>(code)));
-    TracedAccess traced{launch_->kernel, line, "", access};
+void BlockObserver::trace(unsigned warp) {
+  TracedWarp* const kept = traced_warp(block_, warp);
+  warp_log_.for_each([&](uint64_t what, WarpAccess access) {
     if (access.space == Space::kShared) {
-      const std::size_t at = access.address[__builtin_ctz(access.lanes)] - shared_begin_;
-      for (const SharedVariable& variable : launch_->shared) {
-        if (at - variable.begin >= variable.bytes) continue;
-        traced.variable = variable.name;
-        for (uint64_t& address : traced.access.address) address -= shared_begin_ + variable.begin;
-      }
+      for (uint64_t& address : access.address) address -= shared_begin_;
     }
-    keep(traced);
+    by_instruction_[what].add(access);
+    if (kept) keep(*kept, what, access);
   });
 }
 
 void BlockObserver::sync_warp(unsigned thread) {
   ++phase_[thread];
+  stamp_ = stamp();
   watching = this;
 }
 
 void BlockObserver::sync_threads() { ++interval_; }
+
+void BlockObserver::mma() {
+  ++counts_.tensor_instructions;
+  watching = this;
+}
+
 void BlockObserver::pause() { watching = nullptr; }
+
+// A loop that never ends comes through here at every turn.
+void BlockObserver::enter_code(const void* pc) {
+  log_->block(pc, warp_log_.loops());
+  products_ += launch_->products->of(pc);
+  if (log_->steps() >= MOST_EVENTS || interval_ >= MOST_BARRIERS) stop_endless(pc);
+}
+
+void BlockObserver::stop_endless(const void* pc) {
+  worker_.stop_thread(cudaErrorLaunchFailure,
+                      "has come to no end after " +
+                          (interval_ < MOST_BARRIERS ? plural(MOST_EVENTS, "step")
+                                                     : plural(MOST_BARRIERS, "barrier")) +
+                          ", at " + source_line(code_offset(pc)));
+}
 
 // ---- Accesses ----
 
@@ -158,11 +196,12 @@ void BlockObserver::access_global(const Access& access) {
 void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
                                const void* pc) {
   const auto size = static_cast<unsigned>(bytes);
+  uintptr_t source = NO_SOURCE;
   if (zfill < bytes) {
-    access_global({reinterpret_cast<uintptr_t>(from), size, Operation::kCopy, pc});
+    source = reinterpret_cast<uintptr_t>(from);
+    access_global({source, size, Operation::kCopy, pc});
   }
-  access_shared({reinterpret_cast<uintptr_t>(to), size, Operation::kCopy, pc,
-                 reinterpret_cast<uintptr_t>(from)});
+  access_shared({reinterpret_cast<uintptr_t>(to), size, Operation::kCopy, pc, source});
   watching = this;
 }
 
@@ -184,22 +223,31 @@ void BlockObserver::require_aligned(const Access& access) {
 
 void BlockObserver::require_shared_variable(const Access& access) {
   const std::size_t offset = access.address - shared_begin_;
+  const auto holds = [&](const SharedVariable* variable) {
+    const std::size_t inside = offset - variable->begin;
+    return inside < variable->bytes && inside + access.bytes <= variable->bytes;
+  };
+  if (last_variable_ && holds(last_variable_)) return;
   for (const SharedVariable& variable : launch_->shared) {
-    const std::size_t inside = offset - variable.begin;
-    if (inside < variable.bytes && inside + access.bytes <= variable.bytes) return;
+    if (!holds(&variable)) continue;
+    last_variable_ = &variable;
+    return;
   }
   stop(access, Space::kShared, " out of bounds");
 }
 
 // The allocation that holds all bytes of the access; null for a variable of the program.
 Allocation* BlockObserver::require_allocation(const Access& access) {
-  Allocation* allocation = last_allocation_;
-  if (!allocation || !allocation->contains(access.address)) {
-    allocation = find(launch_->memory, access.address);
-    if (!allocation && is_program_data(access.address)) return nullptr;
-    if (!allocation) stop(access, Space::kGlobal, " out of bounds");
-    last_allocation_ = allocation;
+  if (!last_allocation_ || !last_allocation_->contains(access.address)) {
+    std::swap(last_allocation_, other_allocation_);  // kernels go to and fro between two tensors
   }
+  if (!last_allocation_ || !last_allocation_->contains(access.address)) {
+    Allocation* const found = find(launch_->memory, access.address);
+    if (!found && is_program_data(access.address)) return nullptr;
+    if (!found) stop(access, Space::kGlobal, " out of bounds");
+    last_allocation_ = found;
+  }
+  Allocation* const allocation = last_allocation_;
   const std::size_t last = access.address + access.bytes - 1 - allocation->begin();
   const std::size_t first = access.address - allocation->begin();
   if (last >= allocation->bytes() || allocation->state(first / 4) == MemoryState::kForbidden ||
@@ -219,7 +267,7 @@ Stamp BlockObserver::stamp() const {
   return stamp;
 }
 
-Touch BlockObserver::touch(const void* pc) const { return {stamp(), code_offset(pc)}; }
+Touch BlockObserver::touch(const void* pc) const { return {stamp_, code_offset(pc)}; }
 
 // How far from a buffer an access in a guard zone, or across the end of an allocation, is.
 std::string BlockObserver::distance(const Access& access) const {

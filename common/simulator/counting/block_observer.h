@@ -10,6 +10,7 @@
 #include "common/simulator/counting/launch_counts.h"
 #include "common/simulator/counting/shadow.h"
 #include "common/simulator/counting/warp_log.h"
+#include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/worker.h"
 
@@ -21,7 +22,7 @@ struct Access {
   unsigned bytes;
   Operation operation;
   const void* pc;      // where the hook's call returns to
-  uintptr_t from = 0;  // of a copy to shared memory: its source
+  uintptr_t from = 0;  // of a copy to shared memory: its source, or NO_SOURCE
 };
 
 class BlockObserver : public Observer {
@@ -34,6 +35,7 @@ class BlockObserver : public Observer {
   void leave(unsigned thread) override;
   void sync_warp(unsigned thread) override;
   void sync_threads() override;
+  void mma() override;
   void pause() override;
   void begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
                   const void* pc) override;
@@ -41,17 +43,18 @@ class BlockObserver : public Observer {
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
-  void enter_code(const void* pc) { log_->block(pc); }
+  void enter_code(const void* pc);
 
  private:
   void access_shared(const Access& access);
   void access_global(const Access& access);
-  void trace() const;
+  void trace(unsigned warp);
   void require_aligned(const Access& access);
   void require_shared_variable(const Access& access);
   Allocation* require_allocation(const Access& access);
   bool is_shared(uintptr_t address) const { return address - shared_begin_ < shared_bytes_; }
 
+  [[noreturn]] void stop_endless(const void* pc);
   Stamp stamp() const;
   Touch touch(const void* pc) const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
@@ -66,12 +69,15 @@ class BlockObserver : public Observer {
   dim3 grid_;
   uint64_t block_ = 0;
   unsigned threads_ = 0;
-  unsigned interval_ = 0;        // __syncthreads() so far
-  std::vector<unsigned> phase_;  // __syncwarp() so far, per thread
-  std::vector<LaneLog> logs_;    // per thread
-  std::vector<unsigned> left_;   // per warp: lanes whose log is complete
+  unsigned interval_ = 0;                            // __syncthreads() so far
+  std::vector<unsigned> phase_;                      // __syncwarp() so far, per thread
+  std::vector<LaneLog> logs_;                        // per thread
+  std::vector<std::vector<LaneLog::Event>> memory_;  // for logs that have none
+  std::vector<unsigned> left_;                       // per warp: lanes whose log is complete
   WarpLog warp_log_;
-  KernelCounts counts_;  // of this block
+  KernelCounts counts_;                 // of this block
+  int64_t products_ = 0;                // likewise
+  CountsByInstruction by_instruction_;  // likewise, where launches are traced
 
   // Shared memory: the worker's thread-local storage, of which only the kernel's variables are it.
   uintptr_t shared_begin_ = 0;
@@ -82,7 +88,9 @@ class BlockObserver : public Observer {
   unsigned thread_ = 0;
   LaneLog* log_ = nullptr;
   const Fibre* fibre_ = nullptr;
-  Allocation* last_allocation_ = nullptr;
+  Stamp stamp_{};  // as stamp() has it now
+  Allocation *last_allocation_ = nullptr, *other_allocation_ = nullptr;
+  const SharedVariable* last_variable_ = nullptr;
 };
 
 // Who is told of accesses on this worker; null while no kernel's code runs. The hooks themselves, and

@@ -2,6 +2,7 @@
 // -fsanitize-coverage=trace-pc at the begin of every basic block. Its own runtime library is not
 // linked; these functions take its place. Host code is instrumented, too, where it stands in a
 // kernel's source: nobody is watching then.
+// NOLINTBEGIN(bugprone-reserved-identifier): the compiler's names
 #include <cstdint>
 
 #include "common/simulator/counting/block_observer.h"
@@ -71,3 +72,4 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)

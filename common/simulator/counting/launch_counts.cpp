@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/worker.h"
 
 namespace convladder::simulator {
@@ -13,12 +14,15 @@ namespace {
 struct KernelSymbols {
   std::string name;
   std::vector<SharedVariable> shared;
+  BlockProducts products;
 };
 
 const KernelSymbols& symbols_of(const void* kernel) {
   static std::map<const void*, KernelSymbols> known;
   const auto [found, is_new] = known.try_emplace(kernel);
-  if (is_new) found->second = {symbol_name(kernel), shared_variables(kernel)};
+  if (is_new) {
+    found->second = {symbol_name(kernel), shared_variables(kernel), BlockProducts(kernel)};
+  }
   return found->second;
 }
 
@@ -39,8 +43,6 @@ std::string find_undefined(const Allocations& memory, const MatrixView& matrix) 
   return "";
 }
 
-int64_t bytes_of(const MatrixView& matrix) { return matrix.rows * matrix.columns * 4; }
-
 }  // namespace
 
 LaunchCounts& LaunchCounts::instance() {
@@ -50,12 +52,21 @@ LaunchCounts& LaunchCounts::instance() {
 
 void LaunchCounts::begin(const void* kernel, const void* argument, std::size_t argument_bytes) {
   const KernelSymbols& symbols = symbols_of(kernel);
-  launch_ = {launch_.number + 1, symbols.name,   argument,
-             argument_bytes,     symbols.shared, DeviceMemory::instance().allocations()};
+  launch_ = {launch_.number + 1,
+             symbols.name,
+             &symbols.products,
+             argument,
+             argument_bytes,
+             symbols.shared,
+             DeviceMemory::instance().allocations()};
   for (const auto& allocation : launch_.memory) allocation->forget_touches();
   counts_ = {};
   counts_.kernel = symbols.name;
   counts_.launches = 1;
+  counts_.knows_products = symbols.products.known();
+  work_ = {};
+  work_.code = kernel;
+  for (const SharedVariable& variable : symbols.shared) counts_.shared_bytes += variable.bytes;
 }
 
 void LaunchCounts::end() {
@@ -63,12 +74,18 @@ void LaunchCounts::end() {
     counts_.sectors_read += allocation->sectors_touched(false);
     counts_.sectors_written += allocation->sectors_touched(true);
   }
+  work_.sectors_read = counts_.sectors_read;
+  work_.sectors_written = counts_.sectors_written;
+  counts_.work = {work_};
   add_finished(counts_);
 }
 
 void LaunchCounts::add(const KernelCounts& block) {
   const std::lock_guard lock(mutex_);
   counts_ += block;
+  ++work_.blocks;
+  ++work_.products[static_cast<int64_t>(block.products)];
+  ++work_.wavefronts[pipe_wavefronts(block)];
 }
 
 void LaunchCounts::add_finished(const KernelCounts& counts) {
@@ -87,12 +104,16 @@ std::vector<KernelCounts> LaunchCounts::take() {
 }
 
 void begin_launch(const Grid& grid) {
-  LaunchCounts::instance().begin(grid.kernel, grid.argument, grid.argument_bytes);
+  LaunchCounts& counts = LaunchCounts::instance();
+  counts.begin(grid.kernel, grid.argument, grid.argument_bytes);
+  if (!tracing()) return;
+  trace_launch(counts.launch().kernel, grid.blocks, grid.threads, counts.launch().shared);
 }
 
 void end_launch() { LaunchCounts::instance().end(); }
 
-std::string library_call(const std::string& function, const std::vector<MatrixView>& reads,
+std::string library_call(const std::string& function, double products,
+                         const std::vector<MatrixView>& reads,
                          const std::vector<MatrixView>& writes) {
   DeviceMemory& memory = DeviceMemory::instance();
   KernelCounts counts;
@@ -102,14 +123,19 @@ std::string library_call(const std::string& function, const std::vector<MatrixVi
   for (const MatrixView& matrix : reads) {
     const std::string undefined = find_undefined(memory.allocations(), matrix);
     if (!undefined.empty()) return function + " reads " + undefined;
-    counts.sectors_read += (bytes_of(matrix) + 31) / 32;
+    counts.sectors_read += sectors_of(matrix);
   }
   for (const MatrixView& matrix : writes) {
     for (int64_t column = 0; column < matrix.columns; ++column) {
       memory.set_state(matrix.data + column * matrix.pitch, matrix.rows * 4, MemoryState::kDefined);
     }
-    counts.sectors_written += (bytes_of(matrix) + 31) / 32;
+    counts.sectors_written += sectors_of(matrix);
   }
+  LaunchWork work;
+  work.library_products = products;
+  work.sectors_read = counts.sectors_read;
+  work.sectors_written = counts.sectors_written;
+  counts.work = {work};
   LaunchCounts::instance().add_finished(counts);
   return "";
 }

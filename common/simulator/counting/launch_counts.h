@@ -6,16 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "common/io/symbols.h"
+#include "common/simulator/counting/arithmetic.h"
 #include "common/simulator/counting/device_memory.h"
 #include "common/simulator/counts.h"
-#include "common/simulator/symbols.h"
 
 namespace convladder::simulator {
 
 // The launch under way, as the workers see it.
 struct Launch {
-  uint64_t number = 0;             // counts up
-  std::string kernel;              // its name
+  uint64_t number = 0;  // counts up
+  std::string kernel;   // its name
+  const BlockProducts* products = nullptr;
   const void* argument = nullptr;  // of the kernel: constant memory on a GPU
   std::size_t argument_bytes = 0;
   std::vector<SharedVariable> shared;
@@ -38,6 +40,7 @@ class LaunchCounts {
   std::mutex mutex_;
   Launch launch_;
   KernelCounts counts_;
+  LaunchWork work_;
   std::vector<KernelCounts> finished_;
 };
 

@@ -22,17 +22,20 @@ bool is_concurrent(Stamp before, Stamp now, Scope scope) {
 Touch enter_read(ShadowWord& word, Touch now, Scope scope) {
   if (is_concurrent(word.write, now.stamp, scope)) return {word.write, word.write_code};
   const Stamp before = word.read;
-  Stamp& read = word.read;
-  read = now.stamp;
-  word.read_code = now.code;
-  if (!before.present) return {};
-  if (scope == Scope::kGrid) {
-    read.several_blocks = before.several_blocks || before.block != read.block;
+  Stamp read = now.stamp;
+  if (before.present) {
+    if (scope == Scope::kGrid) {
+      read.several_blocks = before.several_blocks || before.block != read.block;
+    }
+    if (same_interval(before, read)) {
+      read.several_warps = before.several_warps || !same_warp(before, read);
+      if (before.phase == read.phase) {
+        read.several_threads = before.several_threads || before.thread != read.thread;
+      }
+    }
   }
-  if (!same_interval(before, read)) return {};
-  read.several_warps = before.several_warps || !same_warp(before, read);
-  if (before.phase != read.phase) return {};
-  read.several_threads = before.several_threads || before.thread != read.thread;
+  word.read = read;
+  word.read_code = now.code;
   return {};
 }
 

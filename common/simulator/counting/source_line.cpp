@@ -6,44 +6,61 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 
 namespace convladder::simulator {
 namespace {
 
 // Where the program was loaded: 0 unless it is position-independent.
-uintptr_t load_address() {
-  static const uintptr_t address = [] {
-    uintptr_t found = 0;
-    dl_iterate_phdr(
-        [](dl_phdr_info* program, std::size_t, void* result) {
-          *static_cast<uintptr_t*>(result) = program->dlpi_addr;
-          return 1;  // the program itself comes first
-        },
-        &found);
-    return found;
-  }();
-  return address;
+const uintptr_t load_address = [] {
+  uintptr_t found = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* program, std::size_t, void* result) {
+        *static_cast<uintptr_t*>(result) = program->dlpi_addr;
+        return 1;  // the program itself comes first
+      },
+      &found);
+  return found;
+}();
+
+// "01_naive/naive.cu:41" of what addr2line prints, without its newline; empty for an unknown place.
+std::string tidy(std::string text) {
+  if (text[0] == '?') return "";
+  const std::string root = CONVLADDER_SOURCE_DIR "/";
+  if (text.rfind(root, 0) == 0) text.erase(0, root.size());
+  return text.substr(0, std::min(text.find('\n'), text.find(" (discriminator")));
 }
 
 }  // namespace
 
 uint32_t code_offset(const void* return_address) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(return_address) - load_address());
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(return_address) - load_address);
 }
 
-std::string source_line(uint32_t code_offset) {
-  char command[128], line[1024] = "";
+std::string source_line(uint32_t code_offset) { return source_lines({code_offset})[0][0]; }
+
+std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets) {
+  std::ostringstream command;
+  command << "addr2line -a -i -e /proc/" << getpid() << "/exe" << std::hex;
   // The call ends one byte before the address that it returns to.
-  std::snprintf(command, sizeof(command), "addr2line -e /proc/%d/exe 0x%x 2>/dev/null", getpid(),
-                code_offset - 1);
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command, "r"), pclose);
-  if (!pipe || !std::fgets(line, sizeof(line), pipe.get()) || line[0] == '?') {
-    std::snprintf(line, sizeof(line), "code at 0x%x", code_offset);
+  for (const uint32_t offset : code_offsets) command << " 0x" << offset - 1;
+  command << " 2>/dev/null";
+  std::vector<std::vector<std::string>> all;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.str().c_str(), "r"), pclose);
+  char line[1024];
+  while (pipe && std::fgets(line, sizeof(line), pipe.get())) {
+    const bool begins = line[0] == '0' && line[1] == 'x';  // -a: the address, then its lines
+    if (begins) all.emplace_back();
+    const std::string place = begins ? "" : tidy(line);
+    if (!all.empty() && !place.empty()) all.back().push_back(place);
   }
-  std::string text = line;
-  const std::string root = CONVLADDER_SOURCE_DIR "/";
-  if (text.rfind(root, 0) == 0) text.erase(0, root.size());
-  return text.substr(0, std::min(text.find('\n'), text.find(" (discriminator")));
+  all.resize(code_offsets.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].empty()) continue;
+    std::snprintf(line, sizeof(line), "code at 0x%x", code_offsets[i]);
+    all[i] = {line};
+  }
+  return all;
 }
 
 }  // namespace convladder::simulator

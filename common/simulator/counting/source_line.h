@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace convladder::simulator {
 
@@ -11,5 +12,9 @@ namespace convladder::simulator {
 // or without debugging information: "code at 0x1234".
 uint32_t code_offset(const void* return_address);
 std::string source_line(uint32_t code_offset);
+
+// Of many at once, which takes no longer: each with its line first, then, where that is in a function
+// that was inlined, the lines that called it.
+std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets);
 
 }  // namespace convladder::simulator

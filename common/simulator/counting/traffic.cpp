@@ -16,6 +16,16 @@ int count_distinct(uint64_t* values, int count) {
 
 bool takes_part(const WarpAccess& access, unsigned lane) { return access.lanes >> lane & 1; }
 
+// The different pieces of `unit` bytes that the lanes' addresses lie in.
+int count_pieces(const WarpAccess& access, unsigned unit) {
+  uint64_t pieces[LANES];
+  int size = 0;
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    if (takes_part(access, lane)) pieces[size++] = access.address[lane] / unit;
+  }
+  return count_distinct(pieces, size);
+}
+
 // Whether every lane has the same address as the lane whose number differs in `bit`, where both
 // take part.
 bool pairs_agree(const WarpAccess& access, unsigned bit) {
@@ -117,8 +127,33 @@ Wavefronts count_copies_past_l1(const WarpAccess& access) {
   return wavefronts;
 }
 
-Wavefronts count_copy_wavefronts(const WarpAccess& access) {
+// Lanes that are filled with zeros take no part, but the request takes a wavefront without them, too.
+Wavefronts count_copy_wavefronts(WarpAccess access) {
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    if (access.from[lane] == NO_SOURCE) access.lanes &= ~(1u << lane);
+  }
+  if (access.lanes == 0) return {1, 0};
   return access.bytes == 16 ? count_copies_past_l1(access) : count_copies_through_l1(access);
+}
+
+// As count_sectors(), count_unique_bytes() and count_wavefronts() would say of a load or store, which
+// sort the addresses anew each.
+void add_plain(const WarpAccess& access, GlobalCounts& counts) {
+  uint64_t addresses[LANES];
+  int size = 0;
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    if (takes_part(access, lane)) addresses[size++] = access.address[lane];
+  }
+  size = count_distinct(addresses, size);
+  int in_bank[BANKS] = {};
+  int sectors = 0, most = 0;
+  for (int i = 0; i < size; ++i) {
+    sectors += i == 0 || addresses[i] / SECTOR != addresses[i - 1] / SECTOR;
+    most = std::max(most, ++in_bank[addresses[i] / WORD % BANKS]);
+  }
+  counts.sectors += sectors;
+  counts.bytes += size * static_cast<int>(access.bytes);
+  counts.bank_passes += access.bytes == WORD ? most : count_wavefronts(access).total;
 }
 
 }  // namespace
@@ -134,21 +169,11 @@ int count_sectors(const WarpAccess& access) {
     }
     return sectors;
   }
-  uint64_t sectors[LANES];
-  int size = 0;
-  for (unsigned lane = 0; lane < LANES; ++lane) {
-    if (takes_part(access, lane)) sectors[size++] = access.address[lane] / SECTOR;
-  }
-  return count_distinct(sectors, size);
+  return count_pieces(access, SECTOR);
 }
 
 int count_unique_bytes(const WarpAccess& access) {
-  uint64_t addresses[LANES];
-  int size = 0;
-  for (unsigned lane = 0; lane < LANES; ++lane) {
-    if (takes_part(access, lane)) addresses[size++] = access.address[lane];
-  }
-  return count_distinct(addresses, size) * static_cast<int>(access.bytes);
+  return count_pieces(access, access.bytes) * static_cast<int>(access.bytes);
 }
 
 // The data path gives a warp 128 bytes per pass, 4 for each lane, so that 8-byte accesses go by
@@ -167,7 +192,7 @@ Wavefronts count_wavefronts(const WarpAccess& access) {
   return wavefronts;
 }
 
-void add(const WarpAccess& access, KernelCounts& counts) {
+int64_t add(const WarpAccess& access, KernelCounts& counts) {
   if (access.space == Space::kShared) {
     SharedCounts& shared = access.operation == Operation::kLoad    ? counts.shared_load
                            : access.operation == Operation::kStore ? counts.shared_store
@@ -176,16 +201,21 @@ void add(const WarpAccess& access, KernelCounts& counts) {
     ++shared.requests;
     shared.wavefronts += wavefronts.total;
     shared.conflicts += wavefronts.conflicts;
-    return;
+    return wavefronts.total;
   }
   GlobalCounts& global = access.operation == Operation::kLoad    ? counts.load
                          : access.operation == Operation::kStore ? counts.store
                          : access.bytes == 16                    ? counts.copy_past_l1
                                                                  : counts.copy_through_l1;
+  const int64_t before = global.sectors;
   ++global.requests;
-  global.sectors += count_sectors(access);
-  global.bytes += int64_t{access.bytes} * __builtin_popcount(access.lanes);
-  global.unique_bytes += count_unique_bytes(access);
+  if (access.operation == Operation::kCopy) {
+    global.sectors += count_sectors(access);
+    global.bytes += count_unique_bytes(access);
+  } else {
+    add_plain(access, global);
+  }
+  return global.sectors - before;
 }
 
 }  // namespace convladder::simulator

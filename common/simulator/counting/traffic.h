@@ -21,6 +21,9 @@ struct WarpAccess {
   uint16_t from[32] = {};     // where a copy to shared memory comes from: the address's low bits
 };
 
+// from[] of a lane whose copy is all zeros: no source is so badly aligned.
+constexpr uint16_t NO_SOURCE = 1;
+
 // The 32-byte sectors of global memory that the lanes ask for. Each counts once, but for copies of
 // 16 bytes, which go past the L1: there only lanes 2i and 2i + 1 share one.
 int count_sectors(const WarpAccess& access);
@@ -36,6 +39,7 @@ struct Wavefronts {
 };
 Wavefronts count_wavefronts(const WarpAccess& access);
 
-void add(const WarpAccess& access, KernelCounts& counts);
+// Adds the access to `counts`, and returns the sectors or wavefronts that it costs.
+int64_t add(const WarpAccess& access, KernelCounts& counts);
 
 }  // namespace convladder::simulator

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/simulator/counting/source_line.h"
+
 namespace convladder::simulator {
 namespace {
 
@@ -20,73 +22,139 @@ WarpAccess LaneLog::unpack(uint64_t what) {
   return access;
 }
 
-void WarpLog::add(const LaneLog* logs, unsigned count, KernelCounts& counts) {
-  for (unsigned lane = 0; lane < count; ++lane) learn_loops(logs[lane]);
-  groups_.assign(1, {});  // group 0 stands for the begin: its `next` is where lanes begin
-  group_of_.clear();
-  for (unsigned lane = 0; lane < count; ++lane) add_lane(logs[lane], lane);
-  for (std::size_t i = 1; i < groups_.size(); ++i) {
-    simulator::add(groups_[i].access, counts);
+// ---- Loops ----
+
+unsigned Loops::learn(uint64_t target, uint64_t end) {
+  const auto known = std::find_if(places_.begin(), places_.end(),
+                                  [&](const Place& place) { return place.end == end; });
+  const auto place = static_cast<unsigned>(known - places_.begin());
+  if (known == places_.end()) {
+    places_.push_back({end, target, 0});
+  } else if (target < known->begin) {
+    known->begin = target;
+  }
+  extend(places_[place].begin, end);
+  recent_[(target ^ end >> 2) % RECENT] = {target, end, place};
+  return place;
+}
+
+void Loops::extend(uint64_t begin, uint64_t end) {
+  const auto before = [](const Loop& loop, uint64_t b) { return loop.begin < b; };
+  const auto at = std::lower_bound(loops_.begin(), loops_.end(), begin, before);
+  if (at == loops_.end() || at->begin != begin) {
+    loops_.insert(at, {begin, end});
+    ++version_;
+  } else if (at->end < end) {
+    at->end = end;
+    ++version_;
+  }
+  for (Place& place : places_) {
+    place.loop =
+        std::lower_bound(loops_.begin(), loops_.end(), place.begin, before) - loops_.begin();
   }
 }
 
-// A loop extends from the block that is jumped back to, to the last place that jumps there. Where
-// one place jumps back to several blocks, the compiler has moved a condition from the loop's begin
-// to its end: it is one loop, and begins with the first of them.
-void WarpLog::learn_loops(const LaneLog& log) {
-  uint64_t known_target = 0, known_end = 0;  // of the jump seen last
-  for (const LaneLog::Event& event : log.events()) {
-    if ((event.what & 0xff) != LaneLog::BACK_EDGE) continue;
-    const uint64_t target = LaneLog::code(event.what), end = event.address;
-    if (target == known_target && end == known_end) continue;
-    known_target = target, known_end = end;
-    const uint64_t begin = std::min(begin_of_.try_emplace(end, target).first->second, target);
-    begin_of_[end] = begin;
-    const auto at = std::lower_bound(loops_.begin(), loops_.end(), begin,
-                                     [](const Loop& loop, uint64_t b) { return loop.begin < b; });
-    if (at == loops_.end() || at->begin != begin) {
-      loops_.insert(at, {begin, end});
-      sites_.clear();
-    } else if (at->end < end) {
-      at->end = end;
-      sites_.clear();
+// ---- Warps ----
+
+void WarpLog::add(const LaneLog* logs, unsigned count, KernelCounts& counts) {
+  if (version_ != loops_.version()) learn_sites();
+  groups_.assign(1, {});  // group 0 stands for the begin: its `next` is where lanes begin
+  group_of_.clear();
+  before_ = nullptr;
+  for (unsigned lane = 0; lane < count; ++lane) add_lane(logs[lane], lane);
+  for (std::size_t i = 1; i < groups_.size(); ++i) {
+    const Group& group = groups_[i];
+    PlaceCounts& place = group.site->counts[group.access.space == Space::kShared];
+    ++place.requests;
+    place.cost += simulator::add(group.access, counts);
+  }
+}
+
+void WarpLog::take_places(KernelCounts& counts) {
+  for (auto& [at, site] : sites_) {
+    const uint32_t code = code_offset(reinterpret_cast<const void*>(at));
+    for (const bool shared : {false, true}) {
+      if (site.counts[shared].requests == 0) continue;
+      PlaceCounts& place = counts.places[{code, shared}];
+      place.requests += site.counts[shared].requests;
+      place.cost += site.counts[shared].cost;
+      site.counts[shared] = {};
     }
   }
+}
+
+// Other loops have been seen since the sites were.
+void WarpLog::learn_sites() {
+  version_ = loops_.version();
+  for (auto& [code, site] : sites_) {
+    site.loops.clear();
+    for (std::size_t i = 0; i < loops_.all().size(); ++i) {
+      const Loops::Loop& loop = loops_.all()[i];
+      if (loop.begin <= code && code <= loop.end) site.loops.push_back(i);
+    }
+  }
+}
+
+// Lanes mostly go the way of the lane before: enters the accesses as far as this one does, and returns
+// how many events that were.
+std::size_t WarpLog::follow(const std::vector<LaneLog::Event>& events, unsigned lane) {
+  const std::size_t most = before_ ? std::min(events.size(), before_->size()) : 0;
+  for (std::size_t i = 0; i < most; ++i) {
+    const LaneLog::Event &event = events[i], &before = (*before_)[i];
+    if (event.what != before.what) return i;
+    if (!event.is_jump()) {
+      enter(path_[i], event, lane);
+    } else if (event.address != before.address) {
+      return i;
+    }
+  }
+  return most;
 }
 
 void WarpLog::add_lane(const LaneLog& log, unsigned lane) {
-  iteration_.assign(loops_.size(), 0);  // since the barrier, where all lanes were together
+  const std::vector<LaneLog::Event>& events = log.events();
+  const std::size_t followed = follow(events, lane);
+  before_ = &events;
+  path_.resize(events.size());
+  if (followed == events.size()) return;
+
+  iteration_.assign(loops_.all().size(), 0);  // since the barrier, where all lanes were together
   unsigned last = 0;
-  for (const LaneLog::Event& event : log.events()) {
-    if ((event.what & 0xff) == LaneLog::BACK_EDGE) {
-      jump_back(begin_of_[event.address]);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (events[i].is_jump()) {
+      jump_back(events[i]);
       continue;
     }
-    const unsigned at = find_group(event.what, groups_[last].next, lane);
-    groups_[last].next = at;
-    groups_[at].access.lanes |= 1u << lane;
-    groups_[at].access.address[lane] = event.address & ((1ull << LaneLog::ADDRESS_BITS) - 1);
-    groups_[at].access.from[lane] = static_cast<uint16_t>(event.address >> LaneLog::ADDRESS_BITS);
-    last = at;
+    if (i >= followed) {
+      path_[i] = find_group(events[i].what, groups_[last].next, lane);
+      groups_[last].next = path_[i];
+      enter(path_[i], events[i], lane);
+    }
+    last = path_[i];
   }
 }
 
-// One more iteration; the loops inside (and those behind, which have not begun) start afresh.
-void WarpLog::jump_back(uint64_t begin) {
-  auto loop = std::lower_bound(loops_.begin(), loops_.end(), begin,
-                               [](const Loop& l, uint64_t b) { return l.begin < b; });
-  const uint64_t end = loop->end;
-  ++iteration_[loop - loops_.begin()];
-  for (++loop; loop != loops_.end() && loop->begin <= end; ++loop) {
-    iteration_[loop - loops_.begin()] = 0;
-  }
+void WarpLog::enter(unsigned group, const LaneLog::Event& event, unsigned lane) {
+  WarpAccess& access = groups_[group].access;
+  access.lanes |= 1u << lane;
+  access.address[lane] = event.address & ((1ull << LaneLog::ADDRESS_BITS) - 1);
+  access.from[lane] = static_cast<uint16_t>(event.address >> LaneLog::ADDRESS_BITS);
+}
+
+// More iterations; the loops inside (and those behind, which have not begun) start afresh.
+void WarpLog::jump_back(const LaneLog::Event& jump) {
+  const std::vector<Loops::Loop>& all = loops_.all();
+  std::size_t loop = loops_.index(jump.place());
+  const uint64_t end = all[loop].end;
+  iteration_[loop] += static_cast<uint32_t>(jump.address);
+  for (++loop; loop < all.size() && all[loop].begin <= end; ++loop) iteration_[loop] = 0;
 }
 
 // The group of an instruction in the current iteration, in which `lane` is not yet. Lanes mostly go
 // the way of the lane before: `guess` is its next group.
 unsigned WarpLog::find_group(uint64_t what, unsigned guess, unsigned lane) {
   const bool likely = guess != 0 && groups_[guess].what == what;
-  const Site& at = likely ? *groups_[guess].site : site(what);
+  Site& at = likely ? *groups_[guess].site : site(what);
   uint64_t hash = iterations(at);
   if (likely && groups_[guess].iterations == hash && !(groups_[guess].access.lanes >> lane & 1)) {
     return guess;
@@ -103,12 +171,13 @@ unsigned WarpLog::find_group(uint64_t what, unsigned guess, unsigned lane) {
   }
 }
 
-const WarpLog::Site& WarpLog::site(uint64_t what) {
+WarpLog::Site& WarpLog::site(uint64_t what) {
   const uint64_t code = LaneLog::code(what);
   const auto [found, is_new] = sites_.try_emplace(code);
   if (is_new) {
-    for (std::size_t i = 0; i < loops_.size(); ++i) {
-      if (loops_[i].begin <= code && code <= loops_[i].end) found->second.loops.push_back(i);
+    for (std::size_t i = 0; i < loops_.all().size(); ++i) {
+      const Loops::Loop& loop = loops_.all()[i];
+      if (loop.begin <= code && code <= loop.end) found->second.loops.push_back(i);
     }
   }
   return found->second;

@@ -1,6 +1,7 @@
 // The simulator's <cuda_pipeline.h>: asynchronous copies from global to shared memory.
 #pragma once
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <cstddef>
 
 // Copies `bytes` (4, 8 or 16, to which both pointers are aligned) to shared memory, the last
@@ -30,3 +31,4 @@ inline void __pipeline_wait_prior(std::size_t pending) {
   convladder::simulator::copy_queue->wait(pending);
 }
 #endif
+// NOLINTEND(bugprone-reserved-identifier)

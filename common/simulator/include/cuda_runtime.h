@@ -3,6 +3,7 @@
 // here. How kernels run: docs/simulator.md.
 #pragma once
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <math.h>
 
 #include <cstddef>
@@ -64,7 +65,10 @@ struct KeepsAway {
 };
 template <typename T>
 struct Apart : KeepsAway, T {
-  Apart& operator=(const T& value) { return T::operator=(value), *this; }
+  Apart& operator=(const T& value) {
+    T::operator=(value);
+    return *this;
+  }
 };
 
 // Set by the scheduler whenever it goes to another thread; a kernel only reads them.
@@ -135,8 +139,8 @@ struct cudaDeviceProp {
   int multiProcessorCount;
 };
 
-// An H200's number of multiprocessors, so that a kernel that is launched according to it is
-// launched alike on both backends.
+// An H200's number of multiprocessors, unless a test has set another: a kernel that is launched
+// according to it is launched alike on both backends.
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 
 cudaError_t cudaGetDeviceCount(int* count);
@@ -209,3 +213,4 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 
 #include "common/simulator/launch.h"
+// NOLINTEND(bugprone-reserved-identifier)

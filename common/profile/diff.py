@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""A stage and the one before it: the code that differs, and the counters of both.
+
+  ./ladder diff STAGE [OPTION...]
+
+STAGE is a stage's name, or its beginning: 04. Options are those of ./ladder profile, which counts;
+without any, AlexNet's first layer on one image. Status 1 if a result is wrong.
+"""
+import difflib
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+from support import ROOT, fail, run_main, stage_names
+
+sys.path.insert(1, os.path.join(ROOT, "common", "report"))
+import counter_tables  # noqa: E402
+import formats  # noqa: E402
+import results  # noqa: E402
+
+
+def neighbours(word):
+    """The stage that `word` names, and the one before it."""
+    names = stage_names()
+    found = [name for name in names if name.startswith(word)]
+    if word in names:
+        found = [word]
+    if len(found) != 1:
+        fail(f"stage '{word}': there are {', '.join(names)}", 2)
+    place = names.index(found[0])
+    if place == 0:
+        fail(f"{found[0]} is the first stage: there is none before it", 2)
+    return names[place - 1], found[0]
+
+
+def kernel(stage):
+    """The path of the stage's kernel, from the repository's folder, and its lines."""
+    paths = sorted(glob.glob(os.path.join(glob.escape(os.path.join(ROOT, stage)), "*.cu")))
+    if len(paths) != 1:
+        fail(f"{stage} has {len(paths)} .cu files, and diff shows one")
+    with open(paths[0], encoding="utf-8") as file:
+        return os.path.relpath(paths[0], ROOT), file.read().splitlines()
+
+
+def main(words):
+    """words: the program that counts, or `gpu` for Nsight Compute; then the command's own."""
+    profile, words = [words[0], "profile"], words[1:]
+    if profile[0] == "gpu":
+        profile = [sys.executable, os.path.join(os.path.dirname(__file__), "profile_gpu.py")]
+    if words[:1] in (["--help"], ["-h"]):
+        print(__doc__.strip())
+        return 0
+    if not words or words[0].startswith("-"):
+        fail("diff needs a stage: ./ladder diff 04", 2)
+    before, after = neighbours(words[0])
+    options = words[1:] or ["--shape", "alexnet_conv1", "--batch", "1"]
+    (old_path, old), (new_path, new) = kernel(before), kernel(after)
+    print("\n".join(difflib.unified_diff(old, new, old_path, new_path, n=2, lineterm="")), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "profile.json")
+        done = subprocess.run(profile + ["--stage", before, "--stage", after, "--json", path] + options,
+                              stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            print(done.stdout, end="")
+            return done.returncode
+        try:
+            profiles = results.read_profiles(path)
+        except results.BadInput as error:
+            fail(str(error))
+    for profile in profiles:
+        print(f"\n{formats.title_of(profile)}; counted by {counter_tables.source_of(profile)}\n")
+        print(formats.aligned(counter_tables.step_table(profile, before, after)))
+    return 0
+
+
+if __name__ == "__main__":
+    run_main(main)
