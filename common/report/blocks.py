@@ -1,26 +1,35 @@
 """The parts of the committed texts that are generated from the files in docs/results.
 
-A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; figures in the sentences
-between blocks are those of sentences.py.
+A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `<!-- generated: NAME | WORD | WORD -->`
+gives it arguments.
 """
+import csv
+import difflib
 import glob
 import hashlib
 import os
 import re
+import sys
 
+import counted
 import counter_tables
-import every_problem
+import floors
 import formats
-import reliability
 import results
-import sentences
 import text
 import time_tables
+from formats import ratio, significant
 from plan import planned_plots
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "page"))
+import page  # noqa: E402  (found through the path above)
+
 FOLDER = "docs/results"
-BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-README_PLOTS = ("time", "traffic")  # the first of each kind
+BLOCK = re.compile(r"(<!-- generated: (\S+)((?: \| [^|\n]+?)*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+FLOORS = "floors.csv"  # of docs/results: count_floors.py
+COUNTS = "counts.csv"  # of docs/results: count_stages.py
+READINGS = "common/tests/data/ncu_stages.csv"  # read_ncu.py
+CAMPAIGNS = "campaigns.csv"  # of docs/results: runs that take long, and how each ended
 
 
 class Results:
@@ -33,6 +42,8 @@ class Results:
             raise results.BadInput(f"{self.paths[1]}: one bench_*.json is shown, and there are "
                                    f"{len(self.paths)}")
         self.bench = results.read_bench(self.paths[0]) if self.paths else None
+        more = sorted(glob.glob(os.path.join(self.folder, "floors_*.json")))
+        self.layers = [results.read_bench(path) for path in more]  # times for floors.md alone
         profiles = sorted(glob.glob(os.path.join(self.folder, "profile_*.json")))
         self.paths += profiles
         self.problems = results.join(
@@ -47,16 +58,28 @@ class Results:
                 digest.update(file.read())
         return "data " + digest.hexdigest()
 
+    def page(self):
+        """index.html, for those who only look: the text of the file."""
+        trace, pictures = (os.path.join(self.folder, name) for name in ("trace_sim.json", "run_sim"))
+        bench = self.bench.path if self.bench else None
+        profiles = [path for path in self.paths if path != bench]
+        return page.html(page.page_data(page.Inputs(
+            bench, profiles, pictures if os.path.exists(pictures) else None,
+            trace if os.path.exists(trace) else None)))
+
+    def page_path(self):
+        return os.path.join(self.folder, "index.html")
+
     def plot_path(self, plot):
         return os.path.join(self.folder, plot.file + ".svg")
 
 
 def texts(root):
     """The files that may have generated parts."""
-    names = ["README.md", FOLDER + "/README.md", "docs/reliability.md"]
+    names = ["README.md", "docs/reliability.md"]
+    names += [f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")]
     names += [os.path.relpath(path, root)
               for path in sorted(glob.glob(os.path.join(root, "[0-9][0-9]_*", "README.md")))]
-    names += [name for name in sentences.PAGES if name not in names]
     return [name for name in names if os.path.exists(os.path.join(root, name))]
 
 
@@ -64,20 +87,22 @@ def renewed(data, name):
     """The text of that file as it is, and as it would be with its generated parts made anew."""
     with open(os.path.join(data.root, name), encoding="utf-8") as file:
         old = file.read()
-    makers = {"summary": summary, "report": full_report,
-              "every_problem": lambda data: every_problem.block(data.folder),
-              "measured": lambda data: measured(data, os.path.dirname(name))}
-    for block, maker in reliability.BLOCKS.items():
-        makers[block] = lambda data, maker=maker: maker(data.folder)
+    stage = os.path.dirname(name)
+    makers = {"summary": summary, "report": full_report, "campaigns": campaigns,
+              "floors": held_floors, "counting": held_counts, "layers": layers,
+              "measured": lambda data, *rows: measured(data, stage, rows),
+              "difference": lambda data: difference(data.root, stage),
+              "ladder": lambda data: ladder(data, stage)}
 
     def fill(match):
         if match[2] not in makers:
             raise results.BadInput(f"{name}: no block is called '{match[2]}'")
-        return match[1] + makers[match[2]](data) + match[4]
+        words = [word.strip() for word in match[3].split(" | ")[1:]]
+        return match[1] + makers[match[2]](data, *words) + match[5]
 
     if old.count("<!-- generated:") != len(BLOCK.findall(old)):
         raise results.BadInput(f"{name}: a generated block has no '<!-- end -->'")
-    return old, sentences.renewed(BLOCK.sub(fill, old), name, data)
+    return old, BLOCK.sub(fill, old)
 
 
 def stale(data):
@@ -85,19 +110,26 @@ def stale(data):
     complaints = []
     for name in texts(data.root):
         old, new = renewed(data, name)
-        if reliability.without_here(old) != reliability.without_here(new):
-            complaints.append(f"{name}: a generated block or figure disagrees with {FOLDER}")
+        if old != new:
+            complaints.append(f"{name}: a generated block disagrees with {FOLDER}")
     for plot in data.plots:
         if not is_current(data.plot_path(plot), data.digest()):
             complaints.append(f"{FOLDER}/{plot.file}.svg: missing, or drawn from other data")
+    if read(data.page_path()) != data.page():
+        complaints.append(f"{FOLDER}/index.html: missing, or made from other data")
     return complaints
 
 
-def is_current(path, digest):
+def read(path):
+    """The file's text; None without it."""
     if not os.path.exists(path):
-        return False
+        return None
     with open(path, encoding="utf-8") as file:
-        return digest in file.read()
+        return file.read()
+
+
+def is_current(path, digest):
+    return digest in (read(path) or "")
 
 
 # --- the blocks ----------------------------------------------------------------------------------
@@ -109,48 +141,161 @@ def full_report(data):
     return "\n" + text.report(data.bench, data.problems, [], data.plots) + "\n"
 
 
+def stages_on_disk(root):
+    return sorted(os.path.basename(os.path.dirname(path)) for path in
+                  glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", "CMakeLists.txt")))
+
+
+def kernel_lines(root, stage):
+    """The lines of the stage's .cu file."""
+    path, = glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu"))
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def idea_of(root, stage):
+    """In a few words, as the stage has registered it."""
+    return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"',
+                     "\n".join(kernel_lines(root, stage)))[1]
+
+
+def limit_of(root, stage):
+    """What the stage's page names in bold, first thing under its heading on what limits it."""
+    page_text = read(os.path.join(root, stage, "README.md")) or ""
+    found = re.search(r"^## What limits now\n\n\*\*([^*]+?)[.:]?\*\*", page_text, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def summary(data):
-    """README.md: the running example's times and traffic, and two plots."""
+    """README.md: each rung's idea, its time on the running example, and what limits it."""
     if not data.problems:
         return ""
     problem = data.problems[0]
-    parts = [f"{formats.title_of(problem)}.\n"]
-    if problem.bench:
-        parts += [text.machine(data.bench),
-                  time_tables.times_table(problem.bench, data.bench, brief=True)]
-    profile = best_profile(problem)
-    if profile:
-        parts += [f"Bytes, counted by {counter_tables.source_of(profile)}:\n",
-                  counter_tables.traffic_table(profile)]
-    for kind in README_PLOTS:
-        plot = next((plot for plot in data.plots if plot.kind == kind), None)
-        if plot:
-            parts.append(text.image(plot._replace(file=f"{FOLDER}/{plot.file}")))
+    timings = problem.bench.stages if problem.bench else {}
+    rivals = problem.bench.competitors if problem.bench else []
+    cudnn = next((rival.timing for rival in rivals
+                  if (rival.name, rival.precision) == ("cudnn", "fp32")), None)
+    rows = []
+    for stage in stages_on_disk(data.root):
+        timing = timings.get(stage)
+        cells = time_tables.time_cells(timing, problem.bench and problem.bench.flop, data.bench)
+        rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
+                     cells.cold or "not timed yet", cells.ceiling,
+                     ratio(time_tables.time_ratio(cudnn, timing)), limit_of(data.root, stage)])
+    parts = [formats.markdown(["rung", "idea", "time [ms]", "of FP32 ceiling", "× cuDNN FP32",
+                               "what limits it"], rows)]
+    if data.bench:
+        parts.append(text.machine(data.bench))
     return "\n" + "\n".join(parts) + "\n"
 
 
-def best_profile(problem):
-    """Nsight Compute's counters before the simulator's; None without either."""
+def ladder(data, stage):
+    """A stage's README.md: the times of all rungs in one line, this one's in bold."""
+    if not data.bench:
+        return ""
+    problem = data.bench.problems[0]
+    times = {name: timing.cold for name, timing in problem.stages.items()}
+    cells = []
+    for name in stages_on_disk(data.root):
+        cell = f"{name[:2]} {significant(times[name].median) if times.get(name) else '–'}"
+        cells.append(f"**{cell}**" if name == stage else cell)
+    return f"\nMilliseconds of `{problem.name}` on an {data.bench.machine['gpu']}: {' · '.join(cells)}\n\n"
+
+
+def difference(root, stage):
+    """A stage's README.md: all that differs from the stage before."""
+    stages = stages_on_disk(root)
+    before = stages[stages.index(stage) - 1]
+    lines = list(difflib.unified_diff(kernel_lines(root, before), kernel_lines(root, stage), n=1,
+                                      lineterm=""))[2:]
+    return folded(f"The whole difference to {before}", "```diff\n" + "\n".join(lines) + "\n```\n")
+
+
+def folded(title, body):
+    return f"\n<details><summary>{title}</summary>\n\n{body}\n</details>\n\n"
+
+
+def layers(data):
+    """README.md: what the stages come to over many layers."""
+    parts = []
+    for path in sorted(glob.glob(os.path.join(data.folder, "layers_*.json"))):
+        bench = results.read_bench(path)
+        parts.append(f"Over {len(bench.problems)} layers of published networks "
+                     "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many "
+                     "times as fast as the library a stage is, and on how many layers it is faster. "
+                     f"{bench.machine['gpu']}.\n\n{time_tables.standings_table(bench)}\n")
+    return "\n" + "".join(parts) if parts else ""
+
+
+def campaigns(data):
+    """docs/reliability.md: a row for each run that takes long."""
+    path = os.path.join(data.folder, CAMPAIGNS)
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    return "\n" + formats.markdown(header, rows) + "\n"
+
+
+def held_floors(data):
+    """docs/results/floors.md: least times against measured ones."""
+    path = os.path.join(data.folder, FLOORS)
+    if not os.path.exists(path):
+        return ""
+    profiles = [profile for problem in data.problems for profile in problem.profiles]
+    benches = [data.bench] * bool(data.bench) + data.layers
+    held = floors.report(benches, floors.read_floors(path), profiles)
+    return "\n" + held + "\n" if held else ""
+
+
+def held_counts(data):
+    """docs/results/counting.md: the simulator's counts against Nsight Compute's."""
+    paths = [os.path.join(data.folder, COUNTS), os.path.join(data.root, READINGS)]
+    if not all(map(os.path.exists, paths)):
+        return ""
+    return "\n" + counted.report(*map(counted.read_table, paths)) + "\n"
+
+
+def best_profile(problem, stage=None):
+    """Nsight Compute's counters before the simulator's, of those that have the stage; None without
+    either."""
     order = {"ncu": 0, "simulator": 1}
-    known = [profile for profile in problem.profiles if profile.source in order]
+    known = [profile for profile in problem.profiles
+             if profile.source in order and (stage is None or stage in profile.stages)]
     return min(known, key=lambda profile: order[profile.source], default=None)
 
 
-def measured(data, stage):
-    """A stage's README.md: this stage and the one before, on every problem; and the counters of
-    the first problem that has any."""
-    stages = sorted({name for problem in data.problems for name in text.stages_of(problem)})
+def measured(data, stage, rows):
+    """A stage's README.md: this stage and the one before, on the first problem that has any of this
+    stage: its time, and those counters that its page names. Folded: all counters, and the times on
+    every problem. Only what was measured of it. The one before is of problems that have both: other
+    results may be of a ladder with other stages."""
+    stages = sorted({name for problem in data.problems if stage in text.stages_of(problem)
+                     for name in text.stages_of(problem)})
     if stage not in stages:
         return ""
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None
-    words = f"../{FOLDER}/README.md#how-to-read-this"
-    parts = [f"What the words of these tables mean: [how to read this]({words}).\n"]
-    if data.bench:
-        parts += [text.machine(data.bench), text.COLD_MEDIANS,
-                  time_tables.step_times_table(data.bench, before, stage)]
-    profile = next(filter(None, (best_profile(problem) for problem in data.problems)), None)
+    timed = data.bench and any(stage in problem.stages for problem in data.bench.problems)
+    profile = next(filter(None, (best_profile(problem, stage) for problem in data.problems)), None)
+    shown, rest = [], []
+    if timed:
+        first = next(problem for problem in data.bench.problems if stage in problem.stages)
+        shown += time_tables.step_rows(first, data.bench, before, stage)
+        rest += [text.machine(data.bench), text.COLD_MEDIANS,
+                 time_tables.step_times_table(data.bench, before, stage)]
     if profile:
-        parts += [f"{formats.title_of(profile)}, counted by {counter_tables.source_of(profile)}:\n",
-                  counter_tables.step_table(profile, before, stage)]
-    parts.append(f"More: [results](../{FOLDER}/README.md).\n")
-    return "\n" + "\n".join(parts) + "\n"
+        counted = counter_tables.step_rows(profile, before, stage)
+        for name in rows:
+            if name not in counted:
+                raise results.BadInput(f"{stage}/README.md: '{name}' is none of {', '.join(counted)}")
+        shown += [counted[name] for name in rows]
+        rest += [f"Counted by {counter_tables.source_of(profile)}:\n",
+                 counter_tables.step_table(profile, before, stage)]
+    parts = []
+    if shown:
+        on = f", on an {data.bench.machine['gpu']}" if timed else ""
+        parts += [f"{formats.title_of(profile or first)}{on}:\n",
+                  formats.markdown(["", before or "", stage, "÷ before"], shown)]
+    parts.append(folded("Every layer, every counter", "\n".join(rest) +
+                        f"\n[What the words mean](../{FOLDER}/README.md#how-to-read-this)\n"))
+    return "\n" + "\n".join(parts).lstrip()

@@ -1,5 +1,6 @@
 """Tables of counters: stages as rows in ladder order, columns without any data left out."""
-from typing import Callable, NamedTuple
+from typing import NamedTuple
+from collections.abc import Callable
 
 import counters
 from counters import LEVELS, LOADS, STORES, Figure
@@ -92,6 +93,36 @@ def warp_columns(profile):
     ]
 
 
+FLOOR = "at least [ms]"
+
+
+def floor_columns(profile):
+    def of_kernels(stage):
+        floor = counters.floor(profile.stages[stage])
+        return None if floor is None else Figure(floor[0])
+
+    return [Column(FLOOR, of_kernels, milliseconds)]
+
+
+def floor_table(profile):
+    """What each stage takes at the least, by its counts, and its share of the time under the profiler.
+    Empty without."""
+    rows = []
+    for stage, kernels in profile.stages.items():
+        floor = counters.floor(kernels)
+        if floor is None:
+            rows.append([stage, "", "", "", ""])
+            continue
+        took = counters.of_stage(kernels, lambda kernel: counters.times(
+            1e-6, kernel.metrics.get("gpu__time_duration.sum")))
+        share = counters.quotient(Figure(floor[0]), took)
+        rows.append([stage, milliseconds(floor[0]), floor[1],
+                     milliseconds(took.value) if took else "", ratio(share)])
+    if not any(row[1] for row in rows):
+        return ""
+    return markdown(["stage", FLOOR, "limited by", "profiled [ms]", "share of it"], rows)
+
+
 def kernel_columns(profile):
     """What does not add up over kernels: of the main kernel of each stage."""
     return [
@@ -131,14 +162,30 @@ def kernel_table(profile):
     return markdown(["stage", "longest kernel"] + [column.heading for column in columns], rows)
 
 
-def step_table(profile, before, now):
-    """Counters of two neighbouring stages as rows: before, now, and now ÷ before. Either may be
+def step_rows(profile, before, now):
+    """{counter: its row} of two neighbouring stages: before, now, and now ÷ before. Either may be
     missing from the profile; empty where both are."""
-    rows = []
+    rows = {}
     for column in level_columns(profile) + warp_columns(profile) + kernel_columns(profile):
         figures = [column.figure(stage) if stage in profile.stages else None
                    for stage in (before, now)]
         if any(figures):
-            rows.append([column.heading] + [cell(figure, column.text) for figure in figures] +
-                        [ratio(counters.quotient(figures[1], figures[0]))])
+            rows[column.heading] = [column.heading, *(cell(figure, column.text) for figure in figures),
+                                    ratio(counters.quotient(figures[1], figures[0]))]
+    return rows
+
+
+def step_table(profile, before, now):
+    rows = list(step_rows(profile, before, now).values())
     return markdown(["counted", before or "", now, "÷ before"], rows) if rows else ""
+
+
+def last_table(profile, last):
+    """What each figure is of that of the last time: `last` are Profiles of single stages."""
+    columns, rows = level_columns(profile) + warp_columns(profile), []
+    for before in last:
+        stage = next(iter(before.stages))
+        then = level_columns(before) + warp_columns(before)
+        rows.append([stage, *(ratio(counters.quotient(now.figure(stage), old.figure(stage)))
+                              for now, old in zip(columns, then))])
+    return markdown(["÷ last time", *(column.heading for column in columns)], rows)

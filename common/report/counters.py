@@ -3,7 +3,8 @@
 A figure of a stage is the sum over its kernels. Where a library's kernels were not counted (the
 simulator can't), the sum is partial: it is marked, and never compared with anything.
 """
-from typing import Callable, NamedTuple
+from typing import NamedTuple
+from collections.abc import Callable
 
 SECTOR_BYTES = 32
 
@@ -72,7 +73,7 @@ def sectors_touched(kernel):
 
 
 LEVELS = [
-    Level("requested", "bytes that the threads ask for", requested_bytes),
+    Level("requested", "bytes that the warps ask for, each word once per request", requested_bytes),
     Level("L1", "32-byte sectors asked of L1", lambda k: times(SECTOR_BYTES, l1_sectors(k))),
     Level("L2", "32-byte sectors that L1 asks of L2, reads and writes",
           lambda k: times(SECTOR_BYTES, l2_sectors(k))),
@@ -111,6 +112,18 @@ def of_stage(kernels, of_kernel):
     if len(unknown) == len(kernels) or not all(kernel.library for kernel in unknown):
         return None
     return Figure(sum(value for value in values if value is not None), bool(unknown))
+
+
+def floor(kernels):
+    """(milliseconds, what limits most of them) that the kernels take at the least, one after the other;
+    None where one of them has none."""
+    floors = [kernel.floor for kernel in kernels]
+    if not floors or None in floors:
+        return None
+    limits = {}
+    for milliseconds, limit in floors:
+        limits[limit] = limits.get(limit, 0) + milliseconds
+    return sum(limits.values()), max(limits, key=limits.get)
 
 
 def quotient(above, below):

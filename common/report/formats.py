@@ -48,3 +48,16 @@ def markdown(header, rows):
               for i in kept]]
     lines += [[row[i].replace("|", "\\|") for i in kept] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def aligned(table):
+    """The same table for a terminal: columns as wide as their widest cell; "" stays ""."""
+    rows = [line[2:-2].split(" | ") for line in table.splitlines()]
+    if not rows:
+        return ""
+    right = [cell == "--:" for cell in rows.pop(1)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(right))]
+    rows.insert(1, ["-" * width for width in widths])
+    lines = ["  ".join(cell.rjust(width) if flush else cell.ljust(width)
+                       for cell, width, flush in zip(row, widths, right)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines) + "\n"

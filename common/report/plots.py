@@ -5,6 +5,7 @@ apart; no meaning hangs on colour alone.
 """
 import io
 import math
+import re
 
 import matplotlib
 
@@ -31,6 +32,8 @@ matplotlib.rcParams.update({
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "figure.constrained_layout.use": True,
     "savefig.facecolor": "white",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # of the same widths
+    "svg.fonttype": "none",  # text as text: a tenth of the size of outlines
     "svg.hashsalt": "convladder",  # the same data give the same file
 })
 
@@ -44,7 +47,19 @@ def render(figure, kind, description=""):
     file = io.BytesIO()
     metadata = {"Date": None, "Description": description} if kind == "svg" else None
     figure.savefig(file, format=kind, dpi=160, metadata=metadata)
-    return file.getvalue()
+    return shortened(file.getvalue()) if kind == "svg" else file.getvalue()
+
+
+def shortened(svg):
+    """The same picture in a tenth of the lines: a line for each element, hundredths of a pixel, and no
+    groups that have nothing but a name."""
+    def short(tag):
+        return re.sub(rb"(\d\.\d\d)\d+", rb"\1", b" ".join(tag[0].split()))
+
+    svg, groups = re.sub(rb"\s*\n\s*", b"\n", re.sub(rb"<[^>]*>", short, svg)), 1
+    while groups:
+        svg, groups = re.subn(rb'<g(?: id="[\w.]+")?>\n((?:<(?!/?g\b).*\n)*)</g>\n', rb"\1", svg)
+    return svg
 
 
 def close(figure):
@@ -64,7 +79,7 @@ def plain_ticks(axis):
     """A logarithmic axis labelled 0.5, 1, 2, 5, 10 rather than in powers of ten."""
     axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+    axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
 def draw(plot):

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Tables and plots from the JSON that the measuring commands write.
+"""A page to look at, tables and plots from the JSON that the measuring commands write.
 
-  ./ladder report [--bench FILE] [--profile FILE]... [--run FILE]
+  ./ladder report [--bench FILE] [--profile FILE]... [--run FILE] [--trace FILE] [--open]
                                       from the files named; if none is, from bench.json,
-                                      profile.json and run.json in build/report
-  ./ladder report --docs [--check]    the generated blocks, figures and plots of the committed
+                                      profile.json, run.json and trace.json in build/report
+  ./ladder report --docs [--check]    the generated blocks, plots and the page of the committed
                                       texts, from docs/results; --check only says whether they
                                       are current
 
-Writes report.md, steps.md (two neighbouring stages side by side: counters and code) and the plots
-as SVG and PNG. Plots need matplotlib; without it there are tables only.
+Writes index.html (all in one file, for a browser; it says what is missing), report.md and the plots
+as SVG and PNG. Plots need matplotlib; without it there are tables only. Two neighbouring stages side
+by side, counters and code: ./ladder diff.
 """
 import argparse
 import importlib.util
@@ -17,12 +18,14 @@ import os
 import sys
 
 import blocks
-import reliability
 import results
 import text
 from plan import planned_plots
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "common", "page"))
+
+import page  # noqa: E402  (found through the path above)
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,13 +50,16 @@ def parse(arguments):
     parser.add_argument("--profile", metavar="FILE", action="append", default=[],
                         help="what profile wrote; may be repeated: GPU and simulator")
     parser.add_argument("--run", metavar="FILE", action=Once, help="what run or check wrote")
+    parser.add_argument("--trace", metavar="FILE", action=Once, help="what profile --trace wrote")
+    parser.add_argument("--open", action="store_true", help="show the page in a browser")
     parser.add_argument("--out", metavar="DIR", action=Once,
                         help="where to write to (default build/report)")
     parser.add_argument("--docs", action="store_true",
                         help="renew the generated parts of the committed texts")
     parser.add_argument("--check", action="store_true", help="with --docs: change nothing")
     options = parser.parse_args(arguments)
-    if options.docs and (options.bench or options.profile or options.run or options.out):
+    if options.docs and (options.bench or options.profile or options.run or options.trace or
+                         options.out or options.open):
         parser.error("--docs reads docs/results: no file or folder can be given with it")
     if options.check and not options.docs:
         parser.error("--check goes with --docs")
@@ -61,16 +67,15 @@ def parse(arguments):
 
 
 def inputs(options):
-    """(bench, [profile], run): the files named; if none is, those of build/report that exist."""
-    if options.bench or options.profile or options.run:
-        return options.bench, options.profile, options.run
+    """(bench, [profile], run, trace): the files named; if none is, those of build/report that
+    exist."""
+    if options.bench or options.profile or options.run or options.trace:
+        return options.bench, options.profile, options.run, options.trace
     usual = {name: os.path.join(ROOT, "build/report", name + ".json")
-             for name in ("bench", "profile", "run")}
+             for name in ("bench", "profile", "run", "trace")}
     found = {name: path if os.path.exists(path) else None for name, path in usual.items()}
-    if not any(found.values()):
-        raise results.BadInput("nothing to report: build/report has no bench.json, profile.json or "
-                               "run.json; ./ladder bench, profile or run makes one")
-    return found["bench"], [found["profile"]] if found["profile"] else [], found["run"]
+    return (found["bench"], [found["profile"]] if found["profile"] else [], found["run"],
+            found["trace"])
 
 
 def write(path, content):
@@ -98,19 +103,27 @@ def draw(plots, folder, kinds, description=""):
 
 
 def make_report(options):
-    bench_path, profile_paths, run_path = inputs(options)
+    bench_path, profile_paths, run_path, trace_path = inputs(options)
+    folder = options.out or os.path.join(ROOT, "build/report")
+    os.makedirs(folder, exist_ok=True)
+    page_path = os.path.join(folder, "index.html")
+    page.write(page_path, page.Inputs(bench_path, profile_paths, run_path and os.path.dirname(run_path),
+                                      trace_path, ROOT))
+    print("wrote " + os.path.relpath(page_path))
+    if options.open:
+        page.show(page_path)
+    if not (bench_path or profile_paths or run_path or trace_path):
+        raise results.BadInput("nothing to report: build/report has no bench.json, profile.json, "
+                               "run.json or trace.json; ./ladder bench, profile or run makes one")
     bench = results.read_bench(bench_path) if bench_path else None
     problems = results.join(bench, [profile for path in profile_paths
                                     for profile in results.read_profiles(path)])
     runs = results.read_runs(run_path) if run_path else []
     plots = planned_plots(bench, problems) if can_plot() else []
-    folder = options.out or os.path.join(ROOT, "build/report")
-    os.makedirs(folder, exist_ok=True)
     draw(plots, folder, ("svg", "png"))
     title = "# Report\n\n"
     write(os.path.join(folder, "report.md"), title + text.report(bench, problems, runs, plots))
-    write(os.path.join(folder, "steps.md"), text.steps(bench, problems, ROOT))
-    for name in ["report.md", "steps.md"] + [plot.file + ".svg, .png" for plot in plots]:
+    for name in ["report.md"] + [plot.file + ".svg, .png" for plot in plots]:
         print("wrote " + os.path.relpath(os.path.join(folder, name)))
     if not can_plot():
         print("no plots: matplotlib is missing (apt-get install python3-matplotlib)")
@@ -124,14 +137,14 @@ def make_docs(data):
     draw(data.plots, os.path.join(data.root, blocks.FOLDER), ("svg",), data.digest())
     for name, new in new_texts.items():
         write(os.path.join(data.root, name), new)
-    print(f"renewed from {blocks.FOLDER}: texts {len(new_texts)}, plots {len(data.plots)}")
+    write(data.page_path(), data.page())
+    print(f"renewed from {blocks.FOLDER}: texts {len(new_texts)}, plots {len(data.plots)}, "
+          "and the page")
 
 
 def check_docs(data):
     """The exit status."""
     complaints = blocks.stale(data)
-    for line in reliability.of_other_kernels(data.folder):
-        print("note: " + line)
     for complaint in complaints:
         print(f"ladder report: {complaint}; ./ladder report --docs renews it", file=sys.stderr)
     if not complaints:

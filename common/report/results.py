@@ -28,6 +28,7 @@ class Statistics:
     lower_quartile: float
     upper_quartile: float
     count: int
+    least: float
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,16 @@ class BenchProblem:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """A stage beside a competitor, over many problems."""
+    stage: str
+    competitor: str  # "cuDNN TF32"
+    problems: int    # on which both have passed
+    won: int         # of these: where the stage is faster
+    mean: float | None  # geometric, of how many times as fast it is
+
+
+@dataclass(frozen=True)
 class Bench:
     path: str
     machine: dict        # as in the file: gpu, driver, cuda_runtime and other versions
@@ -73,6 +84,7 @@ class Bench:
     copy_tb_per_s: float  # device memory, read and written: a copy, measured in the same run
     read_tb_per_s: dict   # {"L1": TB/s, "L2": TB/s}, reads only, of the same run, where it has them
     problems: list
+    standings: list       # of all stages beside all competitors, in the file's order
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,7 @@ class Kernel:
     launches: int
     library: bool  # not the stage's own
     metrics: dict  # Nsight Compute's name: value
+    floor: tuple | None = None  # the least milliseconds that it can take, and what limits it
 
 
 @dataclass(frozen=True)
@@ -197,7 +210,11 @@ def read_bench(path):
                  machine.positive("copy_tb_per_s"),
                  {level: machine.positive(name) for level, name in READ_RATES.items()
                   if name in machine.value},
-                 [bench_problem(problem) for problem in members.objects("problems")])
+                 [bench_problem(problem) for problem in members.objects("problems")],
+                 [Standing(record.text("stage"), record.text("competitor"),
+                           record.optional("problems"), record.optional("won"),
+                           record.optional("geometric_mean"))
+                  for record in members.objects("standings", default=[])])
 
 
 def bench_problem(problem):
@@ -243,7 +260,7 @@ def statistics(record, name):
                             for member in ("lower_quartile", "median", "upper_quartile"))
     if not lower <= median <= upper:
         raise BadInput(f"{times.where}: quartiles {lower:g} and {upper:g} around median {median:g}")
-    return Statistics(median, lower, upper, times.positive("count"))
+    return Statistics(median, lower, upper, times.positive("count"), times.positive("min"))
 
 
 def read_profiles(path):
@@ -256,13 +273,19 @@ def read_profiles(path):
         record = Members(item, f"{path}: record {i}")
         record.require_version(PROFILE_VERSION, default=1)
         kernel = Kernel(record.text("kernel"), record.positive("launches"),
-                        record.flag("library"), metrics(record))
+                        record.flag("library"), metrics(record), floor(record))
         key = (record.text("source"), record.text("problem"), record.text("shape"),
                record.flag("bias", default=True))
         flop, stages = profiles.setdefault(key, (record.positive("flop"), {}))
         stages.setdefault(record.text("stage"), []).append(kernel)
     return [known(Profile(path, *key, flop, least_bytes(key, path), dict(sorted(stages.items()))))
             for key, (flop, stages) in profiles.items()]
+
+
+def floor(record):
+    """Of a kernel; None in records without."""
+    milliseconds = record.optional("floor_ms")
+    return None if milliseconds is None else (milliseconds, record.text("floor_limit"))
 
 
 def known(profile):

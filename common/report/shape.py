@@ -2,7 +2,7 @@
 import re
 
 PATTERN = re.compile(r"n(\d+) c(\d+) (\d+)x(\d+) k(\d+) (\d+)x(\d+) "
-                     r"stride (\d+)x(\d+) pad (\d+)x(\d+) dil (\d+)x(\d+)")
+                     r"stride (\d+)x(\d+) pad (\d+)x(\d+) dil (\d+)x(\d+)(?: groups (\d+))?")
 FLOAT_BYTES = 4
 
 
@@ -22,13 +22,14 @@ def elements_met(extent, filter_extent, stride, pad, dilation):
 def least_bytes(text, bias):
     """Bytes that the convolution must move at the least: the elements of the input under any tap,
     filters, bias and output, once each. `text` is a shape as in "n256 c3 224x224 k96 11x11
-    stride 4x4 pad 2x2 dil 1x1". Raises ValueError where it isn't one."""
+    stride 4x4 pad 2x2 dil 1x1", or the same with " groups 2" behind it. Raises ValueError where it
+    isn't one."""
     match = PATTERN.fullmatch(text)
     if not match:
         raise ValueError(f"'{text}' is no shape")
-    N, C, H, W, K, R, S, *rest = map(int, match.groups())
-    stride_h, stride_w, pad_h, pad_w, dil_h, dil_w = rest
+    N, C, H, W, K, R, S, *rest = map(int, match.groups(default="1"))
+    stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups = rest
     rows, columns = (H, R, stride_h, pad_h, dil_h), (W, S, stride_w, pad_w, dil_w)
-    values = (N * C * elements_met(*rows) * elements_met(*columns) + K * C * R * S +
+    values = (N * C * elements_met(*rows) * elements_met(*columns) + K * (C // groups) * R * S +
               N * K * output_extent(*rows) * output_extent(*columns) + (K if bias else 0))
     return FLOAT_BYTES * values

@@ -1,21 +1,18 @@
 """The report as Markdown."""
-import difflib
-import glob
-import os
-
 import counter_tables
 import formats
 import time_tables
 from counters import LEVELS
 
 COLD_MEDIANS = "Median times with a cold L2:\n"
-HELD = " The GPU began each run when the host had enqueued all of it; else a line says so."
 HOW_TO_READ = (
     "Stages stand in the ladder's order. *÷ before* is against the row above; *÷ least* against "
     "the bytes that the problem must move: the input under any tap, filters, bias and output, once "
     "each. *× cuDNN* and *× PyTorch*: how many times faster than the library the stage is. FP32 "
     "and TF32 (10 bits of mantissa instead of 23) stand in different columns. Time: medians of "
-    "runs after the L2 was flushed (cold), and right after such a run (warm).\n"
+    "runs after the L2 was flushed (cold), and right after such a run (warm). A flush writes twice the "
+    "L2, so that a cold run pays for writing that back, too. The GPU begins a run when the host has "
+    "enqueued all of it; where it may not have, a line says so.\n"
     "\n"
     "A library in FP32 can lie left of the plot's *floor in FP32*, and above 100 % of the FP32 "
     "ceiling: its algorithm (FFT, Winograd; the name is in its table) then needs fewer "
@@ -38,9 +35,12 @@ HOW_TO_READ = (
     "only.\n"
     "- *occupancy*: warps on a multiprocessor, of the 64 that it can hold; *at most*: what the "
     "registers and the shared memory of the blocks leave room for.\n"
-    "- *stalled*: how many warps wait on average, and what for, whenever an instruction is "
-    "issued.\n"
-    "- *profiled*: time under the profiler, of a single run.\n")
+    "- *stalled*: how many of a scheduler's warps wait on average, and what for, whenever it issues an "
+    "instruction: for *global* memory (`long_scoreboard`), for a place in the queue to *shared* memory "
+    "(`mio_throttle`), at a *barrier*.\n"
+    "- *profiled*: time under the profiler, of a single run.\n"
+    "- *at least*: what a stage can't be faster than, by its counts and the rates of the GPU "
+    "([floors](floors.md) says how); *share of it*: of the time under the profiler.\n")
 
 
 def report(bench, problems, runs, plots):
@@ -67,13 +67,7 @@ def machine(bench):
             known.append(f"{name} {bench.machine[member]}")
     ceiling, copy = (formats.significant(rate) for rate in (bench.fma_tflops, bench.copy_tb_per_s))
     return (f"{', '.join(known)}. FP32 ceiling {ceiling} TFLOP/s (a loop of FMAs), copy {copy} "
-            f"TB/s, both measured in the same run.{HELD if gpu_was_held(bench) else ''}\n")
-
-
-def gpu_was_held(bench):
-    """Older files don't say how often the host was late: it was not asked."""
-    return all(timing.host_late is not None for problem in bench.problems
-               for _, timing in timings(problem))
+            f"TB/s, both measured in the same run.\n")
 
 
 def timings(problem):
@@ -93,7 +87,7 @@ def about(problem, bench):
     for profile in problem.profiles:
         of_all = [counter_tables.traffic_table(profile),
                   counter_tables.stage_table(profile, counter_tables.warp_columns(profile)),
-                  counter_tables.kernel_table(profile)]
+                  counter_tables.kernel_table(profile), counter_tables.floor_table(profile)]
         parts += [f"### Counted by {counter_tables.source_of(profile)}\n", *filter(None, of_all)]
     return parts
 
@@ -117,47 +111,6 @@ def times(problem, bench):
     return parts
 
 
-# --- from stage to stage -------------------------------------------------------------------------
-
-def steps(bench, problems, root):
-    """For each two neighbouring stages: what was counted and timed, and what changed in the code,
-    which is read from the stages' folders below `root`."""
-    stages = sorted({name for problem in problems for name in stages_of(problem)})
-    parts = ["# From stage to stage\n"]
-    for before, now in zip(stages, stages[1:]):
-        parts.append(f"## {before} → {now}\n")
-        if bench:
-            parts += [COLD_MEDIANS, time_tables.step_times_table(bench, before, now)]
-        for profile in [profile for problem in problems for profile in problem.profiles]:
-            parts += counted_step(profile, before, now)
-        parts += ["What changed in the code:\n", code_diff(root, before, now)]
-    return "\n".join(parts)
-
-
 def stages_of(problem):
     timed = list(problem.bench.stages) if problem.bench else []
     return timed + [name for profile in problem.profiles for name in profile.stages]
-
-
-def counted_step(profile, before, now):
-    table = counter_tables.step_table(profile, before, now)
-    heading = f"{formats.title_of(profile)}; counted by {counter_tables.source_of(profile)}:\n"
-    return [heading, table] if table else []
-
-
-def code_diff(root, before, now):
-    sources = [source_of_stage(root, stage) for stage in (before, now)]
-    if None in sources:
-        return f"(no folder of {before if sources[0] is None else now} here)\n"
-    lines = difflib.unified_diff(sources[0], sources[1], before, now, lineterm="")
-    return "```diff\n" + "\n".join(lines) + "\n```\n"
-
-
-def source_of_stage(root, stage):
-    """The lines of the stage's .cu file; None without one."""
-    paths = sorted(glob.glob(os.path.join(root, glob.escape(stage), "*.cu")))
-    lines = []
-    for path in paths:
-        with open(path, encoding="utf-8") as file:
-            lines += file.read().splitlines()
-    return lines or None

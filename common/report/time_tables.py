@@ -53,18 +53,14 @@ def time_cells(timing, flop, bench, precision="fp32"):
         ceiling=percent(100 * rate / bench.fma_tflops) if precision == "fp32" else "")
 
 
-def times_table(problem, bench, brief=False):
-    """Of a BenchProblem. A stage that failed has its status and no time. Brief: without the
-    quartiles and the warm times."""
-    def chosen(cells):
-        return [cells.cold, cells.tflops, cells.ceiling] if brief else list(cells)
-
+def times_table(problem, bench):
+    """Of a BenchProblem. A stage that failed has its status and no time."""
     rivals = ladder_of_competitors(problem)
-    header = ["stage", *chosen(HEADINGS), "cold ÷ before",
+    header = ["stage", *HEADINGS, "cold ÷ before",
               *("× " + competitor_title(rival) for rival in rivals)]
     rows, before = [], None
     for name, timing in problem.stages.items():
-        rows.append([name, *chosen(time_cells(timing, problem.flop, bench)),
+        rows.append([name, *time_cells(timing, problem.flop, bench),
                      ratio(time_ratio(timing, before)),
                      *(ratio(time_ratio(rival.timing, timing)) for rival in rivals)])
         before = timing
@@ -92,6 +88,25 @@ def layers_table(bench):
         rows.append([problem.name, *(f"{cell.cold} ({cell.ceiling})" if cell.ceiling else cell.cold
                                      for cell in cells)])
     return markdown(["problem", *stages], rows)
+
+
+def step_rows(problem, bench, before, now):
+    """Two neighbouring stages on one problem: their times, and their shares of the ceiling."""
+    timings = [problem.stages.get(stage) for stage in (before, now)]
+    cells = [time_cells(timing, problem.flop, bench) for timing in timings]
+    return [["time [ms]", cells[0].cold, cells[1].cold, ratio(time_ratio(timings[1], timings[0]))],
+            [HEADINGS.ceiling, cells[0].ceiling, cells[1].ceiling, ""]]
+
+
+def standings_table(bench):
+    """One row per stage, one column per competitor: the mean, and on how many problems it is won."""
+    competitors = list(dict.fromkeys(each.competitor for each in bench.standings))
+    rows = {each.stage: [each.stage] + [""] * len(competitors) for each in bench.standings}
+    for each in bench.standings:
+        if each.problems:
+            cell = f"{ratio(each.mean)} ({each.won} of {each.problems})"
+            rows[each.stage][1 + competitors.index(each.competitor)] = cell
+    return markdown(["stage", *("× " + name for name in competitors)], list(rows.values()))
 
 
 def step_times_table(bench, before, now):

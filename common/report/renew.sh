@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# renew.sh [--minutes N] [--list]: on a machine with a GPU, nvcc and Nsight Compute makes anew what lies
+# in docs/results, and the readings of common/tests/data. Each result takes its place when its step has
+# ended; a step is done as long as the kernels are the same, so that a run that was cut off goes on with
+# the next call. No step begins after N minutes (default 25). --list says which steps there are, and
+# which are done. Status 1 if a step failed. docs/maintaining.md has more.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+cd "$root"
+
+say() { printf 'renew: %s\n' "$*" >&2; }
+die() { say "error: $1"; exit "${2:-1}"; }
+
+minutes=25 list=""
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --minutes) minutes=${2:-}; shift ;;
+    --list) list=yes ;;
+    *) die "there is no '$1', only --minutes N and --list" 2 ;;
+  esac
+  shift || true
+done
+[[ $minutes =~ ^[0-9]+$ ]] || die "--minutes = '$minutes': must be a number" 2
+
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
+[[ -n $gpu || -n $list ]] || die "no GPU here: nvidia-smi lists none"
+name=$(awk '{ print tolower($2) }' <<<"${gpu:-NVIDIA H200}")  # NVIDIA H200: h200
+for other in docs/results/bench_*.json; do
+  [[ ! -e $other || $other == "docs/results/bench_$name.json" ]] ||
+    die "$other is of another GPU than this one ($gpu): move its results away first"
+done
+nvcc=$(cmake -P common/cmake/Gpus.cmake 2>&1 | sed -n 's/^nvcc //p')
+PATH=$PATH${nvcc:+:${nvcc%/*}}  # where NVIDIA's other tools are
+digest=$(cmake -D "ROOT=$root" -P common/cmake/KernelsDigest.cmake 2>&1)
+done_steps=build/renew/$digest failures=0 left=()
+mkdir -p "$done_steps"
+
+# ---- Steps ----
+
+# step NAME COMMAND...: unless it is done, or there is no time left.
+step() {
+  local status=0
+  if [[ -n $list ]]; then
+    printf '%-8s%s\n' "$([[ ! -e $done_steps/$1 ]] || echo "done")" "$1"
+  elif [[ -e $done_steps/$1 ]]; then
+    say "$1: done before"
+  elif [[ $((SECONDS / 60)) -ge $minutes ]]; then
+    left+=("$1")
+  else
+    say "$1, after $((SECONDS / 60)) minutes"
+    "${@:2}" || status=$?
+    if [[ $status -eq 0 ]]; then
+      touch "$done_steps/$1"
+    else
+      say "$1: FAILED, status $status"
+      failures=$((failures + 1))
+    fi
+  fi
+}
+
+# into FILE COMMAND...: what the command prints becomes the file, if it succeeds.
+into() {
+  "${@:2}" >"build/renew/output" && mv build/renew/output "$1"
+}
+
+# json FILE PATTERN COMMAND...: what the command writes to --json becomes the file, if the pattern is in it.
+json() {
+  rm -f build/renew/records.json
+  "${@:3}" --json "$root/build/renew/records.json" && grep -q "$2" build/renew/records.json &&
+    mv build/renew/records.json "$1"
+}
+
+# campaign WHAT COMMAND...: the last line that it prints becomes its row of campaigns.csv, whatever it says.
+campaign() {
+  local status=0 said file=docs/results/campaigns.csv
+  "${@:2}" | tee build/renew/output || status=$?
+  said=$(tail -n 1 build/renew/output)
+  {
+    head -n 1 $file
+    tail -n +2 $file | awk -F, -v what="$1" -v device="$gpu" '$1 != what || $3 != device'
+    printf '%s,%s,%s,%s,"%s"\n' "$1" "${*:2}" "$gpu" "$digest" "${said//\"/\'}"
+  } >build/renew/rows && mv build/renew/rows $file
+  return "$status"
+}
+
+python_with_torch() {
+  awk -F'\t' '$1 == "found" && $3 == "PyTorch" { print $7 }' build/gpu/needs.tsv
+}
+
+pytorch_defaults() {
+  local python
+  python=$(python_with_torch)
+  [[ -n $python ]] || { say "no PyTorch here: its defaults are left out"; return 0; }
+  into "docs/results/pytorch_defaults_$name.txt" "$python" common/pitfalls/pytorch_defaults.py
+}
+
+# Those that least times are counted of, for the command line of bench.
+layers() {
+  python3 -B common/profile/count_floors.py --list | sed 's/^/--shape=/'
+}
+
+ladder=(./ladder --backend gpu)
+stages=([0-9][0-9]_*/CMakeLists.txt)
+stages=("${stages[@]%/CMakeLists.txt}")
+
+step build "${ladder[@]}" build gpu all
+step bench json "docs/results/bench_$name.json" '"convladder bench"' \
+  "${ladder[@]}" bench --bias 1 --repeats 9
+step layers json "docs/results/layers_$name.json" '"convladder bench"' \
+  "${ladder[@]}" bench --shapes common/layers.csv --competitors cudnn --repeats 5
+step machine "${ladder[@]}" bench --machine "common/machines/$name.json"
+step profile json "docs/results/profile_$name.json" '"source": "ncu"' "${ladder[@]}" profile
+mapfile -t layers < <(layers)
+step floors json "docs/results/floors_$name.json" '"convladder bench"' \
+  "${ladder[@]}" bench --bias 1 --repeats 5 --competitors none "${layers[@]}"
+step memory_rates into "docs/results/memory_rates_$name.txt" build/gpu/bin/memory_rates
+step pitfall_times into "docs/results/pitfall_times_$name.txt" build/gpu/bin/pitfall_times
+step pytorch_defaults pytorch_defaults
+step test campaign tests "${ladder[@]}" test
+step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
+step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs 8 --max-gmac 0.0003
+step readings_stages python3 -B common/profile/read_ncu.py stages
+step readings_global python3 -B common/profile/read_ncu.py global
+step readings_patterns python3 -B common/profile/read_ncu.py patterns
+for stage in "${stages[@]}"; do
+  step "experiments_$stage" python3 -B docs/experiments/run.py --backend gpu --times-only \
+    --only "${stage%%_*}_" --json "docs/results/experiments_$name.json"
+done
+
+[[ -z $list ]] || exit 0
+python3 -B docs/experiments/run.py --docs || failures=$((failures + 1))
+./ladder report --docs || say "tables and plots are the old ones: ./ladder report --docs makes them anew"
+[[ ${#left[@]} -eq 0 ]] || say "left for the next call, after $minutes minutes: ${left[*]}"
+say "$failures failed; see git diff"
+[[ $failures -eq 0 ]]
