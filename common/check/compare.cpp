@@ -14,12 +14,14 @@ namespace {
 
 constexpr double EPSILON = 0x1p-24;         // rounding error of float32, relative
 constexpr double EXACT_MAGNITUDE = 0x1p24;  // up to here float32 holds every integer
+constexpr double TF32_LOSS = (2 * 0x1p-10 + 0x1p-20) / EPSILON;
 constexpr int64_t NONE = std::numeric_limits<int64_t>::max();
 
 std::string position(const ConvShape& shape, int64_t index) {
   std::ostringstream text;
-  text << "output[n=" << index / shape.KPQ() << ",k=" << index / shape.PQ() % shape.K
-       << ",p=" << index / shape.Q() % shape.P() << ",q=" << index % shape.Q() << "]";
+  text << "output[n=" << index / shape.output_pitch()
+       << ",k=" << index / shape.PQ() % shape.total_K() << ",p=" << index / shape.Q() % shape.P()
+       << ",q=" << index % shape.Q() << "]";
   return text.str();
 }
 
@@ -71,6 +73,10 @@ double error_ratio(double error, double allowed) {
 double error_factor(const ConvShape& shape) {
   constexpr int64_t LARGE = int64_t{1} << 24;
   return shape.output_count() >= LARGE ? 16.0 : 8.0;
+}
+
+double error_factor(const ConvShape& shape, Precision precision) {
+  return error_factor(shape) + (precision == Precision::kTf32 ? TF32_LOSS : 0);
 }
 
 Comparison compare(const float* output, const ConvShape& shape, const Reference& reference,

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -37,8 +36,8 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
   std::vector<std::thread> helpers;
   try {
     for (int64_t i = 1; i < std::min(cores, ranges); ++i) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads to be had: those that run, this one at least, do it all.
+  } catch (const std::exception&) {
+    // No more threads to be had, or no memory for one: those that run, this one at least, do it all.
   }
   work();
   for (std::thread& helper : helpers) helper.join();

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <numeric>
 #include <stdexcept>
 
+#include "common/core/extents.h"
 #include "common/io/quoted.h"
 
 namespace convladder {
@@ -89,6 +91,52 @@ bool next_line(std::istream& file, std::string& line, int64_t& number) {
 
 using Columns = std::map<std::string, std::size_t>;  // name -> field number
 
+// Letters to insert, delete or change to turn one text into the other (Levenshtein).
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t change = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Extents that come for both axes, under a name that one might give both.
+constexpr const char* PAIRS[] = {"stride", "pad", "dil"};
+// What may be missing.
+std::vector<std::string> optional_columns() {
+  std::vector<std::string> names = {"name", "bias"};
+  for (const Extent& e : EXTENTS) {
+    if (!is_needed(e)) names.push_back(e.name);
+  }
+  return names;
+}
+
+bool is_column(const std::string& name) {
+  const std::vector<std::string> names = optional_columns();
+  return name.size() == 1 || std::count(names.begin(), names.end(), name) > 0;
+}
+
+// The columns that the writer of an unknown one may have meant; empty: none.
+std::string near_columns(std::string unknown) {
+  for (char& c : unknown) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const std::string pair : PAIRS) {  // "stride", "padding", "dilation_h"
+    if (unknown.rfind(pair, 0) == 0) return pair + "_h and " + pair + "_w";
+  }
+  const std::vector<std::string> names = optional_columns();
+  const std::string nearest = *std::min_element(
+      names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+        return edit_distance(unknown, a) < edit_distance(unknown, b);
+      });
+  const std::size_t wrong = edit_distance(unknown, nearest);
+  return wrong <= std::max<std::size_t>(1, nearest.size() / 3) ? nearest : "";
+}
+
 Columns read_header(const std::vector<Field>& fields, const Place& place) {
   Columns columns;
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -98,10 +146,17 @@ Columns read_header(const std::vector<Field>& fields, const Place& place) {
                  "column " + quoted(fields[i].text) + " stands here a second time");
     }
   }
-  for (const char* needed : {"n", "c", "h", "w", "k", "r", "s"}) {
-    if (columns.count(needed) == 0) {
-      place.fail(1, std::string("the header has no column '") + needed + "'");
+  for (const Extent& e : EXTENTS) {
+    if (is_needed(e) && columns.count(e.name) == 0) {
+      place.fail(1, std::string("the header has no column '") + e.name + "'");
     }
+  }
+  for (const Field& field : fields) {
+    const std::string near = is_column(field.text) ? "" : near_columns(field.text);
+    if (near.empty()) continue;
+    std::fprintf(stderr, "convladder: warning: %s:%lld:%zu: column %s is ignored; there is %s\n",
+                 place.path.c_str(), static_cast<long long>(place.line), field.column,
+                 quoted(field.text).c_str(), near.c_str());
   }
   return columns;
 }
@@ -127,16 +182,11 @@ Problem read_row(const std::vector<Field>& fields, const Columns& columns, const
   };
   Problem problem;
   ConvArguments& a = problem.arguments;
-  const std::pair<const char*, int64_t*> needed[] = {
-      {"n", &a.n}, {"c", &a.c}, {"h", &a.h}, {"w", &a.w}, {"k", &a.k}, {"r", &a.r}, {"s", &a.s}};
-  for (const auto& [name, value] : needed) *value = parse_integer(*find(name), name, place);
-  const std::pair<const char*, int64_t*> optional[] = {
-      {"stride_h", &a.stride_h}, {"stride_w", &a.stride_w}, {"pad_h", &a.pad_h},
-      {"pad_w", &a.pad_w},       {"dil_h", &a.dil_h},       {"dil_w", &a.dil_w},
-      {"groups", &a.groups}};
-  for (const auto& [name, value] : optional) {
-    const Field* field = find(name);
-    if (field && !field->text.empty()) *value = parse_integer(*field, name, place);
+  for (const Extent& e : EXTENTS) {
+    const Field* field = find(e.name);
+    if (is_needed(e) || (field && !field->text.empty())) {
+      a.*e.given = parse_integer(*field, e.name, place);
+    }
   }
   const Field* bias = find("bias");
   if (bias && !bias->text.empty()) {
@@ -146,23 +196,11 @@ Problem read_row(const std::vector<Field>& fields, const Columns& columns, const
     problem.bias = bias->text == "1";
   }
   const Field* name = find("name");
+  if (name && has_control(name->text)) {
+    place.fail(name->column, "name = " + quoted(name->text) + " has a control character");
+  }
   problem.name = name && !name->text.empty() ? name->text : "row" + std::to_string(place.line);
   return problem;
-}
-
-// Letters to insert, delete or change to turn one text into the other (Levenshtein).
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 // Up to three names that a user may have meant: a part of one was given, or a letter is wrong.
@@ -210,11 +248,23 @@ bool halve_image(ConvArguments& a, int64_t least) {
   return true;
 }
 
+// Halves the filters or the channels of a group, whichever are more and can be.
 bool halve_channels(ConvArguments& a, int64_t least) {
-  const int64_t k = halved(a.k, least), c = halved(a.c, least);
+  const int64_t k = a.groups * halved(a.k / a.groups, least);
+  const int64_t c = a.groups * halved(a.c / a.groups, least);
   if (k == a.k && c == a.c) return false;
   const bool filters = c == a.c || (k != a.k && a.k >= a.c);
   (filters ? a.k : a.c) = filters ? k : c;
+  return true;
+}
+
+// Leaves at least 2 groups where there were more than one.
+bool halve_groups(ConvArguments& a) {
+  const int64_t groups = halved(a.groups, 2);
+  if (groups == a.groups) return false;
+  a.k = a.k / a.groups * groups;
+  a.c = a.c / a.groups * groups;
+  a.groups = groups;
   return true;
 }
 
@@ -232,6 +282,7 @@ std::vector<Problem> read_problems(const std::string& path) {
   const std::vector<Field> header = split(line, place);
   const Columns columns = read_header(header, place);
   std::vector<Problem> problems;
+  std::map<std::string, int64_t> lines;  // of the names
   while (next_line(file, line, place.line)) {
     const std::vector<Field> fields = split(line, place);
     if (fields.size() < header.size()) {
@@ -242,7 +293,13 @@ std::vector<Problem> read_problems(const std::string& path) {
       place.fail(fields[header.size()].column,
                  "more fields than the header's " + std::to_string(header.size()));
     }
-    problems.push_back(read_row(fields, columns, place));
+    const Problem problem = read_row(fields, columns, place);
+    const auto [other, is_new] = lines.emplace(problem.name, place.line);
+    if (!is_new) {
+      place.fail(
+          1, "name " + quoted(problem.name) + " is that of line " + std::to_string(other->second));
+    }
+    problems.push_back(problem);
   }
   if (file.bad()) throw std::runtime_error(path + ": can't be read");
   if (problems.empty()) throw std::runtime_error(path + ": has a header, but no problem");
@@ -273,6 +330,7 @@ ConvArguments reduce(const ConvArguments& arguments, double max_macs) {
   for (const int64_t least : {16, 1}) {
     while (too_large() && halve_image(reduced, least)) continue;
     while (too_large() && halve_channels(reduced, least)) continue;
+    while (too_large() && halve_groups(reduced)) continue;
   }
   return reduced;
 }

@@ -72,7 +72,7 @@ Axis any_axis(Dice& dice) {
   return axis;
 }
 
-// The widths that stage 05 has kernels for, with rows of about a whole number of its strips.
+// The widths that stage 10 has kernels for, with rows of about a whole number of its strips.
 Axis special_axis(Dice& dice) {
   Axis axis;
   axis.filter = dice.one_of({3, 7, 11});
@@ -94,13 +94,21 @@ int64_t at_most(Dice& dice, double most, const std::function<int64_t()>& draw) {
   return dice.between(1, static_cast<int64_t>(std::min(most, 4.0)));
 }
 
+// Mostly one; a few, or many.
+int64_t draw_groups(Dice& dice, double most) {
+  return at_most(dice, most, [&] {
+    return dice.chance(70) ? 1 : dice.chance(60) ? dice.between(2, 4) : dice.between(5, 40);
+  });
+}
+
+// Of a group.
 int64_t draw_filters(Dice& dice, double most) {
   return at_most(dice, most, [&] {
     return dice.chance(45) ? dice.near({8, 32, 64, 96, 128, 192}) : dice.between(1, 20);
   });
 }
 
-// C*R*S about what the tiles take at a time, where R*S lets it.
+// Of a group: C*R*S about what the tiles take at a time, where R*S lets it.
 int64_t draw_channels(Dice& dice, int64_t RS, double most) {
   return at_most(dice, most, [&] {
     return dice.chance(45) ? (dice.near({8, 32, 64, 128}) + RS / 2) / RS : dice.between(1, 12);
@@ -121,16 +129,23 @@ bool draw_extents(Dice& dice, double max_macs, ConvArguments& a) {
   const int64_t RS = h.filter * w.filter, PQ = h.output * w.output;
   double left = max_macs / (static_cast<double>(RS) * static_cast<double>(PQ));
   a = {};
+  a.groups = draw_groups(dice, left);
+  if (a.groups == 0) return false;
+  // A small group leaves most of a tile idle, which takes the simulator's time all the same.
+  left /= a.groups > 1 ? 8.0 * static_cast<double>(a.groups) : 1;
+  const bool depthwise = a.groups > 1 && dice.chance(25);
   // Whichever comes first has the most to choose from.
   const int64_t first = dice.between(0, 2);
   for (int64_t turn = first; turn < first + 3; ++turn) {
     int64_t& extent = turn % 3 == 0 ? a.k : turn % 3 == 1 ? a.c : a.n;
     extent = turn % 3 == 0   ? draw_filters(dice, left)
-             : turn % 3 == 1 ? draw_channels(dice, RS, left)
+             : turn % 3 == 1 ? depthwise ? 1 : draw_channels(dice, RS, left)
                              : draw_images(dice, PQ, left);
     if (extent == 0) return false;
     left /= static_cast<double>(extent);
   }
+  if (depthwise && dice.chance(50)) a.k = 1;
+  a.c *= a.groups, a.k *= a.groups;
   a.h = h.input, a.r = h.filter, a.stride_h = h.stride, a.pad_h = h.pad, a.dil_h = h.dilation;
   a.w = w.input, a.s = w.filter, a.stride_w = w.stride, a.pad_w = w.pad, a.dil_w = w.dilation;
   const ConvShape shape = make_conv_shape(a);
@@ -164,7 +179,6 @@ RandomProblem random_problem(uint64_t seed, uint64_t index, double max_macs) {
   problem.least_workspace = dice.chance(30);
   problem.data_seed = static_cast<uint64_t>(dice.between(0, INT32_MAX));
   problem.order_seed = static_cast<uint64_t>(dice.between(0, INT32_MAX));
-  if (dice.chance(50)) problem.filters_per_thread = static_cast<int>(dice.one_of({4, 8, 12, 16}));
   return problem;
 }
 

@@ -11,11 +11,9 @@ namespace convladder {
 struct RandomProblem {
   ConvArguments arguments;
   bool bias = true, relu = false;
-  std::array<int, 4> offsets = {};  // see Placement in common/harness/trial.h; not all zero: every
+  std::array<int, 4> offsets = {};  // see Placement in common/check/trial.h; not all zero: every
                                     // second problem, by its index
   bool least_workspace = false;
-  int filters_per_thread =
-      0;                    // see CheckCase in common/harness/checker.h; not 0: about half of them
   uint64_t data_seed = 0;   // below 2^31
   uint64_t order_seed = 0;  // of blocks and threads in the simulator; below 2^31
 };
@@ -23,7 +21,8 @@ struct RandomProblem {
 // Problem number `index` under `seed`: the same one on every machine. At most `max_macs`
 // multiply-adds (1e4 or more) and 2^22 elements of input and output. Awkward extents come often:
 // 1; one less, exactly and one more than tiles and warps hold; filters beyond the input, pads beyond
-// the filter, strides beyond both; and the filter widths for which stage 05 has kernels of their own.
+// the filter, strides beyond both; several groups, of one channel and one filter among them; and the
+// filter widths for which stage 10 has kernels of their own.
 RandomProblem random_problem(uint64_t seed, uint64_t index, double max_macs);
 
 }  // namespace convladder

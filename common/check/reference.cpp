@@ -24,12 +24,18 @@ Span columns_inside(const ConvShape& shape, int64_t shift) {
           shift < shape.W ? std::min<int64_t>(shape.Q(), round_up(shape.W - shift)) : 0};
 }
 
+// The channels of image n that filter k sees: those of its group.
+const float* channels_of(const HostProblem& problem, int64_t n, int64_t k) {
+  const ConvShape& shape = problem.shape;
+  return problem.input + n * shape.input_pitch() + k / shape.K * shape.CHW();
+}
+
 // One row of outputs, [n,k,p,0..Q): value and magnitude, both without bias and ReLU. The innermost
 // loop runs along q, so that the compiler can compute several outputs per instruction.
 void convolve_row(const HostProblem& problem, int64_t n, int64_t k, int64_t p, double* value,
                   double* magnitude) {
   const ConvShape& shape = problem.shape;
-  const float* image = problem.input + n * shape.CHW();
+  const float* image = channels_of(problem, n, k);
   const float* filter = problem.filters + k * shape.CRS();
   for (int64_t c = 0; c < shape.C; ++c) {
     for (int64_t r = 0; r < shape.R; ++r) {
@@ -60,8 +66,8 @@ Output convolve_one(const HostProblem& problem, int64_t index) {
   const ConvShape& shape = problem.shape;
   const int64_t q = index % shape.Q();
   const int64_t p = index / shape.Q() % shape.P();
-  const int64_t k = index / shape.PQ() % shape.K;
-  const float* image = problem.input + index / shape.KPQ() * shape.CHW();
+  const int64_t k = index / shape.PQ() % shape.total_K();
+  const float* image = channels_of(problem, index / shape.output_pitch(), k);
   const float* filter = problem.filters + k * shape.CRS();
   Output output = {0, 0};
   for (int64_t c = 0; c < shape.C; ++c) {
@@ -102,8 +108,8 @@ Reference compute_reference(const HostProblem& problem) {
   parallel_for(count / Q, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {  // row = (n*K + k)*P + p
       const int64_t p = row % shape.P();
-      const int64_t k = row / shape.P() % shape.K;
-      const int64_t n = row / shape.P() / shape.K;
+      const int64_t k = row / shape.P() % shape.total_K();
+      const int64_t n = row / shape.P() / shape.total_K();
       double* value = &reference.value[row * Q];
       double* magnitude = &reference.magnitude[row * Q];
       convolve_row(problem, n, k, p, value, magnitude);
@@ -129,7 +135,7 @@ Reference compute_reference(const HostProblem& problem, std::vector<int64_t> ind
   parallel_for(static_cast<int64_t>(index.size()), 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Output output = convolve_one(problem, index[i]);
-      const int64_t k = index[i] / shape.PQ() % shape.K;
+      const int64_t k = index[i] / shape.PQ() % shape.total_K();
       add_bias_and_relu(problem, k, output.value, output.magnitude);
       reference.value[i] = output.value;
       reference.magnitude[i] = output.magnitude;
@@ -141,7 +147,7 @@ Reference compute_reference(const HostProblem& problem, std::vector<int64_t> ind
 
 std::vector<int64_t> sample_outputs(const ConvShape& shape, int64_t count, uint64_t seed) {
   validate(shape);
-  const int64_t N = shape.N, K = shape.K, P = shape.P(), Q = shape.Q();
+  const int64_t N = shape.N, K = shape.total_K(), P = shape.P(), Q = shape.Q();
   const int64_t total = shape.output_count();
   if (count > total / 2) {  // drawing without repetition would take long
     std::vector<int64_t> all(total);

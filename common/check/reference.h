@@ -11,7 +11,7 @@ namespace convladder {
 struct HostProblem {
   ConvShape shape;
   const float* input = nullptr;    // [N,C,H,W]
-  const float* filters = nullptr;  // [K,C,R,S]
+  const float* filters = nullptr;  // [K,C/groups,R,S]
   const float* bias = nullptr;     // [K], or null for none
   bool relu = false;
 };
@@ -24,7 +24,7 @@ struct Reference {
 };
 
 // Every output, on all cores; a NaN in the data arrives where it belongs, through ReLU, too. Costs
-// 2*N*K*P*Q*C*R*S double operations.
+// 2*N*K*P*Q*(C/groups)*R*S double operations.
 Reference compute_reference(const HostProblem& problem);
 
 // The outputs at `index` (flat, each in [0, output_count), else InvalidArgument), on all cores.

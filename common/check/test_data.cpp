@@ -53,7 +53,7 @@ void fill_uniform(const ConvShape& shape, uint64_t seed, TestData& data) {
   };
   fill(data.input, shape.input_count(), element(kInput));
   fill(data.filters, shape.filter_count(), element(kFilters));
-  fill(data.bias, shape.K, element(kBias));
+  fill(data.bias, shape.total_K(), element(kBias));
   for (float& b : data.bias) b = b == 0 ? 1.0f : b;
 }
 
@@ -74,7 +74,7 @@ void fill_small_integers(const ConvShape& shape, uint64_t seed, TestData& data) 
   };
   fill(data.input, shape.input_count(), element(kInput));
   fill(data.filters, shape.filter_count(), element(kFilters));
-  fill(data.bias, shape.K, [=](int64_t i) {
+  fill(data.bias, shape.total_K(), [=](int64_t i) {
     return nonzero_integer(random_bits(seed, kBias, i), std::min(left, LARGEST_SMALL));
   });
 }
@@ -94,7 +94,8 @@ void fill_wide_integers(const ConvShape& shape, uint64_t seed, TestData& data) {
     const bool chosen = tap % group == static_cast<int64_t>((pattern >> 32) % group);
     return chosen ? sign(random_bits(seed, kFilters, i)) : 0.0f;
   });
-  fill(data.bias, shape.K, [=](int64_t i) { return wide_integer(random_bits(seed, kBias, i)); });
+  fill(data.bias, shape.total_K(),
+       [=](int64_t i) { return wide_integer(random_bits(seed, kBias, i)); });
 }
 
 }  // namespace

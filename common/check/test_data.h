@@ -19,7 +19,7 @@ enum class DataKind {
 
 struct TestData {
   std::vector<float> input;    // [N,C,H,W]
-  std::vector<float> filters;  // [K,C,R,S]
+  std::vector<float> filters;  // [K,C/groups,R,S]
   std::vector<float> bias;     // [K]; drawn non-zero
 };
 

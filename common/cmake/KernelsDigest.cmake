@@ -1,13 +1,25 @@
-# cmake -D ROOT=... -D HEADER=... -P KernelsDigest.cmake: writes a header that says which kernels a
-# program was built with, as common/profile/support.py does for the scripts:
-# `sha256sum 0*/*.cu common/core/* | sha256sum`, of which 12 digits.
-file(GLOB paths RELATIVE "${ROOT}" "${ROOT}/0*/*.cu" "${ROOT}/common/core/*")
+# cmake -D ROOT=... [-D HEADER=...] -P KernelsDigest.cmake: which kernels those of ROOT are, as 12
+# digits: a SHA-256 of the stages and common/core/*, without comments and white space, which make no other
+# kernel. Writes a header for the program that is built with them; without HEADER prints the digits
+# to stderr.
+string(REGEX REPLACE "([[*?])" "[\\1]" pattern "${ROOT}")
+file(GLOB paths RELATIVE "${ROOT}" "${pattern}/[0-9][0-9]_*/*.cu" "${pattern}/common/core/*")
+if(NOT paths)
+  message(FATAL_ERROR "no kernels in ${ROOT}")
+endif()
 list(SORT paths)
-set(lines "")
+set(code "")
 foreach(path IN LISTS paths)
-  file(SHA256 "${ROOT}/${path}" digest)
-  string(APPEND lines "${digest}  ${path}\n")
+  file(READ "${ROOT}/${path}" text)
+  string(REGEX REPLACE "//[^\n]*" "" text "${text}")
+  string(REGEX REPLACE "/[*]([^*]|[*]+[^*/])*[*]+/" "" text "${text}")
+  string(REGEX REPLACE "[ \t\r\n]+" "" text "${text}")
+  string(APPEND code "${path}\n${text}\n")
 endforeach()
-string(SHA256 digest "${lines}")
+string(SHA256 digest "${code}")
 string(SUBSTRING "${digest}" 0 12 digest)
-file(WRITE "${HEADER}" "#pragma once\n\nconstexpr char KERNELS_DIGEST[] = \"${digest}\";\n")
+if(HEADER)
+  file(WRITE "${HEADER}" "#pragma once\n\nconstexpr char KERNELS_DIGEST[] = \"${digest}\";\n")
+else()
+  message("${digest}")
+endif()

@@ -2,18 +2,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <stdexcept>
 
+#include "common/check/checker.h"
+#include "common/check/fuzz.h"
 #include "common/check/problems.h"
-#include "common/core/filter_tiles.h"
-#include "common/harness/backend.h"
-#include "common/harness/checker.h"
-#include "common/harness/commands.h"
-#include "common/harness/fuzz.h"
-#include "common/harness/progress.h"
-#include "common/harness/selection.h"
-#include "common/harness/table.h"
+#include "common/check/record.h"
+#include "common/device/backend.h"
+#include "common/io/progress.h"
+#include "common/io/table.h"
+#include "common/options/commands.h"
+#include "common/options/selection.h"
 
 namespace convladder {
 namespace {
@@ -23,10 +22,12 @@ constexpr const char* HELP =
     "\n"
     "Holds stages against a float64 reference. Each problem runs three times: with small integers\n"
     "and with integers too wide for TF32, where every bit must be right, and with real numbers in\n"
-    "[-1, 1), where the rounding error must stay within its bound. Outputs begin as NaN, guard\n"
+    "[-1, 1), where the rounding error must stay within its bound. (With --precision tf32 wide\n"
+    "integers have TF32's bound, too.) Outputs begin as NaN, guard\n"
     "zones stand around every tensor, and the inputs must come out unchanged.\n"
     "\n"
-    "Without --shape or an extent: every problem of --shapes, by default common/problems.csv.\n"
+    "Without --shape or an extent: every problem of --shapes, by default common/problems.csv; on\n"
+    "the simulator, cut down to what takes each stage a minute on two cores.\n"
     "Status 1 if anything failed, if a problem named on the command line was rejected, or if\n"
     "nothing passed at all. Rows of a file that describe no legal problem are reported as "
     "rejected\n"
@@ -46,12 +47,9 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back(
       {"--offset", "FLOATS", "0 to 3: shift tensors off their alignment; or four such: 0,1,2,3"});
   specs.push_back({"--least-workspace", "", "no more of it than the stage must have"});
-  specs.push_back(
-      {"--filters-per-thread", "N",
-       "4, 8, 12 or 16 in stages 04 and 05, whatever they'd choose; or each: all four"});
   specs.push_back({"--no-guards", "", "bare tensors: no NaN, no guard zones; for a sanitizer"});
   specs.push_back({"--fuzz", "COUNT", "COUNT random problems (up to 0.001 by --max-gmac)"});
-  specs.push_back({"--seconds", "T", "begin no random problem after so long"});
+  specs.push_back({"--seconds", "T", "begin no random problem but the first after so long"});
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
   specs.push_back({"--help", "", "this text"});
   return specs;
@@ -68,18 +66,6 @@ std::array<int, 4> parse_offsets(const std::string& text) {
     }
   }
   return offsets;
-}
-
-// How the problems are put to the stages: as each stage chooses (0), with the number that was given,
-// or with each number that there is.
-std::vector<int> parse_filters_per_thread(const Options& options) {
-  const std::string text = options.text("--filters-per-thread");
-  if (text.empty() && !options.has("--filters-per-thread")) return {0};
-  if (text == "each") return {4, 8, 12, 16};
-  for (const int number : {4, 8, 12, 16}) {
-    if (text == std::to_string(number)) return {number};
-  }
-  throw UsageError("--filters-per-thread = '" + text + "': must be 4, 8, 12, 16 or each");
 }
 
 uint64_t seed_of(const Options& options) {
@@ -99,36 +85,42 @@ class CheckRun {
     settings_.placement.offsets = parse_offsets(options.text("--offset", "0"));
     settings_.placement.least_workspace = options.has("--least-workspace");
     settings_.guards = options.has("--no-guards") ? Guards::kNone : Guards::kZones;
-    filters_per_thread_ = parse_filters_per_thread(options);
     for (const Stage& stage : stages_) widen(stage_width_, stage.name);
     for (const Problem& problem : problems) widen(problem_width_, problem.name);
   }
 
   // `listed`: a row of a file, which may rightly describe a problem that must be rejected.
   void check(Problem problem, bool listed) {
-    const std::string note = fit_to_backend(problem, options_);
-    std::vector<Record> records;
+    const std::string note =
+        fit_to_backend(problem, options_, listed ? LISTED_MAX_GMAC : ALONE_MAX_GMAC);
+    cut_ += !note.empty();
     try {
       CheckCase c = settings_;
       c.name = problem.name;
       c.shape = make_conv_shape(problem.arguments);
       c.bias = problem.bias;
-      records = check_tiles(c);
-      for (Record& record : records) {
+      checker_.check(c, stages_, [&](Record record) {
         if (record.status == "rejected") ok_ = false;  // a legal problem: every stage takes those
-        prepend(record.message, note);
-      }
+        if (!note.empty()) {
+          record.message = note + (record.message.empty() ? "" : "; ") + record.message;
+        }
+        finish(record);
+      });
       if (!checker_.error().empty()) error_ = checker_.error();
     } catch (const InvalidArgument& error) {
-      records = rejected(problem, error.what());
+      reject(problem, error.what());
       error_ = error.what();
       ok_ = ok_ && listed;
     }
-    finish(records);
+    ++done_;
   }
 
   // The summary line; returns the exit status.
   int summarise() {
+    if (cut_ > 0) {
+      std::printf("%lld of %lld problems were cut down, as their lines say; --max-gmac overrides\n",
+                  static_cast<long long>(cut_), static_cast<long long>(done_));
+    }
     const int64_t passed = count("pass"), failed = count("fail");
     std::printf("%lld passed, %lld failed, %lld rejected, %lld skipped (backend: %s)\n",
                 static_cast<long long>(passed), static_cast<long long>(failed),
@@ -155,57 +147,26 @@ class CheckRun {
     width = std::max(width, static_cast<int>(text.size()));
   }
 
-  static void prepend(std::string& message, const std::string& note) {
-    if (!note.empty()) message = note + (message.empty() ? "" : "; ") + message;
-  }
-
-  // With every number of filters per thread that is wanted. Stages without filter tiles run once.
-  std::vector<Record> check_tiles(CheckCase& c) {
-    std::vector<Record> records;
-    for (const int filters : filters_per_thread_) {
-      std::vector<Stage> stages = stages_;
-      if (filters != filters_per_thread_.front()) {
-        stages.erase(std::remove_if(stages.begin(), stages.end(), std::not_fn(has_filter_tiles)),
-                     stages.end());
-      }
-      c.filters_per_thread = filters;
-      for (Record& record : checker_.check(c, stages)) {
-        const Stage& stage = *std::find_if(stages.begin(), stages.end(),
-                                           [&](const Stage& s) { return s.name == record.stage; });
-        if (filters != 0 && has_filter_tiles(stage)) {
-          prepend(record.message, std::to_string(filters) + " filters per thread");
-        }
-        records.push_back(record);
-      }
-    }
-    return records;
-  }
-
-  std::vector<Record> rejected(const Problem& problem, const std::string& why) const {
-    std::vector<Record> records;
+  void reject(const Problem& problem, const std::string& why) {
     for (const Stage& stage : stages_) {
       Record record;
       record.stage = stage.name;
       record.problem = problem.name;
       record.status = "rejected";
       record.message = why;
-      records.push_back(record);
+      finish(record);
     }
-    return records;
   }
 
-  void finish(const std::vector<Record>& records) {
+  void finish(const Record& record) {
     progress_.clear();
-    for (const Record& record : records) {
-      const bool ran = !std::isnan(record.max_error_ratio);
-      const std::string ratio = ran ? "error " + fixed(record.max_error_ratio, 3) : "";
-      std::printf("%-*s  %-*s  %-8s  %-11s  %s\n", stage_width_, record.stage.c_str(),
-                  problem_width_, record.problem.c_str(), record.status.c_str(), ratio.c_str(),
-                  record.message.c_str());
-      records_.push_back(record);
-    }
-    std::fflush(stdout);
-    ++done_;
+    const bool ran = !std::isnan(record.max_error_ratio);
+    const std::string ratio = ran ? "error " + fixed(record.max_error_ratio, 3) : "";
+    std::printf("%-*s  %-*s  %-8s  %-11s  %s\n", stage_width_, record.stage.c_str(), problem_width_,
+                record.problem.c_str(), record.status.c_str(), ratio.c_str(),
+                record.message.c_str());
+    records_.push_back(record);
+    flush_output();
   }
 
   int64_t count(const std::string& status) const {
@@ -215,10 +176,9 @@ class CheckRun {
 
   const Options& options_;
   const std::vector<Stage> stages_;
-  CheckCase settings_;                   // all but the problem and the filters per thread
-  std::vector<int> filters_per_thread_;  // 0: the stage's choice
+  CheckCase settings_;  // all but the problem
   Progress progress_;
-  int64_t done_ = 0;
+  int64_t done_ = 0, cut_ = 0;  // problems: all, and those cut down
   Checker checker_;
   int stage_width_ = 0, problem_width_ = 0;  // columns of the output
   std::vector<Record> records_;
@@ -227,6 +187,7 @@ class CheckRun {
 };
 
 int check_problems(const Options& options) {
+  require_different_files(options, {"--json"}, {"--shapes"});
   const bool named = names_problem(options);
   std::vector<Problem> problems;
   if (named) {
@@ -254,7 +215,7 @@ FuzzSettings fuzz_settings(const Options& options) {
   for (const OptionSpec& spec : option_specs()) {
     const bool taken = spec.name == "--fuzz" || spec.name == "--seconds" ||
                        spec.name == "--max-gmac" || spec.name == "--stage" ||
-                       spec.name == "--seed" || spec.name == "--json";
+                       spec.name == "--precision" || spec.name == "--seed" || spec.name == "--json";
     if (!taken && options.has(spec.name)) {
       throw UsageError(spec.name + " can't be given with --fuzz, which draws the problems itself");
     }
@@ -274,14 +235,17 @@ int check_random_problems(const Options& options) {
   require_device();
   const std::vector<StageFuzz> results = fuzz(settings);
   bool ok = true;
+  int64_t problems = 0, failed = 0;
   for (const StageFuzz& result : results) {
+    problems += result.problems, failed += result.failed;
     std::printf("%-22s  %lld random problems, %lld of them misaligned: %lld failed\n",
                 result.stage.c_str(), static_cast<long long>(result.problems),
                 static_cast<long long>(result.misaligned), static_cast<long long>(result.failed));
     ok = ok && result.problems > 0 && result.failed == 0;
   }
-  std::printf("seed %llu (backend: %s)\n", static_cast<unsigned long long>(settings.seed),
-              backend_name());
+  std::printf("%lld random problems, %lld failed; seed %llu (backend: %s)\n",
+              static_cast<long long>(problems), static_cast<long long>(failed),
+              static_cast<unsigned long long>(settings.seed), backend_name());
   if (!path.empty()) write_json(path, fuzz_json(settings, results));
   return ok ? 0 : 1;
 }

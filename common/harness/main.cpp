@@ -1,15 +1,20 @@
 // The program: bin/convladder with all stages, bin/01_naive and the like with one.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "common/bench/interrupt.h"
 #include "common/core/stage.h"
-#include "common/harness/backend.h"
-#include "common/harness/commands.h"
-#include "common/harness/interrupt.h"
-#include "common/harness/options.h"
+#include "common/device/backend.h"
+#include "common/io/progress.h"
+#include "common/options/commands.h"
+#include "common/options/options.h"
 
 namespace convladder {
 
@@ -30,7 +35,7 @@ void print_help() {
 }
 
 int dispatch(const std::vector<std::string>& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "help") {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     print_help();
     return 0;
   }
@@ -40,6 +45,16 @@ int dispatch(const std::vector<std::string>& words) {
   if (words[0] == "profile") return profile_command(arguments);
   if (words[0] == "bench") return bench_command(arguments);
   throw UsageError("unknown command '" + words[0] + "' (there are run, check, profile and bench)");
+}
+
+// Where a standard stream is closed, the next file to be opened would get its number, and the tables
+// with it. What stands in for stdout can't be written, so that the loss is noticed.
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) == -1) {
+      open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);  // the lowest free number
+    }
+  }
 }
 
 int fail(const char* reason, int status) {
@@ -52,8 +67,12 @@ int fail(const char* reason, int status) {
 }  // namespace convladder
 
 int main(int argc, char** argv) {
+  convladder::hold_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write
   try {
-    return convladder::dispatch({argv + 1, argv + argc});
+    const int status = convladder::dispatch({argv + 1, argv + argc});
+    convladder::flush_output();
+    return status;
   } catch (const convladder::UsageError& error) {
     return convladder::fail(error.what(), 2);
   } catch (const std::bad_alloc&) {

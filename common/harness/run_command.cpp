@@ -2,25 +2,27 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "common/check/record.h"
+#include "common/check/trial.h"
 #include "common/core/launch.h"
-#include "common/harness/backend.h"
-#include "common/harness/commands.h"
-#include "common/harness/filter_bank.h"
-#include "common/harness/montage.h"
-#include "common/harness/photo.h"
-#include "common/harness/progress.h"
-#include "common/harness/run_job.h"
-#include "common/harness/selection.h"
-#include "common/harness/table.h"
-#include "common/harness/trial.h"
+#include "common/device/backend.h"
 #include "common/io/atomic_file.h"
 #include "common/io/image.h"
 #include "common/io/npy.h"
+#include "common/io/progress.h"
+#include "common/io/table.h"
+#include "common/options/commands.h"
+#include "common/options/run_job.h"
+#include "common/options/selection.h"
+#include "common/photo/filter_bank.h"
+#include "common/photo/montage.h"
+#include "common/photo/photo.h"
 
 namespace convladder {
 namespace {
@@ -70,13 +72,11 @@ void print_heading(const RunJob& job) {
 // left alone unless the stage passes.
 void run_stage(const Stage& stage, const RunJob& job, const Reference& reference, Result& result,
                std::vector<float>& output) {
-  const HostProblem problem = job.problem();
-  const Trial trial(stage, problem);
+  const Trial trial(stage, job);
   result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
   trial.wait();
   std::vector<float> values = trial.output();
-  const double factor = job.random ? error_factor(job.shape) : any_data_factor(job.shape);
-  const Comparison check = judge(trial, values, problem, reference, Rule::kBounded, factor);
+  const Comparison check = judge(trial, values, job, reference);
   result.record.status = check.pass ? "pass" : "fail";
   result.record.max_error_ratio = check.max_error_ratio;
   result.record.message = check.message;
@@ -105,26 +105,36 @@ Result try_stage(const Stage& stage, const RunJob& job, const Reference& referen
   return result;
 }
 
-void print_table(const std::vector<Result>& results, const std::vector<Stage>& stages,
-                 const ConvShape& shape) {
+// Its rows are printed as the stages end.
+Table make_table(const std::vector<Stage>& stages) {
+  std::size_t name = 0, summary = 0;
+  for (const Stage& stage : stages) {
+    name = std::max(name, std::strlen(stage.name));
+    summary = std::max(summary, std::strlen(stage.summary));
+  }
   Table table;
-  table.add_column("stage", Align::kLeft);
-  table.add_column("idea", Align::kLeft);
+  table.add_column("stage", Align::kLeft, name);
+  table.add_column("idea", Align::kLeft, summary);
   table.add_column(on_gpu() ? "time [ms]" : "simulated in [ms]", Align::kRight);
   if (on_gpu()) table.add_column("TFLOP/s", Align::kRight);
   table.add_column("max error / allowed", Align::kRight);
   table.add_column("check", Align::kLeft);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const Result& result = results[i];
-    std::vector<std::string> row = {result.record.stage, stages[i].summary};
-    row.push_back(result.timing ? significant(result.timing->milliseconds, 3) : "-");
-    if (on_gpu()) row.push_back(result.timing ? fixed(tflops(shape, *result.timing), 1) : "-");
-    const double ratio = result.record.max_error_ratio;
-    row.push_back(std::isnan(ratio) ? "-" : fixed(ratio, 3));
-    row.push_back(result.record.status);
-    table.add_row(row);
-  }
-  std::printf("%s\n", table.text().c_str());
+  return table;
+}
+
+std::vector<std::string> row_of(const Result& result, const Stage& stage, const ConvShape& shape) {
+  std::vector<std::string> row = {result.record.stage, stage.summary};
+  row.push_back(result.timing ? significant(result.timing->milliseconds, 3) : "-");
+  if (on_gpu()) row.push_back(result.timing ? fixed(tflops(shape, *result.timing), 1) : "-");
+  const double ratio = result.record.max_error_ratio;
+  row.push_back(std::isnan(ratio) ? "-" : fixed(ratio, 3));
+  row.push_back(result.record.status);
+  return row;
+}
+
+// What stands below the table.
+void print_remarks(const std::vector<Result>& results) {
+  std::printf("\n");
   for (const Result& result : results) {
     if (result.record.message.empty()) continue;
     std::printf("%s: %s\n", result.record.stage.c_str(), result.record.message.c_str());
@@ -160,9 +170,6 @@ Json to_json(const RunJob& job, const std::vector<Result>& results) {
 
 void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
                   const Json& json) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw std::runtime_error(folder + ": can't be made: " + error.message());
   std::vector<std::string> written;
   const auto write = [&](const char* name, const Image& image) {
     written.push_back(write_image(folder + "/" + name, image));
@@ -172,20 +179,40 @@ void write_report(const RunJob& job, const std::vector<float>& output, const std
   write("filters.png",
         montage(draw_filters(job.data.filters.data(), s.K, s.R, s.S), BANK_COLUMNS, 6, 6));
   if (!output.empty()) {
-    const float* level = job.bias ? job.data.bias.data() : nullptr;
-    write("feature_maps.png",
-          montage(draw_feature_maps(output.data(), level, s.K, s.P(), s.Q()), BANK_COLUMNS, 2, 6));
+    write("feature_maps.png", montage(draw_feature_maps(output.data(), job.bias, s.K, s.P(), s.Q()),
+                                      BANK_COLUMNS, 2, 6));
   }
   written.push_back(folder + "/run.json");
   write_json(written.back(), json);
   for (const std::string& path : written) std::printf("wrote %s\n", shortened(path).c_str());
 }
 
+// Before anything is measured.
+void require_consistent(const Options& options) {
+  if (options.has("--once")) {
+    for (const char* name : {"--json", "--output", "--report"}) {
+      if (options.has(name)) {
+        throw UsageError(std::string(name) + " can't be given with --once, which writes nothing");
+      }
+    }
+  }
+  if (options.has("--report") && names_problem(options)) {
+    throw UsageError("--report is for the photograph, not for another problem");
+  }
+  require_different_files(options, {"--json", "--output"}, {"--input", "--filters", "--bias"});
+}
+
+void require_report_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw std::runtime_error(folder + ": can't be made: " + error.message());
+  require_writable(folder + "/run.json");
+}
+
 // For a profiler: one launch of each stage, and nothing else that runs a kernel.
 int run_once(const RunJob& job, const std::vector<Stage>& stages) {
-  const HostProblem problem = job.problem();
   for (const Stage& stage : stages) {
-    const Trial trial(stage, problem);
+    const Trial trial(stage, job);
     trial.enqueue();
     trial.wait();
     std::printf("%s: launched once, result NOT checked (--once)\n", stage.name);
@@ -202,33 +229,40 @@ int run_command(const std::vector<std::string>& arguments) {
     return 0;
   }
   const std::vector<Stage> stages = selected_stages(options);
+  require_consistent(options);
   const std::string records = json_path(options);
   if (options.has("--output")) require_writable(options.text("--output"));
+  const bool report = !names_problem(options) && !options.has("--once");
+  const std::string folder = options.text("--report", repository_path("build/report"));
+  if (report) require_report_folder(folder);
   require_device();
   const RunJob job = make_job(options);
   print_heading(job);
+  flush_output();
   if (options.has("--once")) return run_once(job, stages);
 
   Progress progress(static_cast<int64_t>(stages.size()));
   progress.show(0, "reference");
-  const Reference reference = affordable_reference(job.problem(), 1);
+  const Reference reference = affordable_reference(job, 1);
   std::vector<Result> results;
   std::vector<float> output;
+  const Table table = make_table(stages);
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
     results.push_back(try_stage(stage, job, reference, output));
+    progress.clear();
+    if (results.size() == 1) std::printf("%s", table.header().c_str());
+    std::printf("%s", table.row(row_of(results.back(), stage, job.shape)).c_str());
+    flush_output();
   }
-  progress.clear();
-  print_table(results, stages, job.shape);
+  print_remarks(results);
 
   const Json json = to_json(job, results);
-  if (job.photo) {
-    write_report(job, output, options.text("--report", repository_path("build/report")), json);
-  }
+  if (report) write_report(job, output, folder, json);
   if (!records.empty()) write_json(records, json);
   if (options.has("--output") && !output.empty()) {
     const ConvShape& s = job.shape;
-    write_npy(options.text("--output"), {s.N, s.K, s.P(), s.Q()}, output.data());
+    write_npy(options.text("--output"), {s.N, s.total_K(), s.P(), s.Q()}, output.data());
   }
   const auto passed = [](const Result& result) { return result.record.status == "pass"; };
   const auto failed = [](const Result& result) { return result.record.status == "fail"; };

@@ -1,6 +1,7 @@
 // Files that appear under their name only when they are complete.
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -8,8 +9,9 @@
 namespace convladder {
 
 // Writes to a temporary file in the same folder; commit() renames it. Without a commit (an
-// exception on the way) the temporary file is removed and `path` stays as it was. Every function
-// throws std::runtime_error naming the file.
+// exception on the way, or SIGINT, SIGTERM or SIGHUP where they end the program) the temporary file
+// is removed and `path` stays as it was. Where `path` is a symbolic link, its target is written.
+// Every function throws std::runtime_error naming the file. One at a time.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -23,9 +25,11 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(const char* what, int error) const;
+  void forget();
 
   std::string path_, temporary_;
   std::FILE* stream_ = nullptr;
+  struct sigaction before_[3];
 };
 
 // Throws as AtomicFile does where `path` can't be written, and changes nothing: for commands that

@@ -71,9 +71,11 @@ void write_ppm(const std::string& path, const Image& image) {
 
 Image read_ppm(const std::string& path) {
   std::error_code error;
-  const auto file_size = std::filesystem::file_size(path, error);  // an error for folders, too
+  const auto file_size =
+      std::filesystem::file_size(path, error);  // an error for folders and pipes, too
+  if (error) fail(path, "can't be read: " + error.message());
   std::ifstream file(path, std::ios::binary);
-  if (error || !file) fail(path, "can't be read" + (error ? ": " + error.message() : ""));
+  if (!file) fail(path, "can't be read");
   if (file.get() != 'P' || file.get() != '6') fail(path, "is no binary PPM (P6)");
 
   Image image;

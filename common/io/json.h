@@ -1,4 +1,4 @@
-// Just enough JSON to write the records of the measuring commands.
+// JSON: written, the records of the measuring commands; read, the description of a machine.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,31 @@ class Json {
   Json() = default;
   std::string text_;
 };
+
+// A JSON value that was read.
+class JsonValue {
+ public:
+  // Throw std::runtime_error, naming the member, unless this is an object with such a member. A
+  // number is finite.
+  const std::string& text(const std::string& name) const;
+  double number(const std::string& name) const;
+  const std::vector<JsonValue>& items(const std::string& name) const;
+
+ private:
+  friend class JsonReader;
+  enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject };
+  static const char* name_of(Kind kind);
+  const JsonValue& member(const std::string& name, Kind kind) const;
+
+  Kind kind_ = Kind::kNull;
+  double number_ = 0;
+  std::string text_;
+  std::vector<std::string> names_;  // of an object's members, whose values are items_
+  std::vector<JsonValue> items_;
+};
+
+// Throws std::runtime_error "FILE: reason" when it can't be read or isn't JSON.
+JsonValue read_json(const std::string& path);
 
 // Writes to a temporary file beside `path`, then renames it. Throws std::runtime_error naming the
 // file.

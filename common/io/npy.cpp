@@ -88,7 +88,7 @@ class HeaderParser {
     if (quote != '\'' && quote != '"') bad_header("a string expected");
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string::npos) bad_header("a string does not end");
-    const std::string result = text_.substr(at_ + 1, end - at_ - 1);
+    std::string result = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return result;
   }
@@ -160,9 +160,11 @@ std::string header_text(const std::vector<int64_t>& shape) {
 
 Array read_npy(const std::string& path) {
   std::error_code error;
-  const uint64_t file_size = std::filesystem::file_size(path, error);  // an error for folders, too
+  const uint64_t file_size =
+      std::filesystem::file_size(path, error);  // an error for folders and pipes, too
+  if (error) fail(path, "can't be read: " + error.message());
   std::ifstream file(path, std::ios::binary);
-  if (error || !file) fail(path, "can't be read" + (error ? ": " + error.message() : ""));
+  if (!file) fail(path, "can't be read");
 
   unsigned char start[MAGIC_BYTES + 2 + 4] = {};
   file.read(reinterpret_cast<char*>(start), MAGIC_BYTES + 2);

@@ -18,9 +18,9 @@
 #include "common/check/compare.h"
 #include "common/check/test_data.h"
 #include "common/core/launch.h"
-#include "common/harness/backend.h"
-#include "common/harness/device_buffer.h"
-#include "common/harness/options.h"
+#include "common/device/backend.h"
+#include "common/device/device_buffer.h"
+#include "common/options/options.h"
 
 namespace convladder {
 namespace {

@@ -16,7 +16,7 @@ try:
 except ImportError:
     sys.exit("pytorch_defaults.py: error: PyTorch isn't installed for this Python")
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "torch"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bindings"))
 from reference import max_error_ratio, reference, sample_outputs  # noqa: E402
 
 RUNS = 15

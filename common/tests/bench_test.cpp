@@ -1,18 +1,20 @@
 // What `bench` makes of its times: statistics, floors, records; and that a stage is timed only
 // where its results are right, before and after.
-#include "common/harness/bench.h"
+#include "common/bench/bench.h"
+#include "common/options/commands.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "common/bench/bench_problem.h"
+#include "common/bench/bench_report.h"
+#include "common/bench/stopwatch.h"
 #include "common/check/reference.h"
 #include "common/core/launch.h"
-#include "common/harness/backend.h"
-#include "common/harness/bench_problem.h"
-#include "common/harness/options.h"
-#include "common/harness/stopwatch.h"
+#include "common/device/backend.h"
+#include "common/options/options.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
@@ -69,12 +71,12 @@ double products_on_the_image(const ConvShape& s) {
       }
     }
   }
-  return count * s.N * s.C * s.K;
+  return count * s.N * s.groups * s.C * s.K;
 }
 
 TEST(BenchWork, TapsOnPaddingNeedNotBeComputed) {
   for (const char* name : {"nasty_primes_everything", "nasty_asymmetric_tall", "resnet50_conv1_b64",
-                           "nasty_stride_beyond_filter"}) {
+                           "nasty_stride_beyond_filter", "nasty_groups"}) {
     const ConvShape shape = shape_of(name);
     EXPECT_EQ(work_of(shape, true).needed_flops, 2 * products_on_the_image(shape)) << name;
   }
@@ -86,6 +88,16 @@ TEST(BenchWork, WhatNoFilterMeetsNeedNotBeRead) {
   const Work work = work_of(make_conv_shape(a), false);
   EXPECT_EQ(work.bytes, 4.0 * (2 * 3 * 5 * 4 + 4 * 3 + 2 * 4 * 5 * 4));
   EXPECT_EQ(work_of(make_conv_shape(a), true).bytes, work.bytes + 4 * 4);
+}
+
+TEST(BenchWork, AFilterHasTheChannelsOfItsGroup) {
+  ConvArguments a;
+  a.n = 2, a.c = 6, a.h = 5, a.w = 7, a.k = 9, a.groups = 3;
+  const ConvShape shape = make_conv_shape(a);
+  const Work work = work_of(shape, true);
+  EXPECT_EQ(work.flops, 2.0 * 2 * 9 * 35 * 2);
+  EXPECT_EQ(work.needed_flops, work.flops);
+  EXPECT_EQ(work.bytes, 4.0 * (2 * 6 * 35 + 9 * 2 + 2 * 9 * 35 + 9));
 }
 
 // 1 TFLOP/s, 1 GB/s, an L2 of 1 MB.
@@ -252,6 +264,63 @@ TEST(BenchTable, CompetitorsBelowTheStagesTf32Apart) {
             "             -  pass\n");
 }
 
+// The times of two stages and of cuDNN, in both precisions, on one problem.
+BenchResult beside_cudnn(const std::vector<double>& stages, double fp32, double tf32) {
+  BenchResult result = known_result();
+  result.records.clear();
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    result.records.push_back(passed(stages[i], stages[i]));
+    result.records.back().record.stage = i == 0 ? "01_naive" : "02_im2col_gemm";
+  }
+  result.competitors = {competitor("cudnn", Precision::kFp32, fp32),
+                        competitor("cudnn", Precision::kTf32, tf32)};
+  return result;
+}
+
+TEST(BenchStandings, MeanAndHowManyAreWon) {
+  const std::vector<BenchResult> results = {
+      beside_cudnn({10, 5}, 20, 5), beside_cudnn({40, 5}, 20, 10), beside_cudnn({10, 10}, 80, 10)};
+  const std::vector<Standing> found = standings(results);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].stage + ", " + found[0].competitor, "01_naive, cuDNN FP32");
+  EXPECT_EQ(found[3].stage + ", " + found[3].competitor, "02_im2col_gemm, cuDNN TF32");
+  EXPECT_DOUBLE_EQ(found[0].geometric_mean, 2);  // 2, 1/2 and 8
+  EXPECT_EQ(found[0].won, 2);
+  EXPECT_EQ(found[0].problems, 3);
+  EXPECT_EQ(found[3].won, 1) << "as long as the competitor is not won";  // 1, 2 and 1
+  EXPECT_EQ(standings_table(results),
+            "stage            x cuDNN FP32   x cuDNN TF32\n"
+            "--------------  -------------  -------------\n"
+            "01_naive        2.00 (2 of 3)  0.50 (0 of 3)\n"
+            "02_im2col_gemm  5.04 (3 of 3)  1.26 (1 of 3)\n");
+}
+
+TEST(BenchStandings, OnlyWhatBothHavePassedIsCompared) {
+  std::vector<BenchResult> results = {beside_cudnn({10, 5}, 20, 5), beside_cudnn({40, 5}, 20, 10)};
+  results[1].records[0].record.status = "impossible";
+  results[1].competitors[0].bench.record.status = "skipped";
+  results[1].competitors[0].bench.cold.reset();
+  results[0].competitors.pop_back();
+  EXPECT_EQ(standings_table(results),
+            "stage            x cuDNN FP32   x cuDNN TF32\n"
+            "--------------  -------------  -------------\n"
+            "01_naive        2.00 (1 of 1)              -\n"
+            "02_im2col_gemm  4.00 (1 of 1)  2.00 (1 of 1)\n");
+  const std::string text = bench_json(round_machine(), results).text();
+  for (const char* part :
+       {"\"standings\": [\n{\"stage\": \"01_naive\", \"competitor\": \"cuDNN FP32\", "
+        "\"problems\": 1, \"won\": 1, \"geometric_mean\": 2}",
+        "\"competitor\": \"cuDNN TF32\", \"problems\": 0, \"won\": 0, "
+        "\"geometric_mean\": null}"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
+}
+
+TEST(BenchStandings, WithoutCompetitorsThereAreNone) {
+  EXPECT_EQ(standings_table({known_result(), known_result()}), "");
+  EXPECT_EQ(standings_table({}), "");
+}
+
 TEST(BenchJson, ACompetitor) {
   BenchResult result = known_result();
   result.competitors = {competitor("pytorch", Precision::kTf32, 5)};
@@ -260,7 +329,8 @@ TEST(BenchJson, ACompetitor) {
   const std::string text = bench_json(machine, {result}).text();
   for (const char* part :
        {"\"copy_tb_per_s\": 0.001, \"dram_read_tb_per_s\": 0.002, \"l2_read_tb_per_s\": 0.008, "
-        "\"l1_read_tb_per_s\": 0.016, \"shared_read_tb_per_s\": 0.032, \"pytorch\": \"1.2\"}",
+        "\"l1_read_tb_per_s\": 0.016, \"shared_read_tb_per_s\": 0.032, "
+        "\"launch_us\": 0, \"pytorch\": \"1.2\"}",
         "\"competitors\": [\n{\"competitor\": \"pytorch\", \"precision\": \"tf32\", "
         "\"layout\": \"nchw\", \"library\": \"Library 1.2\", \"algorithm\": \"ALGORITHM\", "
         "\"status\": \"pass\", \"max_error_ratio\": 0.25, \"message\": \"\", "
@@ -507,7 +577,7 @@ TEST_F(BenchProblem, AGpuTooSmallIsToldByBytesAndBatch) {
 }
 
 TEST(BenchCommand, CompetitorsAreNamedFromAList) {
-  for (const char* list : {"", "cuda", "all,cudnn", ",cudnn", "cudnn,none"}) {
+  for (const char* list : {"cuda", "all,cudnn", ",cudnn", "cudnn,none"}) {
     const std::string message = message_of<UsageError>([&] {
       bench_command({"--competitors", list});
     });
@@ -524,8 +594,12 @@ TEST(BenchCommand, WhereItCannotWriteItSaysSoFirst) {
 
 TEST(BenchCommand, TheSimulatorHasNothingToTime) {
   if (on_gpu()) GTEST_SKIP() << "this build has a GPU's timer";
-  EXPECT_EQ(message_of<UsageError>([] { bench_command({}); }),
-            "bench needs a GPU: the time that simulating takes says nothing about one");
+  const std::string layers = CONVLADDER_SOURCE_DIR "/common/layers.csv";
+  const std::vector<std::vector<std::string>> commands = {{}, {"--shapes", layers}};
+  for (const std::vector<std::string>& arguments : commands) {
+    EXPECT_EQ(message_of<UsageError>([&] { bench_command(arguments); }),
+              "bench needs a GPU: the time that simulating takes says nothing about one");
+  }
 }
 
 }  // namespace

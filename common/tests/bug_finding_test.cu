@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/core/launch.h"
-#include "common/harness/device_buffer.h"
+#include "common/device/device_buffer.h"
 
 namespace convladder {
 namespace {
@@ -390,6 +390,24 @@ TEST_F(BugFinding, BarrierThatSomeThreadsNeverReach) {
 }
 
 // The device is none the worse for a kernel that failed.
+// ---- Kernels without an end ----
+
+__global__ void loop_forever(float* y, float step, bool barriers) {
+  for (float sum = 0.0f; sum < 1.0f; sum += step) {
+    if (barriers) __syncthreads();
+    y[threadIdx.x] = sum;  // for ever
+  }
+}
+
+TEST_F(BugFinding, LoopWithoutEnd) {
+  expect_contains(error_of(loop_forever, 1, output_.data(), 0.0f, false),
+                  "block (0,0,0), thread (0,0,0): has come to no end after 16777216 steps, at "
+                  "common/tests/bug_finding_test.cu:");
+  expect_contains(error_of(loop_forever, 1, output_.data(), 0.0f, true),
+                  "has come to no end after 65536 barriers, at ");
+  EXPECT_EQ(error_of(loop_forever, 1, output_.data(), 0.001f, true), "");
+}
+
 TEST_F(BugFinding, KernelsRunAfterAFailure) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_NE(error_of(write_twice, 4, output_.data()), "");

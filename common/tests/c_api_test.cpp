@@ -2,9 +2,12 @@
 // against what the C++ interface says of the same input. This program holds the stages twice: in
 // the library, and linked in for the C++ interface.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -12,15 +15,16 @@
 #include <thread>
 #include <vector>
 
+#include "common/bindings/convladder.h"
 #include "common/check/compare.h"
 #include "common/check/test_data.h"
+#include "common/check/trial.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
-#include "common/harness/backend.h"
-#include "common/harness/device_buffer.h"
+#include "common/device/backend.h"
+#include "common/device/device_buffer.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
-#include "common/torch/convladder.h"
 
 namespace convladder {
 namespace {
@@ -29,6 +33,8 @@ constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
 
 // No two extents agree, nor do the two axes' strides, pads and dilations.
 constexpr convladder_problem PROBLEM = {2, 3, 9, 8, 5, 4, 2, 2, 1, 1, 0, 1, 3, 1};
+// Three groups, of 2 channels and 5 filters each.
+constexpr convladder_problem GROUPED = {2, 6, 9, 8, 15, 4, 2, 2, 1, 1, 0, 1, 3, 3};
 
 ConvShape shape_of(const convladder_problem& p) {
   return make_conv_shape({p.n, p.c, p.h, p.w, p.k, p.r, p.s, p.stride_h, p.stride_w, p.pad_h,
@@ -48,55 +54,42 @@ void run_cpp(const Stage& stage, const convladder_convolution& c) {
   run(stage, conv, nullptr);
 }
 
-// PROBLEM on the device, with data that float32 computes exactly.
+// A problem on the device, with data that float32 computes exactly.
 class OnDevice {
  public:
-  explicit OnDevice(const Stage& stage)
+  explicit OnDevice(const Stage& stage, const convladder_problem& problem = PROBLEM)
       : stage_(stage),
-        shape_(shape_of(PROBLEM)),
-        data_(make_test_data(shape_, DataKind::kSmallInteger, 1)),
-        reference_(compute_reference(host_problem())),
-        input_(shape_.input_count()),
-        filters_(shape_.filter_count()),
-        bias_(shape_.K),
-        output_(shape_.output_count()),
-        workspace_bytes_(workspace_bytes(stage, shape_)),
-        workspace_(ceil_div(static_cast<int64_t>(workspace_bytes_), sizeof(float))) {
-    input_.upload(data_.input.data());
-    filters_.upload(data_.filters.data());
-    bias_.upload(data_.bias.data());
-  }
+        problem_(problem),
+        data_(make_test_data(shape_of(problem), DataKind::kSmallInteger, 1)),
+        host_{shape_of(problem), data_.input.data(), data_.filters.data(), data_.bias.data()},
+        reference_(compute_reference(host_)),
+        trial_(stage, host_) {}
 
   convladder_convolution call() const {
+    const Convolution arguments = trial_.arguments();
     convladder_convolution c = {};
-    c.problem = PROBLEM;
-    c.input = input_.data(), c.input_count = input_.count();
-    c.filters = filters_.data(), c.filter_count = filters_.count();
-    c.bias = bias_.data(), c.bias_count = bias_.count();
-    c.output = output_.data(), c.output_count = output_.count();
-    c.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
-    c.workspace_bytes = workspace_bytes_;
+    c.problem = problem_;
+    c.input = arguments.input, c.input_count = arguments.input_count;
+    c.filters = arguments.filters, c.filter_count = arguments.filter_count;
+    c.bias = arguments.bias, c.bias_count = arguments.bias_count;
+    c.output = arguments.output, c.output_count = arguments.output_count;
+    c.workspace = arguments.workspace, c.workspace_bytes = arguments.workspace_bytes;
     return c;
   }
 
-  // Output and workspace as they are before anything ran.
-  void clear() {
-    output_.fill_nan();
-    workspace_.fill_nan();
-  }
+  void clear() { trial_.fill_nan(); }
 
   void expect_untouched() const {
     check_cuda(cudaDeviceSynchronize(), "after a rejected call");
-    for (const float y : output()) ASSERT_TRUE(std::isnan(y)) << "the output was written";
-    EXPECT_EQ(output_.guard_damage(), "") << "around the output";
+    for (const float y : trial_.output()) ASSERT_TRUE(std::isnan(y)) << "the output was written";
+    EXPECT_EQ(trial_.damage(), "");
   }
 
   void expect_right() const {
-    check_cuda(cudaDeviceSynchronize(), stage_.name);
-    const Comparison result = compare(output().data(), shape_, reference_, Rule::kExact);
+    trial_.wait();
+    const Comparison result =
+        judge(trial_, trial_.output(), host_, reference_, Rule::kExact, error_factor(host_.shape));
     EXPECT_TRUE(result.pass) << result.message;
-    EXPECT_EQ(output_.guard_damage(), "") << "around the output";
-    EXPECT_EQ(workspace_.guard_damage(), "") << "around the workspace";
   }
 
   void expect_call_works(const convladder_convolution& c) {
@@ -108,22 +101,12 @@ class OnDevice {
   }
 
  private:
-  HostProblem host_problem() const {
-    return {shape_, data_.input.data(), data_.filters.data(), data_.bias.data(), false};
-  }
-  std::vector<float> output() const {
-    std::vector<float> values(output_.count());
-    output_.download(values.data());
-    return values;
-  }
-
   const Stage& stage_;
-  ConvShape shape_;
+  convladder_problem problem_;
   TestData data_;
+  HostProblem host_;
   Reference reference_;
-  DeviceBuffer input_, filters_, bias_, output_;
-  std::size_t workspace_bytes_;
-  DeviceBuffer workspace_;
+  Trial trial_;
 };
 
 // How the message of the rejection begins, and what is wrong.
@@ -177,7 +160,7 @@ std::vector<BadInput> bad_combinations() {
           {"w = 8: (w + 2*pad) =", [](C& c) { c.problem.pad_w = 1 << 29; }},
           {"one input image, c*h*w:", [](C& c) { c.problem.c = 30 * MILLION; }},
           {"one padded input image,", [](C& c) { c.problem.pad_w = 1 << 28; }},
-          {"the filters, k*c*r*s:", [](C& c) { c.problem.k = 100 * MILLION; }},
+          {"the filters, k*(c/groups)*r*s:", [](C& c) { c.problem.k = 100 * MILLION; }},
           {"one output image, k*p*q:",
            [](C& c) { c.problem.c = c.problem.r = c.problem.s = 1, c.problem.k = 50 * MILLION; }},
           {"the input, n*c*h*w:",
@@ -248,9 +231,13 @@ class CApi : public DeviceTest, public testing::WithParamInterface<std::string> 
   static const Stage& stage() { return find_stage(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Stage, CApi,
-                         testing::Values("01_naive", "02_im2col_gemm", "03_shared_tiling",
-                                         "04_register_blocking", "05_fused_bias"),
+std::vector<std::string> names() {
+  std::vector<std::string> names;
+  for (const Stage& stage : stages()) names.push_back(stage.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Stage, CApi, testing::ValuesIn(names()),
                          [](const auto& info) { return info.param; });
 
 TEST_P(CApi, BadInputIsRejectedAsInCpp) {
@@ -270,6 +257,22 @@ TEST_P(CApi, BadInputIsRejectedAsInCpp) {
     EXPECT_EQ(message_of<InvalidArgument>([&] { run_cpp(stage(), call); }), message);
     device.expect_untouched();
     device.expect_call_works(device.call());
+  }
+}
+
+TEST_P(CApi, TakesGroups) {
+  OnDevice device(stage(), GROUPED);
+  const convladder_convolution call = device.call();
+  device.expect_call_works(call);
+  for (const auto& [message, groups] : {std::pair{"groups = 4: must divide c = 6", 4},
+                                        {"groups = 2: must divide k = 15", 2},
+                                        {"filters holds 240 elements, the problem needs 720", 1}}) {
+    convladder_convolution bad = call;
+    bad.problem.groups = groups;
+    device.clear();
+    EXPECT_EQ(convladder_run(stage().name, &bad, nullptr), CONVLADDER_INVALID_ARGUMENT);
+    EXPECT_STREQ(convladder_last_error(), message);
+    device.expect_untouched();
   }
 }
 
@@ -342,6 +345,27 @@ TEST_P(CApi, ServesThreadsAtOnce) {
   other.join();
 }
 
+#ifndef CUDART_VERSION  // CUDA doesn't work in a child of a process that has used it
+TEST_P(CApi, WorksInAForkedProcess) {
+  OnDevice device(stage());
+  device.expect_call_works(device.call());  // its threads are the parent's
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // rather than hang
+    device.expect_call_works(device.call());
+#ifdef __SANITIZE_ADDRESS__
+    _exit(HasFailure());  // what the parent has left in memory would be taken for a leak
+#endif
+    std::exit(HasFailure());
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  device.expect_call_works(device.call());
+}
+#endif
+
 TEST(CApiAlone, ListsStagesAndBackend) {
   EXPECT_EQ(convladder_abi_version(), CONVLADDER_ABI_VERSION);
   EXPECT_STREQ(convladder_backend(), backend_name());
@@ -356,6 +380,8 @@ TEST(CApiAlone, OutputSize) {
   const ConvShape shape = shape_of(PROBLEM);
   const int64_t expected[4] = {2, 5, shape.P(), shape.Q()};
   EXPECT_EQ(std::memcmp(size, expected, sizeof size), 0);
+  ASSERT_EQ(convladder_output_size(&GROUPED, size), CONVLADDER_SUCCESS);
+  EXPECT_EQ(size[1], 15);
 
   int64_t untouched[4] = {-1, -2, -3, -4};
   convladder_problem bad = PROBLEM;

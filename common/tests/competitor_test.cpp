@@ -1,6 +1,6 @@
 // Competitors in `bench`: that they take their turns, are checked, and can't do harm whatever they
 // do; by fakes in this process, and by programs that answer in PyTorch's place.
-#include "common/harness/competitor.h"
+#include "common/bench/competitor.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,11 +12,11 @@
 #include <fstream>
 #include <thread>
 
+#include "common/bench/bench_problem.h"
+#include "common/bench/competitor_pytorch.h"
+#include "common/bench/interrupt.h"
+#include "common/bench/line_process.h"
 #include "common/core/launch.h"
-#include "common/harness/bench_problem.h"
-#include "common/harness/competitor_pytorch.h"
-#include "common/harness/interrupt.h"
-#include "common/harness/line_process.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -353,7 +353,7 @@ TEST_F(PyTorchTest, IsToldTheProblem) {
   const std::string requests = folder.read("requests");
   // 8 · 2^-24, and (8 + 32784) · 2^-24
   EXPECT_EQ(requests.find("prepare fp32_nchw fp32 nchw 1 4.76837158203125e-07 "
-                          "2 1 1 1 1 1 1 1 1 0 0 1 1 1\n"),
+                          "2 1 1 1 1 1 1 1 1 0 0 1 1 1 1\n"),
             0u)
       << requests;
   EXPECT_NE(requests.find("\nprepare tf32_nhwc tf32 nhwc 1 0.00195455551147"), std::string::npos)

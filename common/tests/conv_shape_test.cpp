@@ -81,10 +81,50 @@ TEST(ConvShape, AcceptsTheLeastOfEverything) {
   EXPECT_EQ(shape.flops(), 2);
 }
 
-TEST(ConvShape, RejectsGroups) {
+TEST(ConvShape, GroupsMustDivideChannelsAndFilters) {
   ConvArguments a = small_problem();
-  a.groups = 3;
-  EXPECT_EQ(rejection(a), "groups = 3: grouped convolution is not supported, must be 1");
+  a.c = 6, a.k = 9, a.groups = 3;
+  EXPECT_NO_THROW(make_conv_shape(a));
+  a.groups = 2;
+  EXPECT_EQ(rejection(a), "groups = 2: must divide k = 9");
+  a.k = 8, a.groups = 4;
+  EXPECT_EQ(rejection(a), "groups = 4: must divide c = 6");
+  a.c = 3, a.k = 3, a.groups = 6;
+  EXPECT_EQ(rejection(a), "groups = 6: must divide c = 3");
+}
+
+// C of a group, K of a group and the number of groups all differ: none can stand for another.
+TEST(ConvShape, DescribesOneGroupAndTheWayToTheNextImage) {
+  ConvArguments a = small_problem();
+  a.c = 12, a.k = 15, a.groups = 3;
+  const ConvShape shape = make_conv_shape(a);  // n2 c12 13x17 k15 3x2: 11x16 outputs
+  EXPECT_EQ(shape.groups, 3);
+  EXPECT_EQ(shape.C, 4);
+  EXPECT_EQ(shape.K, 5);
+  EXPECT_EQ(shape.CHW(), 4 * 13 * 17);
+  EXPECT_EQ(shape.CRS(), 4 * 3 * 2);
+  EXPECT_EQ(shape.KPQ(), 5 * 11 * 16);
+  EXPECT_EQ(shape.total_C(), 12);
+  EXPECT_EQ(shape.total_K(), 15);
+  EXPECT_EQ(shape.input_pitch(), 12 * 13 * 17);
+  EXPECT_EQ(shape.output_pitch(), 15 * 11 * 16);
+  EXPECT_EQ(shape.input_count(), 2 * 12 * 13 * 17);
+  EXPECT_EQ(shape.filter_count(), 15 * 4 * 3 * 2);
+  EXPECT_EQ(shape.output_count(), 2 * 15 * 11 * 16);
+  EXPECT_EQ(shape.flops(), 2.0 * 2 * 15 * 11 * 16 * 4 * 3 * 2);
+  EXPECT_EQ(to_string(shape), "n2 c12 13x17 k15 3x2 stride 1x1 pad 0x0 dil 1x1 groups 3");
+}
+
+TEST(ConvShape, LimitsHoldForAllGroupsTogether) {
+  ConvArguments a;
+  a.c = 32768, a.k = 16384, a.groups = 16384, a.h = 256, a.w = 256;  // 2^31 in an image
+  EXPECT_TRUE(starts_with(rejection(a), "one input image, c*h*w")) << rejection(a);
+  a.c = 16384, a.k = 32768;
+  EXPECT_TRUE(starts_with(rejection(a), "one output image, k*p*q")) << rejection(a);
+  a.c = a.k = 65536, a.h = a.w = 1, a.groups = 2;  // 65536 * 32768 in the filters
+  EXPECT_TRUE(starts_with(rejection(a), "the filters, k*(c/groups)*r*s")) << rejection(a);
+  a.groups = 65536;
+  EXPECT_EQ(make_conv_shape(a).filter_count(), 65536);
 }
 
 // (2 - 3) / 2 is 0 in C++, which would make an output of size 1 out of a filter that does not fit.
@@ -154,7 +194,7 @@ TEST(ConvShape, RejectsImagesAndFiltersBeyondTheIndexLimit) {
   EXPECT_TRUE(starts_with(rejection(a), "one input image, c*h*w")) << rejection(a);
   a = ConvArguments();
   a.k = 65536, a.c = 32768;
-  EXPECT_TRUE(starts_with(rejection(a), "the filters, k*c*r*s")) << rejection(a);
+  EXPECT_TRUE(starts_with(rejection(a), "the filters, k*(c/groups)*r*s")) << rejection(a);
   a = ConvArguments();
   a.k = 32768, a.h = 256, a.w = 256;
   EXPECT_TRUE(starts_with(rejection(a), "one output image, k*p*q")) << rejection(a);
@@ -184,6 +224,15 @@ TEST(ConvShape, ShapesFilledInByHandAreCheckedToo) {
   shape.stride_w = 0;
   EXPECT_EQ(message_of<InvalidArgument>([&] { validate(shape); }),
             "stride_w = 0: must be at least 1");
+  shape.stride_w = 1;
+  for (const int groups : {0, -1}) {
+    shape.groups = groups;
+    EXPECT_EQ(message_of<InvalidArgument>([&] { validate(shape); }),
+              "groups = " + std::to_string(groups) + ": must be at least 1");
+  }
+  shape.groups = 65536, shape.C = 65536;  // 2^32 channels
+  EXPECT_EQ(message_of<InvalidArgument>([&] { validate(shape); }),
+            "c = 4294967296: must be at most 2147483647");
 }
 
 }  // namespace

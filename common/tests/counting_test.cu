@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "common/core/launch.h"
+#include "common/core/mma.h"
+#include "common/page/trace_file.h"
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/counts.h"
 
@@ -67,11 +70,14 @@ TEST_F(Counting, SectorsPerRequestFollowTheStride) {
   EXPECT_EQ(count_strided<float>(1024, 2, 0).load.sectors, 32 * 8);
   EXPECT_EQ(count_strided<float>(1024, 8, 0).load.sectors, 32 * 32);
   EXPECT_EQ(count_strided<float>(1024, 100, 3).load.sectors, 32 * 32);
-  EXPECT_EQ(count_strided<float>(1024, 0, 0).load.sectors, 32);
+  const KernelCounts broadcast = count_strided<float>(1024, 0, 0);
+  EXPECT_EQ(broadcast.load.sectors, 32);
+  EXPECT_EQ(broadcast.load.bytes, 32 * 4);  // a word for each request
   const KernelCounts counts = count_strided<float>(1024, 4, 0);
   EXPECT_EQ(counts.kernel, "load_strided");
   EXPECT_EQ(counts.load.requests, 32);
   EXPECT_EQ(counts.load.bytes, 4096);
+  EXPECT_EQ(counts.load.bank_passes, 32 * 4);
   EXPECT_EQ(counts.store.requests, 32);
   EXPECT_EQ(counts.store.sectors, 32 * 4);
   EXPECT_EQ(counts.sectors_read, 512);
@@ -231,6 +237,65 @@ TEST_F(Counting, BankConflictsTakeWavefronts) {
   EXPECT_EQ(wavefronts<float4>(1, 2), 2);
 }
 
+// ---- Products ----
+
+// Thread i multiplies i % 4 times in a loop, and once more where i is even.
+__global__ void multiply(const float* from, float* to) {
+  float sum = 0.0f;
+  for (unsigned i = 0; i < threadIdx.x % 4; ++i) sum += from[i] * from[i + 1];
+  if (threadIdx.x % 2 == 0) sum = fmaf(sum, from[5], 1.0f);
+  to[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+__global__ void multiply_tile(const float* from, float* to) {
+  float w[3] = {from[0], from[1], from[2]}, x[3] = {from[3], from[4], from[5]}, sum[3] = {};
+  UNROLL for (int m = 0; m < 3; ++m) { UNROLL for (int i = 0; i < 3; ++i) sum[m] += w[m] * x[i]; }
+  to[threadIdx.x] = sum[0] + sum[1] + sum[2];
+}
+
+TEST_F(Counting, ProductsOfFloats) {
+  const Zeros from(8), to(3 * 64);
+  launch(multiply, 3, 64, nullptr, from.data(), to.data());
+  const KernelCounts loop = counts();
+  EXPECT_TRUE(loop.knows_products);
+  constexpr int64_t PER_BLOCK = 16 * (0 + 1 + 2 + 3) + 32;
+  EXPECT_EQ(loop.products, 3 * PER_BLOCK);
+  ASSERT_EQ(loop.work.size(), 1u);
+  EXPECT_EQ(loop.work[0].blocks, 3);
+  EXPECT_EQ(loop.work[0].products, (std::map<int64_t, int64_t>{{PER_BLOCK, 3}}));
+  launch(multiply_tile, 1, 32, nullptr, from.data(), to.data());
+  EXPECT_EQ(counts().products, 32 * 9);
+  launch(load_strided<float>, 1, 64, nullptr, from.data(), to.data(), 8, 1, 0);
+  const KernelCounts none = counts();
+  EXPECT_TRUE(none.knows_products);
+  EXPECT_EQ(none.products, 0);
+}
+
+TEST_F(Counting, WorkIsListedByLaunch) {
+  const Zeros from(256), to(3 * 64);
+  launch(load_strided<float>, 2, 128, nullptr, from.data(), to.data(), 160, 1, 0);
+  launch(load_strided<float>, 1, 128, nullptr, from.data(), to.data(), 32, 1, 0);
+  const std::vector<simulator::LaunchWork> work = counts().work;
+  ASSERT_EQ(work.size(), 2u);
+  EXPECT_EQ(work[0].wavefronts, (std::map<int64_t, int64_t>{{4, 1}, {1, 1}}));
+  EXPECT_EQ(work[0].sectors_read, 20);
+  EXPECT_EQ(work[1].blocks, 1);
+  EXPECT_EQ(work[1].sectors_written, 4);
+}
+
+TEST_F(Counting, PlannedLaunchesAreNotCarriedOut) {
+  float* const nowhere = nullptr;
+  const auto plan = simulator::plan_launches([&] {
+    launch(multiply_tile, 5, 32, nullptr, nowhere, nowhere);
+    launch(multiply_tile, dim3(2, 3), 32, nullptr, nowhere, nowhere);
+  });
+  ASSERT_EQ(plan.size(), 2u);
+  EXPECT_EQ(plan[0].code, reinterpret_cast<const void*>(multiply_tile));
+  EXPECT_EQ(plan[0].blocks, 5);
+  EXPECT_EQ(plan[1].blocks, 6);
+  EXPECT_TRUE(simulator::take_kernel_counts().empty());
+}
+
 // ---- Asynchronous copies ----
 
 template <int BYTES>
@@ -261,6 +326,36 @@ TEST_F(Counting, AsynchronousCopiesAreCountedApart) {
   EXPECT_EQ(quads.sectors_read, 32);
 }
 
+template <int BYTES>
+__global__ void copy_some(const float* from, float* to, unsigned lanes) {
+  __shared__ float4 tile[32];
+  char* mine = reinterpret_cast<char*>(tile) + threadIdx.x * BYTES;
+  const bool exists = lanes >> threadIdx.x & 1;
+  __pipeline_memcpy_async(mine, reinterpret_cast<const char*>(from), BYTES, exists ? 0 : BYTES);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  to[threadIdx.x] = *reinterpret_cast<const float*>(mine);
+}
+
+// Lanes that copy the same word each take a wavefront; those that are filled with zeros take none.
+TEST_F(Counting, ZeroFilledLanesTakeNoWavefronts) {
+  const Zeros from(4), to(32);
+  const auto count = [&](const auto& kernel, unsigned lanes) {
+    launch(kernel, 1, 32, nullptr, from.data(), to.data(), lanes);
+    return counts();
+  };
+  EXPECT_EQ(count(copy_some<4>, ~0u).shared_copy.wavefronts, 32);
+  EXPECT_EQ(count(copy_some<4>, 0xf0f).shared_copy.wavefronts, 8);
+  EXPECT_EQ(count(copy_some<16>, 0x3).shared_copy.wavefronts, 2);
+  for (const auto& kernel : {copy_some<4>, copy_some<8>, copy_some<16>}) {
+    const KernelCounts filled = count(kernel, 0);
+    EXPECT_EQ(filled.copy_through_l1.requests + filled.copy_past_l1.requests, 0);
+    EXPECT_EQ(filled.shared_copy.requests, 1);
+    EXPECT_EQ(filled.shared_copy.wavefronts, 1);
+    EXPECT_EQ(filled.shared_copy.conflicts, 0);
+  }
+}
+
 // ---- One warp, access by access ----
 
 __global__ void reverse_tile(const float* from, float* to) {
@@ -270,30 +365,105 @@ __global__ void reverse_tile(const float* from, float* to) {
   to[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
 }
 
+__global__ void sum_many(const float* from, float* to, int count) {
+  float sum = 0.0f;
+  for (int i = 0; i < count; ++i) sum += from[i];
+  to[threadIdx.x] = sum;
+}
+
 TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
   const Zeros from(256), to(3 * 64);
-  simulator::trace_warp(2, 1);
+  simulator::start_trace({2, 1});
   launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-  simulator::trace_warp(3, 0);  // there is none
-  launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-  const std::vector<simulator::TracedAccess> trace = simulator::take_trace();
+  const std::vector<simulator::TracedKernel> kernels = simulator::take_trace();
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].kernel, "reverse_tile");
+  ASSERT_EQ(kernels[0].shared.size(), 1u);
+  EXPECT_EQ(kernels[0].shared[0].name, "tile");
+  ASSERT_EQ(kernels[0].warps.size(), 1u);
+  const std::vector<simulator::TracedExecution>& trace = kernels[0].warps[0].executions;
   ASSERT_EQ(trace.size(), 4u);
-  for (const auto& traced : trace) {
-    EXPECT_EQ(traced.kernel, "reverse_tile");
-    EXPECT_EQ(traced.access.lanes, ~0u);
-  }
+  for (const auto& traced : trace) EXPECT_EQ(traced.access.lanes, ~0u);
+  const std::size_t tile = kernels[0].shared[0].begin;
   for (unsigned lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(trace[0].access.address[lane],
               reinterpret_cast<uint64_t>(from.data() + (lane + 32) * 2));
-    EXPECT_EQ(trace[1].access.address[lane], (lane + 32) * 4);
-    EXPECT_EQ(trace[2].access.address[lane], (31 - lane) * 4);
+    EXPECT_EQ(trace[1].access.address[lane], tile + (lane + 32) * 4);
+    EXPECT_EQ(trace[2].access.address[lane], tile + (31 - lane) * 4);
     EXPECT_EQ(trace[3].access.address[lane],
               reinterpret_cast<uint64_t>(to.data() + 2 * 64 + 32 + lane));
   }
-  EXPECT_EQ(trace[0].variable, "");
-  EXPECT_EQ(trace[1].variable, "tile");
-  EXPECT_EQ(trace[1].access.operation, simulator::Operation::kStore);
+  EXPECT_EQ(trace[0].cost, 8);  // every other float of 256 bytes
+  EXPECT_EQ(kernels[0].instructions[trace[1].instruction].operation, simulator::Operation::kStore);
   EXPECT_TRUE(simulator::take_trace().empty());
+}
+
+TEST_F(Counting, TraceHasNoWarpThatIsNotThere) {
+  const Zeros from(256), to(3 * 64);
+  for (const simulator::TraceSample sample : {simulator::TraceSample{3, 0}, {0, 2}}) {
+    simulator::start_trace(sample);
+    launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
+    EXPECT_TRUE(simulator::take_trace().at(0).warps.empty());
+  }
+}
+
+// What the instructions cost is what the kernel costs, whichever warps are kept.
+TEST_F(Counting, InstructionsOfATraceAddUpToTheKernelsCounts) {
+  const Zeros from(256), to(3 * 64);
+  simulator::start_trace({});
+  for (int i = 0; i < 2; ++i) launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
+  const simulator::TracedKernel kernel = simulator::take_trace().at(0);
+  const KernelCounts all = counts();
+  EXPECT_EQ(kernel.launches, 2);
+  EXPECT_EQ(kernel.warps.size(), 6u);  // of the first launch, all three blocks
+  simulator::InstructionCounts sum;
+  for (const auto& instruction : kernel.instructions) sum += instruction.counts;
+  EXPECT_EQ(sum.requests, all.load.requests + all.store.requests + all.shared_load.requests +
+                              all.shared_store.requests);
+  EXPECT_EQ(sum.sectors, all.load.sectors + all.store.sectors);
+  EXPECT_EQ(sum.wavefronts, all.shared_load.wavefronts + all.shared_store.wavefronts);
+  EXPECT_EQ(sum.conflicts, all.shared_load.conflicts + all.shared_store.conflicts);
+}
+
+// A trace of one warp that loads from places of no order.
+simulator::TracedKernel without_order(int executions) {
+  simulator::TracedKernel kernel;
+  kernel.kernel = "without_order";
+  kernel.instructions.resize(1);
+  kernel.instructions[0].lines = {"nowhere.cu:1"};
+  kernel.warps.push_back({0, 0, {}});
+  uint32_t state = 1;
+  for (int i = 0; i < executions; ++i) {
+    simulator::TracedExecution execution = {};
+    execution.access.lanes = ~0u;
+    for (uint64_t& address : execution.access.address) {
+      address = (state = state * 1664525 + 1013904223) / 4 * 4;
+    }
+    kernel.warps[0].executions.push_back(execution);
+  }
+  return kernel;
+}
+
+TEST(TraceFileOf, AnyProblemStaysBelowItsBytes) {
+  const std::vector<simulator::TracedKernel> kernels = {without_order(2000), without_order(2000)};
+  const std::string whole = trace_record("stage", kernels, {}, TRACE_BYTES).text();
+  EXPECT_GT(whole.size(), 400000u);
+  EXPECT_EQ(whole.find("\"cut\": [0]"), std::string::npos);
+  const std::string cut = trace_record("stage", kernels, {}, 100000).text();
+  EXPECT_LT(cut.size(), 105000u);
+  EXPECT_GT(cut.size(), 50000u);
+  EXPECT_NE(cut.find("\"cut\": [0]"), std::string::npos);
+}
+
+TEST_F(Counting, TraceKeepsTheFirstTimesOfALongLoop) {
+  const Zeros from(4096), to(32);
+  simulator::start_trace({0, 0});
+  launch(sum_many, 1, 32, nullptr, from.data(), to.data(), 4096);
+  const simulator::TracedKernel kernel = simulator::take_trace().at(0);
+  ASSERT_EQ(kernel.instructions.size(), 2u);
+  EXPECT_EQ(kernel.instructions[0].counts.requests, 4096);
+  EXPECT_EQ(kernel.warps.at(0).executions.size(), 512u + 1u);  // with the store behind the loop
+  EXPECT_EQ(kernel.warps[0].cut, std::set<std::size_t>{0});
 }
 
 // ---- What is not counted ----
@@ -317,6 +487,33 @@ TEST_F(Counting, RegistersAndArgumentsAreNoMemory) {
   EXPECT_EQ(all.store.requests, 1);
 }
 
+__global__ void two_places(const float* from, float* to) {
+  __shared__ float tile[64];
+  tile[threadIdx.x] = from[threadIdx.x * 2];
+  __syncthreads();
+  to[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x * 2 % 64];
+}
+
+TEST_F(Counting, PlacesInTheCodeAddUpToTheTotals) {
+  const Zeros from(128), to(192);
+  launch(two_places, 3, 64, nullptr, static_cast<const float*>(from.data()), to.data());
+  const KernelCounts counted = counts();
+  EXPECT_EQ(counted.blocks, 3);
+  EXPECT_EQ(counted.barriers, 3);
+  EXPECT_EQ(counted.shared_bytes, 256);
+  EXPECT_EQ(counted.places.size(), 4u);  // an instruction each
+  simulator::PlaceCounts global, shared;
+  for (const auto& [where, place] : counted.places) {
+    simulator::PlaceCounts& sum = where.second ? shared : global;
+    sum.requests += place.requests;
+    sum.cost += place.cost;
+  }
+  EXPECT_EQ(global.requests, counted.load.requests + counted.store.requests);
+  EXPECT_EQ(global.cost, counted.load.sectors + counted.store.sectors);
+  EXPECT_EQ(shared.requests, counted.shared_load.requests + counted.shared_store.requests);
+  EXPECT_EQ(shared.cost, counted.shared_load.wavefronts + counted.shared_store.wavefronts);
+}
+
 TEST_F(Counting, LaunchesOfAKernelAddUp) {
   const Zeros from(64), to(32);
   for (int i = 0; i < 3; ++i) {
@@ -327,6 +524,34 @@ TEST_F(Counting, LaunchesOfAKernelAddUp) {
   EXPECT_EQ(all.launches, 3);
   EXPECT_EQ(all.load.requests, 3);
   EXPECT_EQ(all.sectors_written, 12);
+}
+
+// ---- Tensor cores ----
+
+__global__ void multiply_often(const float* from, float* to, int times) {
+  const float a[4] = {from[threadIdx.x], 1, 1, 1}, b[2] = {1, 1};
+  float sum[4] = {};
+  if (threadIdx.x / 32 == 1) times = 1;
+  for (int i = 0; i < times; ++i) mma_tf32(sum, a, b, sum);
+  to[blockIdx.x * blockDim.x + threadIdx.x] = sum[0];
+}
+
+TEST_F(Counting, WarpsThatMultiplyAreCounted) {
+  const Zeros from(96), to(5 * 96);
+  launch(multiply_often, 5, 96, nullptr, from.data(), to.data(), 7);
+  const KernelCounts many = counts();
+  EXPECT_EQ(many.tensor_instructions, 5 * (7 + 1 + 7));
+  EXPECT_EQ(many.load.requests, 5 * 3);  // operands are registers
+  EXPECT_EQ(many.store.requests, 5 * 3);
+  const auto has_metric = [](const KernelCounts& counts) {
+    const auto all = simulator::metrics(counts);
+    return std::count_if(all.begin(), all.end(), [](const auto& metric) {
+      return metric.first == "sm__inst_executed_pipe_tensor_op_hmma.sum" && metric.second == 75;
+    });
+  };
+  EXPECT_EQ(has_metric(many), 1);
+  launch(multiply_often, 5, 32, nullptr, from.data(), to.data(), 0);
+  EXPECT_EQ(has_metric(counts()), 0);
 }
 
 }  // namespace

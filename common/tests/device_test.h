@@ -4,24 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "common/core/launch.h"
-#include "common/harness/backend.h"
+#include "common/device/backend.h"
 
 namespace convladder {
 
 // Skips its tests where there is no GPU, with the reason.
 class DeviceTest : public testing::Test {
  public:
-  // For who reads the report of a run: where it was.
-  static void SetUpTestSuite() {
-    RecordProperty("backend", backend_name());
-    try {
-      require_device();
-      RecordProperty("device", device_name());
-    } catch (const CudaError&) {
-      // SetUp() says so.
-    }
-  }
-
  protected:
   void SetUp() override {
     try {

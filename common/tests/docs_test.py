@@ -1,4 +1,4 @@
-"""Tests of common/docs: the commands that pages have, and the links between them."""
+"""Tests of common/checkers: the commands that pages have, and the links between them."""
 
 import ast
 import contextlib
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "common/docs"))
+sys.path.insert(0, str(ROOT / "common/checkers"))
 import commands  # noqa: E402
 import links  # noqa: E402
 
@@ -52,13 +52,12 @@ class Extract(unittest.TestCase):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, set(), text)
 
     def test_what_has_a_stand_in_is_slow(self):
-        for text in ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems",
-                     "./ladder test --stage 02_im2col_gemm"):
+        for text in ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"slow"}, text)
         for text in ("./ladder bench", "./ladder sanitize", "./ladder sanitize --jobs 8  # at a time"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu", "slow"}, text)
         for text in ("./ladder check --stage 01_naive --shape alexnet_conv1",
-                     "./ladder test --stage 01_naive"):
+                     "./ladder test --stage 03_shared_tiling"):
             self.assertEqual(self.extract("```sh", text, "```")[0].needs, set())
 
     def test_errors_name_the_place(self):
@@ -89,6 +88,11 @@ class Extract(unittest.TestCase):
         made = self.extract("```sh", "./ladder build sim a", "```")
         self.assertEqual(len(commands.unprepared(made + other)), 1)
 
+    def test_the_first_program_is_shown_as_it_is(self):
+        text = (ROOT / "docs/cuda.md").read_text(encoding="utf-8")
+        shown = re.search(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+        self.assertEqual(shown, (ROOT / "docs/cuda/add.cu").read_text(encoding="utf-8"))
+
     def test_every_page_of_ours_can_be_read(self):
         ours = commands.all_commands(ROOT)
         self.assertEqual(commands.unprepared(ours), [])
@@ -114,27 +118,20 @@ class Run(unittest.TestCase):
         check = self.command("./ladder check --stage 02_x --offset 1  # unaligned", "slow")
         self.assertEqual(commands.to_run(check, False, False)[0],
                          "./ladder check --stage 02_x --offset 1 --max-gmac 0.001")
-        suite = self.command("./ladder test --stage 02_x  # its tests", "slow")
-        self.assertEqual(commands.to_run(suite, False, False)[0],
-                         "./ladder build sim 02_x test_02_x && "
-                         "ctest --preset sim -L 02_x -R nasty_primes")
 
     def test_what_is_supplied_is_taken_away_again(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "01_naive").mkdir()
             (root / "01_naive/naive.cu").write_text('REGISTER("01_naive")\n')
-            lists = "project(X)\nadd_subdirectory(01_naive)\nfinish()\n"
-            (root / "CMakeLists.txt").write_text(lists)
             before = sorted(root.rglob("*"))
             for supply in commands.SUPPLIES.values():
                 supply(root)
-            self.assertIn("add_subdirectory(01_naive)\nadd_subdirectory(06_my_idea)\n",
-                          (root / "CMakeLists.txt").read_text())
-            self.assertIn('"06_my_idea"', (root / "06_my_idea/my_idea.cu").read_text())
+            self.assertTrue((root / "x.npy").exists())
+            (root / "99_my_idea").mkdir()
+            (root / "99_my_idea/my_idea.cu").write_text("a stage\n")
             commands.remove_supplies(root)
             self.assertEqual(sorted(root.rglob("*")), before)
-            self.assertEqual((root / "CMakeLists.txt").read_text(), lists)
 
     def test_failures_are_counted(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -171,7 +168,7 @@ class Run(unittest.TestCase):
         self.assertEqual(header, {"descr": "<f4", "fortran_order": False, "shape": (2, 3)})
 
     def test_an_unknown_page_is_a_usage_error(self):
-        done = subprocess.run([sys.executable, ROOT / "common/docs/commands.py", "--page", "no.md"],
+        done = subprocess.run([sys.executable, ROOT / "common/checkers/commands.py", "--page", "no.md"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--page no.md: no such page", done.stderr)
@@ -232,6 +229,12 @@ class TopLevel(unittest.TestCase):
         others = [name for name in names - self.NAMES
                   if not name.startswith(".") and not re.fullmatch(r"\d\d_\w+", name)]
         self.assertEqual(others, [])
+
+    def test_the_way_up_has_every_stage(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        way = text[text.index("## The way up"):].split("\n## ")[0]
+        stages = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
+        self.assertEqual(re.findall(r"\]\((\d\d_\w+)/README\.md\)", way), stages)
 
 
 if __name__ == "__main__":

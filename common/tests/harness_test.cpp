@@ -6,12 +6,12 @@
 #include <set>
 
 #include "common/core/launch.h"
-#include "common/harness/device_buffer.h"
-#include "common/harness/filter_bank.h"
-#include "common/harness/montage.h"
-#include "common/harness/options.h"
-#include "common/harness/photo.h"
-#include "common/harness/table.h"
+#include "common/device/device_buffer.h"
+#include "common/io/table.h"
+#include "common/options/options.h"
+#include "common/photo/filter_bank.h"
+#include "common/photo/montage.h"
+#include "common/photo/photo.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -42,9 +42,39 @@ TEST(Options, MistakesNameTheOptionAndTheValue) {
   EXPECT_EQ(complaint({"--seed"}), "--seed needs a value: --seed S");
   EXPECT_EQ(complaint({"--relu=1"}), "--relu takes no value");
   EXPECT_EQ(complaint({"--seed", "1.5"}), "--seed = '1.5': must be a whole number");
-  EXPECT_EQ(complaint({"--seed", ""}), "--seed = '': must be a whole number");
+  EXPECT_EQ(complaint({"--seed", ""}), "--seed needs a value: --seed S");
   EXPECT_EQ(complaint({"--seed", "-1"}), "--seed = -1: must be at least 0");
   EXPECT_EQ(complaint({"--seed", "10"}), "--seed = 10: must be at most 9");
+}
+
+TEST(Options, AnEmptyValueIsNone) {
+  EXPECT_EQ(complaint({"--stage="}), "--stage needs a value: --stage NAME");
+  EXPECT_EQ(complaint({"--stage", "", "--stage", "a"}), "--stage needs a value: --stage NAME");
+}
+
+TEST(Options, HelpHasAShortName) {
+  EXPECT_TRUE(Options({{"--help", "", "this text"}}, {"-h"}).has("--help"));
+}
+
+TEST(Options, FilesMustDiffer) {
+  const TempFolder folder;
+  const std::string a = folder.write("a", "");
+  std::filesystem::create_symlink("a", folder.path("link"));
+  const std::vector<OptionSpec> specs = {
+      {"--json", "F", ""}, {"--output", "F", ""}, {"--input", "F", ""}, {"--bias", "F", ""}};
+  const auto complaint = [&](const std::vector<std::string>& words) {
+    try {
+      require_different_files(Options(specs, words), {"--json", "--output"}, {"--input", "--bias"});
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint({"--json", "y", "--output", "./y"}),
+            "--json and --output name the same file: y");
+  EXPECT_EQ(complaint({"--output", a, "--input", folder.path("link")}),
+            "--output and --input name the same file: " + a);
+  EXPECT_EQ(complaint({"--json", "x", "--output", "y", "--input", a, "--bias", a}), "");
 }
 
 TEST(Options, NumbersMustBeFinite) {
@@ -66,6 +96,17 @@ TEST(Table, ColumnsAreAligned) {
             "------  ----\n"
             "naive   18.2\n"
             "im2col   4.2\n");
+}
+
+TEST(Table, CanBePrintedAsItGrows) {
+  Table table;
+  table.add_column("stage", Align::kLeft, 6);
+  table.add_column("ms", Align::kRight);
+  EXPECT_EQ(table.header(),
+            "stage   ms\n"
+            "------  --\n");
+  EXPECT_EQ(table.row({"naive", "9"}), "naive    9\n");
+  EXPECT_EQ(table.row({"too wide", "123"}), "too wide  123\n");
 }
 
 const float* filter_of(const FilterBank& bank, int k) {

@@ -2,8 +2,11 @@
 #include "common/io/json.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <limits>
 
@@ -63,6 +66,54 @@ TEST(Json, Nesting) {
             "[\n{\"b\": 1, \"a\\\"\": [2.5]},\n{\"b\": 1, \"a\\\"\": [2.5]}\n]");
 }
 
+// ---- Reading ----
+
+JsonValue parse(const std::string& text) {
+  const TempFolder folder;
+  folder.write("x.json", text);
+  return read_json(folder.path("x.json"));
+}
+
+TEST(ReadJson, WhatIsWritten) {
+  const std::string text = "a \"b\" \\ / \n\t Ünï";
+  const Json written =
+      Json::object({{"text", text},
+                    {"numbers", Json::array({Json::object({{"x", -0.1}}), Json::object({})})},
+                    {"true", true},
+                    {"none", std::nan("")},
+                    {"", 1e300}});
+  const JsonValue read = parse(written.text());
+  EXPECT_EQ(read.text("text"), text);
+  EXPECT_EQ(read.number(""), 1e300);
+  ASSERT_EQ(read.items("numbers").size(), 2u);
+  EXPECT_EQ(read.items("numbers")[0].number("x"), -0.1);
+}
+
+TEST(ReadJson, SaysWhichMemberIsNotAsItShould) {
+  const JsonValue read = parse(R"( { "a" : [ ] , "b" : null } )");
+  const auto reason = [&](const auto& get) {
+    try {
+      get();
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(reason([&] { read.number("a"); }), "'a' is a list, not a number");
+  EXPECT_EQ(reason([&] { read.text("b"); }), "'b' is null, not text");
+  EXPECT_EQ(reason([&] { read.items("c"); }), "'c' is missing");
+}
+
+TEST(ReadJson, RefusesWhatIsNone) {
+  for (const char* text : {"", "{", "[1", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a: 1}", "\"a",
+                           "\"\\", "\"\\x\"", "1 2", "nan", "inf", "-", "1e999", "tru", "'a'"}) {
+    EXPECT_THROW(parse(text), std::runtime_error) << text;
+  }
+  EXPECT_THROW(parse(std::string(1000, '[')), std::runtime_error);
+  EXPECT_THROW(parse(std::string("[]\0", 3)), std::runtime_error);
+  EXPECT_THROW(read_json("/nowhere/x.json"), std::runtime_error);
+}
+
 TEST(WriteJson, ReplacesTheFile) {
   const TempFolder folder;
   folder.write("x.json", "something older and longer");
@@ -90,6 +141,57 @@ TEST(AtomicFile, ALinkStaysALink) {
   write_json(folder.path("link"), 1);
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
   EXPECT_EQ(folder.read("target"), "1\n");
+}
+
+TEST(AtomicFile, ALinkMayPointToNothingYet) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("next", folder.path("link"));
+  std::filesystem::create_symlink("target", folder.path("next"));
+  write_json(folder.path("link"), 1);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+  EXPECT_EQ(folder.read("target"), "1\n");
+  EXPECT_EQ(folder.entries(), 3);
+}
+
+TEST(AtomicFile, LinksInACircleAreReported) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("b", folder.path("a"));
+  std::filesystem::create_symlink("a", folder.path("b"));
+  EXPECT_EQ(message_of<std::runtime_error>([&] { AtomicFile file(folder.path("a")); }),
+            folder.path("a") + ": too many links");
+}
+
+TEST(AtomicFile, ASignalLeavesNothingHalfWritten) {
+  const TempFolder folder;
+  folder.write("x", "old");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      AtomicFile file(folder.path("x"));
+      file.write("half", 4);
+      raise(signal);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+    EXPECT_EQ(folder.read("x"), "old");
+    EXPECT_EQ(folder.entries(), 1);
+  }
+}
+
+TEST(AtomicFile, SignalsThatSomeoneElseHandlesStayTheirs) {
+  const TempFolder folder;
+  ASSERT_NE(std::signal(SIGHUP, SIG_IGN), SIG_ERR);  // as nohup does
+  {
+    AtomicFile file(folder.path("x"));
+    raise(SIGHUP);
+    file.commit();
+  }
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
+  EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_DFL);
+  EXPECT_EQ(folder.entries(), 1);
 }
 
 TEST(AtomicFile, DevicesAreNotReplaced) {

@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """Tests of common/tests/known_bad: planting bugs, and running a suite through crashes."""
-import contextlib
-import io
 import itertools
 import os
 import sys
@@ -13,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "kno
 import bugs
 import known_bad
 import suite
+import support
 
 SOURCE = "int one = 1;\nint two = one +\n          one;\n"
 
@@ -66,6 +65,22 @@ class Bugs(FakeProgramTest):
     def test_a_source_that_has_changed(self):
         self.expect_bad("bug b: b\n- three\n+ 3\n", "01_stage.bugs:1: b: 'three' stands 0 times")
         self.expect_bad("bug b: b\n- one\n+ 1\n", "'one' stands 3 times")
+
+    def test_bugs_taken_over(self):
+        self.write("01_stage.bugs", "bug a: a\n- 1\n+ 2\nbug b: b\nin x.h\n- x\n+ y\nbug c: c\n- 1\n+ 3\n")
+        os.makedirs(self.path("02_stage"))
+        self.write("02_stage/other.cu", "x = 1")
+        path = self.write("02_stage.bugs", "like 01_stage\nwithout c\n\nbug a: anew\n- 1\n+ 4\n")
+        anew, taken = bugs.read(path, self.folder)
+        self.assertEqual([(bug.title, bug.about, bug.place) for bug in (anew, taken)],
+                         [("02_stage.a", "anew", "02_stage.bugs:4"),
+                          ("02_stage.b", "b", "01_stage.bugs:4")])
+        self.assertEqual(taken.files(self.folder), ["02_stage/other.cu", "x.h"])
+        self.write("02_stage.bugs", "like 01_stage\nonly c\nbug d: d\n- 1\n+ 2\n")
+        self.assertEqual([bug.name for bug in bugs.read(path, self.folder)], ["d", "c"])
+        self.write("02_stage.bugs", "like 01_stage\nwithout d\n")
+        with self.assertRaisesRegex(bugs.BadBug, "02_stage.bugs:2: there is no bug 'd' to be"):
+            bugs.read(path, self.folder)
 
     def test_malformed_files(self):
         for text, pattern in [("", "no bugs"), ("- x\n+ y\n", ":1: a bug begins with"),
@@ -164,12 +179,45 @@ class Verdict(FakeProgramTest):
         self.assertTrue(known_bad.is_caught(bug, {"a": "other", "b": "never written"}))
         self.assertFalse(known_bad.is_caught(bug, {"a": "out of bounds", "b": ""}))
 
-    def test_exit_statuses(self):
-        for output, status in [("data race", 0), ("", 1), ("skipped", known_bad.SKIPPED)]:
+    def test_what_becomes_of_a_program(self):
+        bug = self.bug(test="Nan", edits=[1])
+        for output, verdict, text in [("data race", "passed", "caught: data race"),
+                                      ("", "failed", "SURVIVES"),
+                                      ("skipped", "skipped", "is skipped here")]:
             self.program("suite", f"TESTS = {{'Nan': {output!r}}}\n" + PROGRAM)
-            with contextlib.redirect_stdout(io.StringIO()):
-                result = known_bad.catch(self.bug(test="Nan", edits=[1]), self.path("suite"))
-            self.assertEqual(result, status, output)
+            result = known_bad.catch(bug, self.path("suite"))
+            self.assertEqual(result[0], verdict)
+            self.assertIn(text, result[1])
+        self.assertEqual(known_bad.catch(bug, self.path("none")),
+                         ("failed", "01_stage.b: was not built"))
+
+    def test_the_sound_stage_must_pass(self):
+        for output, verdict in [("", "passed"), ("data race", "failed")]:
+            self.program("suite", f"TESTS = {{'Nan': {output!r}}}\n" + PROGRAM)
+            self.assertEqual(known_bad.catch(self.bug(), self.path("suite"))[0], verdict)
+
+
+class Choice(FakeProgramTest):
+    def test_two_canaries_of_each_stage(self):
+        canaries = [bug for kind in known_bad.KINDS for bug, role in known_bad.programs(kind)
+                    if role == "canary"]
+        for stage in support.stage_names():  # so each has a file of bugs
+            self.assertEqual([bug.stage for bug in canaries].count(stage), 2, stage)
+
+    def test_each_bug_is_caught_once(self):
+        caught = [bug.title for kind in known_bad.KINDS for bug, _ in known_bad.programs(kind)
+                  if bug.edits]
+        self.assertEqual(sorted(caught), sorted(bug.title for bug in bugs.read_all() if bug.edits))
+
+    def test_a_report_for_counting(self):
+        names = ["passes", "survives", "waits"]
+        chosen = [bugs.Bug("", "01_stage", name, name) for name in names]
+        verdicts = [("passed", "good"), ("failed", "bad"), ("skipped", "no GPU")]
+        known_bad.write_xml(self.path("new/report.xml"), chosen, verdicts)
+        with open(self.path("new/report.xml"), encoding="utf-8") as report:
+            lines = report.read()
+        self.assertEqual([lines.count(tag) for tag in ("<testcase ", "<failure ", "<skipped ")],
+                         [3, 1, 1])
 
 
 if __name__ == "__main__":

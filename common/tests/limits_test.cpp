@@ -10,9 +10,9 @@
 
 #include "common/check/compare.h"
 #include "common/check/test_data.h"
-#include "common/harness/backend.h"
-#include "common/harness/table.h"
-#include "common/harness/trial.h"
+#include "common/check/trial.h"
+#include "common/device/backend.h"
+#include "common/io/table.h"
 #include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"
@@ -205,12 +205,20 @@ TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
 
 // ---- Workspace ----
 
+// Two groups, which take turns with the workspace of one.
+ConvArguments groups_of(int channels) {
+  ConvArguments a;
+  a.n = 5, a.c = 2 * channels, a.h = 9, a.w = 12, a.k = 14, a.r = 3, a.s = 2, a.stride_w = 2;
+  a.pad_w = 3, a.groups = 2;
+  return a;
+}
+
+class Workspace : public LimitsTest, public testing::WithParamInterface<Problem> {};
+
 // Every amount between the least and the most that changes what the stage does, and one byte less
 // than the least.
-TEST_F(LimitsTest, EveryWorkspaceDownToTheLeast) {
-  ConvArguments a;
-  a.n = 5, a.c = 3, a.h = 9, a.w = 12, a.k = 7, a.r = 3, a.s = 2, a.stride_w = 2, a.pad_w = 3;
-  const ConvShape shape = make_conv_shape(a);
+TEST_P(Workspace, EveryAmountDownToTheLeast) {
+  const ConvShape shape = make_conv_shape(GetParam().arguments);
   const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
   const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
   const Reference reference = compute_reference(host);
@@ -235,6 +243,8 @@ TEST_F(LimitsTest, EveryWorkspaceDownToTheLeast) {
   RecordProperty("amounts", amounts);
   if (stage().name == std::string("02_im2col_gemm")) {
     EXPECT_EQ(amounts, 4 + shape.P() - 1);  // 5, 3, 2, 1 images; then 6 to 1 of the 7 rows
+  } else if (stage().name == std::string("11_split_k") && GetParam().name == "long_sums") {
+    EXPECT_GT(amounts, 4);  // of parts
   }
   if (least == 0) return;
 
@@ -249,6 +259,11 @@ TEST_F(LimitsTest, EveryWorkspaceDownToTheLeast) {
                 " needs at least " + std::to_string(least));
   device.expect_output_untouched();
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, Workspace,
+                         testing::Values(problem("short_sums", groups_of(3)),
+                                         problem("long_sums", groups_of(50))),
+                         name_of);
 
 // Sizes that need more than 32 bits, and at the extremes almost 64.
 TEST_F(LimitsTest, WorkspaceOfExtremeShapesDoesNotOverflow) {
@@ -272,6 +287,99 @@ TEST_F(LimitsTest, WorkspaceOfExtremeShapesDoesNotOverflow) {
     } else if (most > 0) {  // the filters, rearranged
       EXPECT_TRUE(most >= Wide{4} * shape.filter_count()) << most;
     }
+  }
+}
+
+// ---- Stage 11's plan ----
+
+// What the stage has launched: the blocks of each kernel, and the largest y of a grid.
+std::vector<int64_t> launched_blocks;
+int64_t most_parts = 0;
+void note_launch(const void*, dim3 grid, dim3) {
+  launched_blocks.push_back(int64_t{grid.x} * grid.y * grid.z);
+  most_parts = std::max<int64_t>(most_parts, grid.y);
+}
+
+class PlanTest : public LimitsTest {
+ protected:
+  void SetUp() override {
+    if (stage().name != std::string("11_split_k")) GTEST_SKIP() << "plans nothing";
+    LimitsTest::SetUp();
+  }
+  void TearDown() override {
+    launch_observer = nullptr;
+#ifndef CUDART_VERSION
+    simulator::set_multiprocessors(132);
+#endif
+  }
+
+  // The bits of the output; the launches are noted.
+  static std::vector<float> run_on(const ConvShape& shape, const TestData& data,
+                                   const Placement& placement = {}) {
+    const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
+    OnDevice device(stage(), host, placement);
+    launched_blocks.clear(), most_parts = 0;
+    launch_observer = note_launch;
+    std::vector<float> output = device.run_stage();
+    launch_observer = nullptr;
+    const Comparison result =
+        compare(output.data(), shape, compute_reference(host), Rule::kBounded, error_factor(shape));
+    EXPECT_TRUE(result.pass) << result.message;
+    return output;
+  }
+};
+
+// A late layer of a network: one tile of pixels, long sums.
+ConvShape few_outputs() {
+  ConvArguments a;
+  a.c = 256, a.h = a.w = 7, a.k = 64, a.r = a.s = 3, a.pad_h = a.pad_w = 1;
+  return make_conv_shape(a);
+}
+
+TEST_F(PlanTest, FewOutputsAreSharedOutAmongAllMultiprocessors) {
+  const ConvShape shape = few_outputs();
+  const TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  const std::vector<float> in_parts = run_on(shape, data);
+  ASSERT_EQ(launched_blocks.size(), 3u) << "filters packed, parts computed, and added";
+  EXPECT_GE(launched_blocks[1], multiprocessors() / 2);
+  EXPECT_LE(launched_blocks[1], 3 * multiprocessors()) << "more than can run at once";
+  EXPECT_EQ(run_on(shape, data), in_parts) << "the same again";
+
+  const std::vector<float> whole = run_on(shape, data, {{}, true});
+  EXPECT_EQ(launched_blocks.size(), 2u) << "no room for partial sums: nothing to add";
+  EXPECT_EQ(most_parts, 1);
+  EXPECT_NE(whole, in_parts) << "added in the same order: was anything cut?";
+}
+
+// Bytes of workspace between what the plan wants and the least: as many parts as there is room for.
+TEST_F(PlanTest, AsManyPartsAsFit) {
+  const ConvShape shape = few_outputs();
+  const TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  const std::size_t part = sizeof(float) * static_cast<std::size_t>(shape.output_count());
+  Placement short_by_one;
+  short_by_one.workspace_limit = least_workspace_bytes(stage(), shape) + 4 * part - 1;
+  run_on(shape, data, short_by_one);
+  EXPECT_EQ(most_parts, 3);
+  short_by_one.workspace_limit += 1;
+  run_on(shape, data, short_by_one);
+  EXPECT_EQ(most_parts, 4);
+}
+
+// Enough blocks, or sums too short to be cut: the output is written at once.
+TEST_F(PlanTest, WhatHasEnoughBlocksStaysWhole) {
+#ifndef CUDART_VERSION
+  simulator::set_multiprocessors(4);  // enough for it is less to simulate
+#endif
+  ConvArguments many, brief;
+  many.n = 3 * multiprocessors();  // a tile of 128 pixels each
+  many.c = 64, many.h = 10, many.w = 18, many.k = 32, many.r = many.s = 3;
+  brief.c = 7, brief.h = brief.w = 7, brief.k = 32, brief.r = brief.s = 3;
+  for (const ConvArguments& a : {many, brief}) {
+    const ConvShape shape = make_conv_shape(a);
+    SCOPED_TRACE(to_string(shape));
+    run_on(shape, make_test_data(shape, DataKind::kUniform, 1));
+    EXPECT_EQ(launched_blocks.size(), 2u);
+    EXPECT_EQ(most_parts, 1);
   }
 }
 

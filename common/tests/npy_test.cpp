@@ -2,6 +2,7 @@
 #include "common/io/npy.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
@@ -140,6 +141,14 @@ TEST(Npy, MalformedHeaders) {
     EXPECT_EQ(message.compare(0, 28, "bad .npy header at character"), 0) << header << "\n"
                                                                          << message;
   }
+}
+
+TEST(Npy, APipeIsNotWaitedFor) {
+  const TempFolder folder;
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string message = message_of<std::runtime_error>([&] { read_npy(pipe); });
+  EXPECT_EQ(message.find(pipe + ": can't be read: "), 0u) << message;
 }
 
 TEST(Npy, UnwritableTargetsLeaveNothingBehind) {

@@ -6,7 +6,7 @@
 #include "common/core/conv_shape.h"
 #include "common/core/cublas.h"
 #include "common/core/launch.h"
-#include "common/harness/device_buffer.h"
+#include "common/device/device_buffer.h"
 #include "common/simulator/counts.h"
 #include "common/tests/support.h"
 

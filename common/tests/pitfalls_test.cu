@@ -15,7 +15,7 @@
 #include "common/check/test_data.h"
 #include "common/core/cublas.h"
 #include "common/core/launch.h"
-#include "common/harness/device_buffer.h"
+#include "common/device/device_buffer.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -24,6 +24,48 @@ std::string complaint(const std::string& text) {
   return message.substr(std::min(path.size(), message.size()));
 }
 
+// The warning that comes with a column called `name`.
+std::string warning(const std::string& name) {
+  const TempFolder folder;
+  const std::string path =
+      folder.write("list.csv", "n,c,h,w,k,r,s," + name + "\n1,1,4,4,1,3,3,1\n");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(read_problems(path).size(), 1u);
+  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string start = "convladder: warning: " + path + ":1:15: column '" + name + "' ";
+  if (!text.empty()) {
+    EXPECT_EQ(text.compare(0, start.size(), start), 0) << text;
+  }
+  return text.substr(std::min(start.size(), text.size()));
+}
+
+TEST(Problems, AMistypedColumnIsWarnedOf) {
+  EXPECT_EQ(warning("stride"), "is ignored; there is stride_h and stride_w\n");
+  EXPECT_EQ(warning("Padding"), "is ignored; there is pad_h and pad_w\n");
+  EXPECT_EQ(warning("dilation_h"), "is ignored; there is dil_h and dil_w\n");
+  EXPECT_EQ(warning("sride_w"), "is ignored; there is stride_w\n");
+  EXPECT_EQ(warning("group"), "is ignored; there is groups\n");
+  EXPECT_EQ(warning("Bias"), "is ignored; there is bias\n");
+  for (const char* other : {"note", "comment", "p", "kind", "stride_h", "bias"}) {
+    EXPECT_EQ(warning(other), "") << other;
+  }
+}
+
+TEST(Problems, NamesAreUniqueAndPlain) {
+  const std::string header = "name,n,c,h,w,k,r,s\n";
+  EXPECT_EQ(complaint(header + "a,1,1,4,4,1,3,3\nb,1,1,4,4,1,3,3\na,2,1,4,4,1,3,3\n"),
+            ":4:1: name 'a' is that of line 2");
+  EXPECT_EQ(complaint(header + ",1,1,4,4,1,3,3\nrow2,1,1,4,4,1,3,3\n"),
+            ":3:1: name 'row2' is that of line 2");
+  EXPECT_EQ(complaint(header + "\x1B[31mred,1,1,4,4,1,3,3\n"),
+            ":2:1: name = '?[31mred' has a control character");
+  EXPECT_EQ(complaint(header + "\xC2\x9B"
+                               "31mred,1,1,4,4,1,3,3\n"),
+            ":2:1: name = '?\x9B"
+            "31mred' has a control character");
+  EXPECT_EQ(read_text(header + "gr\xC3\xBC\xC3\x9F,1,1,4,4,1,3,3\n").size(), 1u);
+}
+
 TEST(Problems, ReadsEveryColumn) {
   const auto problems = read_text(
       "name,n,c,h,w,k,r,s,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups,bias\n"
@@ -213,16 +255,36 @@ TEST_F(ShippedProblems, ReducedOnesFitAndKeepTheirCharacter) {
       EXPECT_EQ(after.Q() % 2, before.Q() % 2);
       EXPECT_EQ(after.K % 2, before.K % 2);
       EXPECT_EQ(after.C % 2, before.C % 2);
+      EXPECT_EQ(after.groups % 2, before.groups % 2);
+      EXPECT_EQ(after.groups > 1, before.groups > 1);
       EXPECT_EQ((before.H - after.H) % (2 * before.stride_h), 0);
       EXPECT_EQ((before.W - after.W) % (2 * before.stride_w), 0);
       EXPECT_LE(after.P(), before.P());
       EXPECT_LE(after.Q(), before.Q());
-      ConvShape restored = after;  // all but N, C, H, W, K is as it was
+      ConvShape restored = after;  // all but N, C, H, W, K and the groups is as it was
       restored.N = before.N, restored.C = before.C, restored.K = before.K;
+      restored.groups = before.groups;
       restored.H = before.H, restored.W = before.W;
       EXPECT_EQ(to_string(restored), to_string(before));
     }
   }
+}
+
+// Of common/layers.csv, which bench draws its means from.
+TEST(ShippedLayers, AreManyAndLegalAndOfEveryKind) {
+  std::set<std::string> extents;
+  int grouped = 0, depthwise = 0, small_batches = 0;
+  for (const Problem& layer : read_problems(CONVLADDER_SOURCE_DIR "/common/layers.csv")) {
+    const ConvShape shape = make_conv_shape(layer.arguments);
+    EXPECT_TRUE(extents.insert(to_string(shape)).second) << layer.name << " counts twice";
+    grouped += shape.groups > 1 && shape.C > 1;
+    depthwise += shape.groups > 1 && shape.C == 1;
+    small_batches += shape.N <= 2;
+  }
+  EXPECT_GE(extents.size(), 60u);
+  EXPECT_GE(grouped, 5);
+  EXPECT_GE(depthwise, 5);
+  EXPECT_GE(small_batches, 10);
 }
 
 TEST(Reduce, TakesImagesThenPixelsThenChannels) {
@@ -239,6 +301,22 @@ TEST(Reduce, TakesImagesThenPixelsThenChannels) {
   EXPECT_EQ(reduced(image / 256), "n1 c16 18x18 k16" + rest);
   EXPECT_EQ(reduced(image / 512), "n1 c16 10x18 k16" + rest);
   EXPECT_EQ(reduced(1), "n1 c2 4x4 k2" + rest);
+}
+
+TEST(Reduce, TakesChannelsOfAGroupThenGroups) {
+  ConvArguments a;
+  a.c = 12 * 16, a.h = a.w = 16, a.k = 12 * 64, a.groups = 12;
+  const auto reduced = [&](double part) {
+    return to_string(make_conv_shape(reduce(a, part * multiply_adds(a))));
+  };
+  const std::string rest = " 1x1 stride 1x1 pad 0x0 dil 1x1 groups ";
+  EXPECT_EQ(reduced(1), "n1 c192 16x16 k768" + rest + "12");
+  EXPECT_EQ(reduced(1.0 / 4), "n1 c192 16x16 k192" + rest + "12");
+  EXPECT_EQ(reduced(1.0 / 8), "n1 c96 16x16 k96" + rest + "6");
+  EXPECT_EQ(reduced(1.0 / 24), "n1 c32 16x16 k32" + rest + "2");
+  EXPECT_EQ(reduced(0), "n1 c4 2x2 k4" + rest + "2");
+  a.c = a.k = a.groups = 27;  // depthwise, and odd
+  EXPECT_EQ(reduced(0), "n1 c3 2x2 k3" + rest + "3");
 }
 
 TEST(Reduce, NeverTakesTheLastRowOfInput) {

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -76,20 +77,26 @@ for number, (kernel, values) in enumerate(LAUNCHES[stage]):
                   % (number, kernel, metric, values[metric]))
 """
 
+SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
 CONVLADDER = """
 words = sys.argv[1:]
 if "--shape" in words and "nowhere" in words:
     print("convladder: error: problem 'nowhere' is unknown", file=sys.stderr)
     sys.exit(2)
 wanted = [words[i + 1] for i, word in enumerate(words) if word == "--stage"]
-records = [{"version": 7, "stage": stage, "problem": "alexnet_conv1", "shape": "n256 c3 224x224",
+records = [{"version": VERSION, "stage": stage, "problem": "alexnet_conv1", "shape": SHAPE,
             "bias": True, "kernel": kernel, "launches": launches, "source": "cuda_runtime",
-            "library": False, "flop": 6144.0, "launch__registers_per_thread": 30}
+            "library": False, "flop": 6144.0, "machine": MACHINE, "launch__registers_per_thread": 30}
            for stage, kernels in OWN.items() for kernel, launches in kernels
            if not wanted or stage in wanted]
-json.dump(records, open(words[words.index("--json") + 1], "w"))
-print("alexnet_conv1: n256 c3 224x224, bias; backend: gpu (made up)")
-print("what the runtime knows")
+print("alexnet_conv1: n256 c3 224x224, bias; backend: gpu (made up)\\n")
+for stage in WRONG:
+    print(stage + ": wrong: 3 of 64 outputs")
+records = [record for record in records if record["stage"] not in WRONG]
+if records:
+    json.dump(records, open(words[words.index("--json") + 1], "w"))
+    print("\\nwhat the runtime knows")
+sys.exit(bool(WRONG))
 """
 
 
@@ -97,8 +104,15 @@ class ProfileTest(FakeProgramTest):
     def setUp(self):
         super().setUp()
         self.json = self.path("profile.json")
-        self.program("convladder", f"OWN = {OWN!r}\n" + CONVLADDER)
+        self.convladder()
         self.ncu()
+        last = mock.patch.object(profile_gpu, "LAST", self.path("last"))
+        last.start()
+        self.addCleanup(last.stop)
+
+    def convladder(self, wrong=(), shape=SHAPE, version=1, machine="NVIDIA H200"):
+        self.program("convladder", f"OWN = {OWN!r}\nWRONG = {wrong!r}\nSHAPE = {shape!r}\n"
+                                   f"VERSION = {version}\nMACHINE = {machine!r}\n" + CONVLADDER)
 
     def ncu(self, source=NCU, unknown=()):
         self.program("ncu", f"FOLDER = {self.folder!r}\nLAUNCHES = {LAUNCHES!r}\n"
@@ -132,7 +146,7 @@ class ProfileTest(FakeProgramTest):
                           ("05_fused_bias", "conv2d_fused_bias", 1, False)])
         for record in self.records():
             self.assertEqual((record["source"], record["problem"], record["flop"], record["bias"],
-                              record["version"]), ("ncu", "alexnet_conv1", 6144.0, True, 7))
+                              record["version"]), ("ncu", "alexnet_conv1", 6144.0, True, 1))
 
     def test_launches_of_a_kernel_are_merged(self):
         self.profile()
@@ -145,14 +159,98 @@ class ProfileTest(FakeProgramTest):
 
     def test_the_stages_are_compared(self):
         out = self.profile()[1]
-        rows = {line.split("  ")[0]: line.split() for line in out.splitlines()[-9:]}
-        # 01: 1 M requests of 4 M sectors; 02, both kernels: 2000 and 8000
-        self.assertEqual(rows["01_naive"][1:8],
-                         ["1.000", "-", "1.00", "M", "-", "4.00", "M"])
-        self.assertEqual(rows["02_im2col_gemm"][1:7],
-                         ["0.010", "0.01", "2000", "0.002", "8000", "0.002"])
-        self.assertEqual(rows["05_fused_bias"][-3:], ["3072", "0.25", "2.0"])
-        self.assertIn("of it the library", out)
+        rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
+        self.assertEqual(rows["02_im2col_gemm"][1:7],  # L1 bytes, / least, / before; then L2's
+                         ["256", "kB", "970", "0.00200", "16.4", "kB"])
+        self.assertEqual(rows["05_fused_bias"][-4:], ["3.07", "kB", "11.6", "0.250"])
+        self.assertRegex(out, r"requests +sectors / load .* FLOP / DRAM byte .* profiled \[ms\]\n")
+        self.assertEqual(rows["02_im2col_gemm: im2col"][1:], ["im2col", "40", "38.0", "%"])
+        self.assertIn(f"\n02_im2col_gemm: {GEMM[:27]}... * ", out)
+        self.assertIn("\n* a library's kernel\n", out)
+
+    def test_the_floor_stands_beside_the_time(self):
+        out = self.profile()[1]
+        naive = self.records()[0]  # a million loads in 1 ms
+        self.assertAlmostEqual(naive["floor_ms"], 1e6 / (132 * 1.98e6))
+        self.assertEqual(naive["floor_limit"], "L1's data pipe")
+        self.assertRegex(out,
+                         r"01_naive: conv2d_naive +0\.003826 +L1's data pipe +1\.000 +0\.00383\n")
+
+    def test_a_gpu_without_rates_has_no_floors(self):
+        self.convladder(machine="some GPU")
+        status, out, _ = self.profile()
+        self.assertEqual(status, 0)
+        self.assertIn("no least times: common/machines has no some GPU", out)
+        self.assertNotIn("floor_ms", self.records()[0])
+        rates = os.path.join(profile_gpu.ROOT, "common/machines/h200.json")
+        self.assertIn("at least [ms]", self.profile("--machine", rates)[1])
+
+    def test_a_bad_file_of_rates_is_said_before_anything_is_measured(self):
+        status, _, err = self.profile("--machine", self.path("ncu"))
+        self.assertEqual(status, 1)
+        self.assertIn("not JSON", err)
+        self.assertFalse(set(self.files()) & {"profile.json", "calls"})
+
+    def test_a_wrong_stage_is_not_counted(self):
+        self.convladder(["02_im2col_gemm"])
+        status, out, _ = self.profile()
+        self.assertEqual(status, 1)
+        self.assertIn("02_im2col_gemm: wrong: 3 of 64 outputs\n", out)
+        self.assertEqual([record["stage"] for record in self.records()],
+                         ["01_naive", "05_fused_bias"])
+
+    def test_with_no_stage_right_nothing_is_counted(self):
+        self.convladder(list(OWN))
+        status, out, _ = self.profile()
+        self.assertEqual(status, 1)
+        self.assertIn("01_naive: wrong", out)
+        self.assertNotIn("requests", out)
+        self.assertFalse(set(self.files()) & {"profile.json", "calls", "last"})
+
+    def test_the_last_time_is_compared_with(self):
+        self.assertNotIn("last time", self.profile()[1])
+        with mock.patch.dict(LAUNCHES, {"05_fused_bias": [(FUSED, launch(1000, 8000))]}):
+            self.ncu()
+            out = self.profile("--stage", "05_fused_bias")[1]
+        header, _, row = out.split("÷ last time")[1].splitlines()[:3]
+        last = dict(zip(re.split("  +", header.strip()), row.split()[1:]))
+        self.assertEqual([last[name] for name in ("L1", "DRAM", "requests", "profiled [ms]")],
+                         ["2.00", "1.00", "2.00", "4.00"])
+        with open(self.path("last/" + os.listdir(self.path("last"))[0]), "w") as file:
+            file.write("nothing of ours")
+        self.assertEqual(self.profile()[0], 0)
+
+    def test_another_shape_or_version_is_no_last_time(self):
+        self.profile()
+        self.convladder(shape=SHAPE.replace("n2", "n1"))
+        self.assertNotIn("last time", self.profile()[1])
+        for name in os.listdir(self.path("last")):
+            with open(self.path("last/" + name), encoding="utf-8") as file:
+                text = file.read().replace('"version": 1', '"version": 8')
+            with open(self.path("last/" + name), "w", encoding="utf-8") as file:
+                file.write(text)
+        self.assertNotIn("last time", self.profile()[1])
+
+    def test_another_version_is_an_error(self):
+        self.convladder(version=7)
+        self.expect_failure("version 7; this report reads version 1", left=["profile.json"])
+
+    def test_a_link_stays_a_link(self):
+        os.symlink("target.json", self.json)
+        self.assertEqual(self.profile()[0], 0)
+        self.assertTrue(os.path.islink(self.json))
+        self.assertEqual(len(self.records()), 4)
+
+    def test_standard_output_that_is_full_or_closed_is_an_error(self):
+        source = ("import sys\nsys.path.insert(0, {PROFILE!r})\nimport profile_gpu, support\n"
+                  "profile_gpu.LAST = sys.argv.pop(1)\nsupport.run_main(profile_gpu.main)\n")
+        script = [sys.executable, "-c", source.format(PROFILE=PROFILE), self.path("last"), "--bin",
+                  self.folder, "--json", self.json, "--n", "1"]
+        for stream in ("/dev/full", "&-"):
+            done = subprocess.run(["sh", "-c", f'"$@" >{stream}', "sh", *script],
+                                  stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, r"^ladder: error: standard output .*\n$")
 
     def test_options_reach_the_program_and_stages_are_chosen(self):
         status, _, _ = self.profile("--stage", "05_fused_bias", "--n=2", "--bias", "0")
@@ -179,12 +277,16 @@ class ProfileTest(FakeProgramTest):
         self.assertEqual(status, 2)
         self.assertFalse(os.path.exists(self.json))
 
-    def expect_failure(self, pattern, *words):
+    def expect_failure(self, pattern, *words, left=()):
         status, _, err = self.profile(*words)
         self.assertEqual(status, 1, err)
         self.assertRegex(err, pattern)
         self.assertEqual(err.count("\n"), 1, err)
-        self.assertNotIn("profile.json", "".join(self.files()))
+        self.assertEqual([name for name in self.files() if "profile.json" in name], list(left))
+
+    def test_an_empty_file_name_is_a_usage_error(self):
+        status, _, err = self.profile("--json", "")
+        self.assertEqual((status, err), (2, "ladder: error: --json needs a value: --json FILE\n"))
 
     def test_ncu_dies(self):
         self.ncu("import signal\nprint('==PROF== Connected', flush=True)\n"

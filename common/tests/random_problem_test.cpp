@@ -46,19 +46,9 @@ TEST(RandomProblems, AreLegalAndAffordable) {
 
 TEST(RandomProblems, AreTheSameOnEveryMachine) {
   EXPECT_EQ(to_string(make_conv_shape(random_problem(1, 0, MAX_MACS).arguments)),
-            "n1 c12 9x59 k10 2x7 stride 1x11 pad 0x4 dil 1x1");
-  EXPECT_EQ(to_string(make_conv_shape(random_problem(9, 1234, MAX_MACS).arguments)),
-            "n3 c1 19x165 k3 6x7 stride 2x2 pad 5x0 dil 2x1");
-}
-
-TEST(RandomProblems, SeeEveryTile) {
-  for (const int filters : {4, 8, 12, 16}) {
-    EXPECT_GT(count([=](const RandomProblem& problem, const ConvShape&) {
-                return problem.filters_per_thread == filters;
-              }),
-              COUNT / 10)
-        << filters;
-  }
+            "n1 c1 9x59 k95 2x7 stride 1x11 pad 0x4 dil 1x1");
+  EXPECT_EQ(to_string(make_conv_shape(random_problem(9, 1217, MAX_MACS).arguments)),
+            "n4 c45 2x19 k75 2x5 stride 1x9 pad 0x0 dil 1x4 groups 15");
 }
 
 TEST(RandomProblems, EverySecondOneIsMisaligned) {
@@ -99,12 +89,18 @@ TEST(RandomProblems, AreAwkward) {
   EXPECT_GE(count([](P, S s) { return near(s.N * s.PQ(), {32, 64, 96, 128}); }), MANY);
   EXPECT_GE(count([](P, S s) { return near(s.CRS(), {8}); }), SOME);
   EXPECT_GE(count([](P, S s) { return near(s.CRS(), {32}); }), SOME);
+  EXPECT_GE(count([](P, S s) { return s.groups > 1; }), COUNT / 5);
+  EXPECT_GE(count([](P, S s) { return s.groups > 4; }), MANY);
+  EXPECT_GE(count([](P, S s) { return s.groups > 1 && s.C == 1 && s.K == 1; }), SOME);
+  EXPECT_GE(count([](P, S s) { return s.groups > 1 && s.N > 1 && s.C != s.K; }), SOME);
+  EXPECT_GE(count([](P, S s) { return s.groups > 1 && s.KPQ() % 4 != 0; }), MANY);
+  EXPECT_GE(count([](P, S s) { return s.groups > 1 && s.PQ() % 4 == 0; }), SOME);
   EXPECT_GE(count([](P p, S) { return !p.bias; }), COUNT / 4);
   EXPECT_GE(count([](P p, S) { return p.relu; }), COUNT / 4);
   EXPECT_GE(count([](P p, S) { return p.least_workspace; }), COUNT / 4);
 }
 
-// The filters with kernels of their own in stage 05, in rows that end with, just before and just
+// The filters with kernels of their own in stage 10, in rows that end with, just before and just
 // behind a strip of 8.
 TEST(RandomProblems, MeetTheSpecialFilterWidths) {
   for (const auto& [taps, stride] : {std::pair{3, 1}, std::pair{7, 2}, std::pair{11, 4}}) {

@@ -11,6 +11,7 @@
 
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
+#include "common/tests/groups.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -25,23 +26,25 @@ Reference scatter_reference(const HostProblem& problem) {
   result.value.assign(s.output_count(), 0.0);
   result.magnitude.assign(s.output_count(), 0.0);
   for (int64_t i = 0; i < s.input_count(); ++i) {
-    const int64_t w = i % s.W, h = i / s.W % s.H, c = i / s.W / s.H % s.C, n = i / s.CHW();
+    const int64_t w = i % s.W, h = i / s.W % s.H, plane = i / s.W / s.H;  // (n*groups + g)*C + c
+    const int64_t c = plane % s.C, g = plane / s.C % s.groups, n = plane / s.C / s.groups;
     for (int64_t filter = s.R * s.S - 1; filter >= 0; --filter) {
       const int64_t up = h + s.pad_h - filter / s.S * s.dil_h;
       const int64_t left = w + s.pad_w - filter % s.S * s.dil_w;
       if (up < 0 || left < 0 || up % s.stride_h != 0 || left % s.stride_w != 0) continue;
       const int64_t p = up / s.stride_h, q = left / s.stride_w;
       if (p >= P || q >= Q) continue;
-      for (int64_t k = 0; k < s.K; ++k) {
+      for (int64_t k = g * s.K; k < (g + 1) * s.K; ++k) {
         const double product =
             double{problem.input[i]} * problem.filters[(k * s.C + c) * s.R * s.S + filter];
-        result.value[((n * s.K + k) * P + p) * Q + q] += product;
-        result.magnitude[((n * s.K + k) * P + p) * Q + q] += std::fabs(product);
+        const int64_t to = ((n * s.groups * s.K + k) * P + p) * Q + q;
+        result.value[to] += product;
+        result.magnitude[to] += std::fabs(product);
       }
     }
   }
   for (int64_t i = 0; i < s.output_count(); ++i) {
-    const double bias = problem.bias ? problem.bias[i / (P * Q) % s.K] : 0.0;
+    const double bias = problem.bias ? problem.bias[i / (P * Q) % (s.groups * s.K)] : 0.0;
     result.value[i] += bias;
     result.magnitude[i] += std::fabs(bias);
     if (problem.relu) result.value[i] = std::max(result.value[i], 0.0);
@@ -108,6 +111,25 @@ TEST(Reference, ChannelsImagesAndFiltersByHand) {
   EXPECT_EQ(relu.magnitude, plain.magnitude);
 }
 
+// Two groups of two channels and three filters: the first three filters see channels 0 and 1.
+TEST(Reference, GroupsByHand) {
+  ConvArguments a;
+  a.n = 2, a.c = 4, a.k = 6, a.groups = 2;
+  const float input[] = {1, 2, 3, 4, 5, 6, 7, 8};     // [N,C,1,1]
+  const float filters[] = {1, 10, 100, 1000, -1, -1,  // [K,C/groups,1,1]: the first group's
+                           2, 20, 200, 2000, 0,  1};  // and the second's
+  const float bias[] = {0.5, 0.25, 1, 0.125, 2, -4};
+  const ConvShape shape = make_conv_shape(a);
+  const Reference plain = compute_reference({shape, input, filters, bias, false});
+  EXPECT_EQ(plain.value, (std::vector<double>{21.5, 2100.25, -2, 86.125, 8602, 0,  //
+                                              65.5, 6500.25, -10, 174.125, 17402, 4}));
+  EXPECT_EQ(plain.magnitude, (std::vector<double>{21.5, 2100.25, 4, 86.125, 8602, 8,  //
+                                                  65.5, 6500.25, 12, 174.125, 17402, 12}));
+  const Reference two = compute_reference({shape, input, filters, bias, true}, {5, 8});
+  EXPECT_EQ(two.value, (std::vector<double>{0, 0}));
+  EXPECT_EQ(two.magnitude, (std::vector<double>{8, 12}));
+}
+
 TEST(Reference, AWindowOfPaddingAloneGivesTheBias) {
   ConvArguments a;
   a.pad_h = 2, a.pad_w = 2;  // 1x1 input, 1x1 filter, 5x5 output
@@ -164,6 +186,23 @@ TEST_P(ReferenceOfProblem, SamplesAreTheSameAsTheWhole) {
     // Same terms in the same order: the same double.
     ASSERT_EQ(sampled.value[i], whole.value[sampled.index[i]]);
     ASSERT_EQ(sampled.magnitude[i], whole.magnitude[sampled.index[i]]);
+  }
+}
+
+TEST_P(ReferenceOfProblem, GroupsAreConvolutionsOfTheirOwn) {
+  const ConvShape shape = make_conv_shape(reduce(GetParam().arguments, 1e6));
+  if (shape.groups == 1) return;
+  SCOPED_TRACE(to_string(shape));
+  const TestData data = make_test_data(shape, DataKind::kUniform, 5);
+  const Reference together = compute_reference(host_problem(shape, data, true, true));
+  for (int g = 0; g < shape.groups; ++g) {
+    const auto [part, part_data] = group_alone(shape, data, g);
+    const Reference alone = compute_reference(host_problem(part, part_data, true, true));
+    const auto cut = [&](const std::vector<double>& all) {
+      return planes_of_group(all, shape.groups, shape.N, shape.KPQ(), g);
+    };
+    ASSERT_EQ(alone.value, cut(together.value)) << "group " << g;
+    ASSERT_EQ(alone.magnitude, cut(together.magnitude)) << "group " << g;
   }
 }
 

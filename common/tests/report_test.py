@@ -5,7 +5,6 @@ All figures here are made up, but for those of docs/results.
 """
 import contextlib
 import copy
-import dataclasses
 import glob
 import importlib.util
 import io
@@ -23,14 +22,13 @@ REPORT = os.path.join(ROOT, "common/report/report.py")
 sys.path.insert(0, os.path.dirname(REPORT))
 
 import blocks  # noqa: E402  (found through the path above)
+import counted  # noqa: E402
 import counter_tables  # noqa: E402
 import counters  # noqa: E402
-import every_problem  # noqa: E402
+import floors  # noqa: E402
 import plan  # noqa: E402
-import reliability  # noqa: E402
 import report  # noqa: E402
 import results  # noqa: E402
-import sentences  # noqa: E402
 import shape  # noqa: E402
 import text  # noqa: E402
 import time_tables  # noqa: E402
@@ -200,11 +198,6 @@ class Times(Folder):
         page = text.report(bench, results.join(bench, []), [], [])
         self.assertIn("\ncuDNN FP32: in 3 of 9 runs the GPU may have waited for the host", page)
         self.assertEqual(page.count("waited for the host"), 1)
-        self.assertIn(text.HELD, page)
-
-    def test_where_nobody_asked_for_the_host_nothing_is_said_of_it(self):
-        bench = self.bench(bench_json([rival("cudnn", "fp32", 4.0)]))
-        self.assertNotIn("host", text.report(bench, results.join(bench, []), [], []))
 
 
 class Traffic(Folder):
@@ -292,6 +285,10 @@ class Shapes(unittest.TestCase):
         self.assertEqual(shape.least_bytes(SHAPE, bias=False), 260)
         self.assertEqual(shape.least_bytes(SHAPE, bias=True), 264)
         # stride 3 under a filter of 1: a third of each axis is met
+        # 2 images of 6 channels, 9 filters of 2, and as many outputs
+        self.assertEqual(
+            shape.least_bytes("n2 c6 5x7 k9 1x1 stride 1x1 pad 0x0 dil 1x1 groups 3", bias=True),
+            4 * (2 * 6 * 35 + 9 * 2 + 2 * 9 * 35 + 9))
         self.assertEqual(shape.least_bytes("n1 c1 9x9 k1 1x1 stride 3x3 pad 0x0 dil 1x1", False),
                          4 * (9 + 1 + 9))
 
@@ -392,15 +389,6 @@ class CommandLine(Folder):
         self.assertNotIn(".svg", self.read("report.md"))
         self.assertFalse(glob.glob(self.path("*.svg")) + glob.glob(self.path("*.part")))
 
-    def test_steps_have_the_code(self):
-        path = self.save("profile.json", profile_json())
-        self.run_report("--profile", path, "--out", self.folder)
-        steps = self.read("steps.md")
-        self.assertEqual(re.findall("^## (.*)", steps, re.MULTILINE),
-                         ["01_naive → 02_im2col_gemm", "02_im2col_gemm → 03_shared_tiling"])
-        self.assertIn("\n-__global__ void conv2d_naive(", steps)
-        self.assertIn("\n+__global__ void im2col(", steps)
-
     def test_run_and_check(self):
         for source, time in (("cuda_events", 4.0), ("simulator_wall_time", None)):
             path = self.save("run.json", {"stages": [{**RUN_RECORD, "time_source": source}]})
@@ -415,56 +403,20 @@ class CommittedTexts(unittest.TestCase):
         self.assertEqual(blocks.stale(blocks.Results(ROOT)), [])
 
     def test_all_of_them_have_their_block(self):
-        wanted = {"README.md": ["summary"], "docs/results/README.md": ["report", "every_problem"],
-                  "docs/reliability.md": list(reliability.BLOCKS)}
-        wanted.update((name, ["measured"]) for name in blocks.texts(ROOT) if name[0].isdigit())
-        self.assertEqual(len(wanted), 8)
+        wanted = {"README.md": ["summary", "layers"], "docs/results/README.md": ["report"],
+                  "docs/reliability.md": ["campaigns"]}
+        wanted.update((name, ["ladder", "difference", "measured"] if name >= "03"
+                       else ["ladder", "measured"])
+                      for name in blocks.texts(ROOT) if name[0].isdigit())
+        self.assertEqual(len(wanted), 3 + len(glob.glob(os.path.join(ROOT, "[0-9][0-9]_*"))))
         for name, names in wanted.items():
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-                self.assertEqual(re.findall("<!-- generated: (.*) -->", file.read()), names, name)
+                self.assertEqual(re.findall(r"<!-- generated: (\w+).* -->", file.read()), names, name)
 
-
-class Sentences(unittest.TestCase):
-    """On the committed texts and results, of which single figures are changed."""
-
-    def setUp(self):
-        self.data = blocks.Results(ROOT)
-
-    def page(self, name):
-        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-            return file.read()
-
-    def test_every_page_has_some(self):
-        for name in sentences.PAGES:
-            self.assertGreater(len(sentences.sentences(name, self.data)), 1, name)
-
-    def test_a_changed_figure_is_put_right(self):
-        page = "04_register_blocking/README.md"
-        wrong = re.sub(r"In time: [\d.]+ ms", "In time: 1,234.5 ms", self.page(page))
-        self.assertNotEqual(wrong, self.page(page))
-        self.assertEqual(sentences.renewed(wrong, page, self.data), self.page(page))
-
-    def test_other_results_give_other_figures(self):
-        self.data.bench = dataclasses.replace(self.data.bench, copy_tb_per_s=3.3)
-        text = sentences.renewed(self.page("docs/memory.md"), "docs/memory.md", self.data)
-        self.assertIn("a copy on the device reached 3.30 TB/s", text)
-        self.assertIn("| DRAM, 3.30 TB/s | 20.3 FLOP per byte | 41 multiply-adds |", text)
-
-    def test_a_sentence_that_was_rewritten(self):
-        page = "docs/pytorch.md"
-        for text, times in ((self.page(page).replace("| 63, no bias |", "| 63 |"), 0),
-                            (self.page(page) * 2, 2)):
-            with self.assertRaisesRegex(results.BadInput, f"{page}: .* stands there {times} times"):
-                sentences.renewed(text, page, self.data)
-
-    def test_results_that_lack_something(self):
-        self.data.problems[0].bench.stages.pop("05_fused_bias")
-        with self.assertRaisesRegex(results.BadInput, "05_fused_bias/README.md shows .*05_fused"):
-            sentences.sentences("05_fused_bias/README.md", self.data)
-        with tempfile.TemporaryDirectory() as self.data.folder:
-            report.write(os.path.join(self.data.folder, "kernelbench_h200.txt"), "nothing\n")
-            with self.assertRaisesRegex(results.BadInput, "kernelbench_h200.txt: no number behind"):
-                sentences.sentences("docs/pytorch.md", self.data)
+    def test_every_stage_says_what_limits_it(self):
+        for stage in blocks.stages_on_disk(ROOT):
+            limit = blocks.limit_of(ROOT, stage)
+            self.assertTrue(0 < len(limit) <= 40, f"{stage}: '{limit}'")
 
 
 class Blocks(Folder):
@@ -473,9 +425,13 @@ class Blocks(Folder):
     def setUp(self):
         super().setUp()
         os.makedirs(self.path(blocks.FOLDER))
-        os.makedirs(self.path(STAGES[1]))
+        for stage in STAGES[:2]:
+            os.makedirs(self.path(stage))
+            self.save(stage + "/CMakeLists.txt", "")
+            self.save(stage + "/kernel.cu",
+                      f'int same;\nCONVLADDER_REGISTER_STAGE(\n    {{"{stage}", "of {stage}"}});\n')
         for name, block in (("README.md", "summary"), (blocks.FOLDER + "/README.md", "report"),
-                            (STAGES[1] + "/README.md", "measured")):
+                            (STAGES[1] + "/README.md", "measured | DRAM")):
             self.save(name, f"before\n<!-- generated: {block} -->\nold\n<!-- end -->\nafter\n")
 
     def renew(self):
@@ -485,22 +441,62 @@ class Blocks(Folder):
             self.save(name, blocks.renewed(data, name)[1])
         for plot in data.plots:
             self.save(f"{blocks.FOLDER}/{plot.file}.svg", data.digest())
+        self.save(blocks.FOLDER + "/index.html", data.page())
         return blocks.Results(self.folder)
 
     def test_without_results_they_are_empty(self):
         self.renew()
         for name in blocks.texts(self.folder):
             self.assertRegex(self.read(name),
-                             r"^before\n<!-- generated: \w+ -->\n<!-- end -->\nafter\n$")
+                             r"^before\n<!-- generated: .+ -->\n<!-- end -->\nafter\n$")
 
     def test_they_follow_the_json(self):
         self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
         self.save(blocks.FOLDER + "/profile_gpu.json", profile_json())
         self.assertEqual(blocks.stale(self.renew()), [])
-        self.assertIn("| small | 8.000 | 4.000 | 0.500 |", self.read(STAGES[1] + "/README.md"))
-        self.assertIn("| DRAM | 1.06 kB | 528 B | 0.500 |", self.read(STAGES[1] + "/README.md"))
-        self.assertIn("](docs/results/time.svg)", self.read("README.md"))
+        shown, folded = self.read(STAGES[1] + "/README.md").split("<details>")
+        self.assertIn("| time [ms] | 8.000 | 4.000 | 0.500 |", shown)
+        self.assertIn("| DRAM | 1.06 kB | 528 B | 0.500 |", shown)
+        self.assertEqual(shown.count("\n| "), 5, shown)
+        self.assertIn("| small | 8.000 | 4.000 | 0.500 |", folded)
         self.assertIn("](roofline_small_n2_ncu.svg)", self.read(blocks.FOLDER + "/README.md"))
+
+    def test_the_front_page_has_a_row_for_each_folder(self):
+        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
+        os.makedirs(self.path("03_new"))
+        self.save("03_new/CMakeLists.txt", "")
+        self.save("03_new/kernel.cu", 'CONVLADDER_REGISTER_STAGE({"03_new", "of 03"});')
+        self.save("03_new/README.md", "## What limits now\n\n**Shared memory.** It is.\n")
+        self.renew()
+        row, = [line for line in self.read("README.md").splitlines() if "03_new" in line]
+        self.assertEqual(row, "| [03](03_new/README.md) | of 03 | not timed yet |  | Shared memory |")
+
+    def test_the_whole_difference(self):
+        self.save(STAGES[1] + "/README.md", "<!-- generated: difference -->\n<!-- end -->\n")
+        self.renew()
+        changed = re.findall("^([-+].*)$", self.read(STAGES[1] + "/README.md"), re.M)
+        self.assertEqual([line[0] for line in changed], ["-", "+"])
+        self.assertIn(f'"of {STAGES[1]}"', changed[1])
+
+    def test_all_rungs_in_a_line(self):
+        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
+        self.save(STAGES[1] + "/README.md", "<!-- generated: ladder -->\n<!-- end -->\n")
+        self.renew()
+        self.assertIn(": 01 8.00 · **02 4.00**\n", self.read(STAGES[1] + "/README.md"))
+
+    def test_a_counter_that_nobody_counts(self):
+        self.save(blocks.FOLDER + "/profile_gpu.json", profile_json())
+        self.save(STAGES[1] + "/README.md", "<!-- generated: measured | DRUM -->\n<!-- end -->\n")
+        with self.assertRaisesRegex(results.BadInput, "'DRUM' is none of L1, L2"):
+            self.renew()
+
+    def test_the_stage_before_is_of_the_same_results(self):
+        self.save(blocks.FOLDER + "/profile_gpu.json", profile_json())
+        other = [{**record, "problem": "other", "stage": "01_other"} for record in profile_json()]
+        self.save(blocks.FOLDER + "/profile_sim.json", other)
+        self.renew()
+        self.assertIn(f"| counted | {STAGES[0]} | {STAGES[1]} |",
+                      self.read(STAGES[1] + "/README.md"))
 
     def test_other_json_is_noticed(self):
         value = bench_json()
@@ -510,15 +506,15 @@ class Blocks(Folder):
         self.save(blocks.FOLDER + "/bench_gpu.json", value)
         complaints = "\n".join(blocks.stale(blocks.Results(self.folder)))
         for name in ("README.md", "docs/results/README.md", "02_im2col_gemm/README.md",
-                     "docs/results/time.svg"):
+                     "docs/results/time.svg", "docs/results/index.html"):
             self.assertRegex(complaints, f"(?m)^{re.escape(name)}: ")
 
     def test_a_changed_text_is_noticed(self):
         self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
         self.renew()
-        self.save("README.md", self.read("README.md").replace("2.50", "2.51"))
+        self.save("README.md", self.read("README.md").replace("8.000", "8.001"))
         self.assertEqual(blocks.stale(blocks.Results(self.folder)),
-                         ["README.md: a generated block or figure disagrees with docs/results"])
+                         ["README.md: a generated block disagrees with docs/results"])
 
     def test_broken_markers(self):
         for broken, message in (("<!-- generated: summary -->\n", "no '<!-- end -->'"),
@@ -527,129 +523,37 @@ class Blocks(Folder):
             with self.assertRaisesRegex(results.BadInput, message):
                 blocks.renewed(blocks.Results(self.folder), "README.md")
 
+    def test_campaigns(self):
+        self.save("README.md", "<!-- generated: campaigns -->\n<!-- end -->\n")
+        self.renew()
+        self.assertEqual(self.read("README.md"), "<!-- generated: campaigns -->\n<!-- end -->\n")
+        self.save(blocks.FOLDER + "/" + blocks.CAMPAIGNS, "what,ended with\na|b,\"1, 2\"\n")
+        self.renew()
+        self.assertIn("| what | ended with |\n| --- | --: |\n| a\\|b | 1, 2 |\n",
+                      self.read("README.md"))
+
+    def test_layers(self):
+        self.save("README.md", "<!-- generated: layers -->\n<!-- end -->\n")
+        self.renew()
+        self.assertEqual(self.read("README.md"), "<!-- generated: layers -->\n<!-- end -->\n")
+        standings = [{"stage": stage, "competitor": f"cuDNN {precision}", "problems": problems,
+                      "won": 1, "geometric_mean": 0.5 if problems else None}
+                     for stage, precision, problems in (
+                         (STAGES[0], "FP32", 3), (STAGES[0], "TF32", 0),
+                         (STAGES[1], "FP32", 3), (STAGES[1], "TF32", 2))]
+        self.save(blocks.FOLDER + "/layers_gpu.json", {**bench_json(), "standings": standings})
+        self.renew()
+        self.assertIn("\nOver 1 layers of published networks", self.read("README.md"))
+        self.assertIn("| stage | × cuDNN FP32 | × cuDNN TF32 |\n| --- | --: | --: |\n"
+                      "| 01_naive | 0.500 (1 of 3) |  |\n"
+                      "| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n",
+                      self.read("README.md"))
+
     def test_two_machines(self):
         self.save(blocks.FOLDER + "/bench_a.json", bench_json())
         self.save(blocks.FOLDER + "/bench_b.json", bench_json())
         with self.assertRaisesRegex(results.BadInput, "bench_b.json: .* there are 2"):
             blocks.Results(self.folder)
-
-
-class Reliability(Folder):
-    def bugs(self, **changes):
-        counted = {"ran": 9, "failed": 4, "reports": {"real numbers": 1, "small integers": 3}}
-        bug = {"stage": STAGES[0], "bug": "wrong", "about": "a | b", "problems": counted,
-               "test": "Nan", "counting": None, "caught": True, **changes}
-        return {"format": "convladder known bad kernels", "version": 1, "enough": 3,
-                "bugs": [bug], "sound": [{**bug, "bug": "sound", "passed": True}]}
-
-    def known_bad(self, value):
-        self.save("known_bad.json", value)
-        return reliability.known_bad(self.folder)
-
-    def test_bugs(self):
-        text = self.known_bad(self.bugs())
-        self.assertIn("1 bugs, 1 caught: 1 by 3 or more of the small problems, 0 by the counting "
-                      "simulator, 1 by the test", text)
-        self.assertIn("1 of 1 stages without a bug", text)
-        self.assertIn("| `wrong` | a \\| b | 4 of 9 | small integers 3, real numbers 1 | `Nan` |",
-                      text)
-        survivor = self.known_bad(self.bugs(caught=False))
-        self.assertIn("1 bugs, 0 caught: 0 by 3", survivor)
-        self.assertIn("| `Nan` | **no** |", survivor)
-
-    def test_random_problems(self):
-        counts = {"problems": 8, "failed": 1, "misaligned": 4}
-        self.save("fuzz_h200.json", {"format": "convladder fuzz", "version": 1, "device": "H200",
-                                     "stages": {STAGES[0]: counts}})
-        self.assertIn(f"| H200 | problems | of which off their alignment | failed |\n"
-                      f"| --- | --: | --: | --: |\n| {STAGES[0]} | 8 | 4 | 1 |",
-                      reliability.random_problems(self.folder))
-
-    def test_random_files(self):
-        counts = {"runs": 7, "seconds": 6, "edges": 5, "crashes": 4}
-        self.save("fuzz_readers.json", {"format": "convladder reader fuzz", "version": 1,
-                                        "fuzzer": "F", "targets": {"npy": counts}})
-        text = reliability.random_files(self.folder)
-        self.assertIn("| reader of tensors (.npy) | 7 | 6 | 5 | 4 |", text)
-        self.assertNotIn("Kernels", text)
-        with open(os.path.join(ROOT, "common/tests/fuzz/CMakeLists.txt"), encoding="utf-8") as file:
-            targets = re.search(r"set\(fuzz_targets (.*)\)", file.read())[1].split()
-        self.assertEqual(sorted(reliability.FUZZED), sorted(targets))
-
-    def suites(self, stages, **members):
-        self.save("suite_sim.json", {"format": "convladder suites", "version": 1, "backend": "sim",
-                                     "device": "simulator", "stages": stages, **members})
-        return reliability.suites(self.folder)
-
-    def test_suites(self):
-        def record(passed, counts=(), skipped=(), failed=()):
-            return {"passed": passed, "failed": dict(failed), "skipped": dict(skipped),
-                    "counts": dict(counts)}
-
-        text = self.suites({
-            STAGES[0]: {"FaultsTest.Run": record(1, {"faults": 38}),
-                        "BeyondThirtyOneBits.IsRight":
-                            record(2, skipped={"needs 1.5 GiB": ["a"], "needs 20 GiB": ["b", "c"]}),
-                        "CApi.BadInputIsRejected": record(1, {"cases": 1})},
-            STAGES[1]: {"FaultsTest.Run": record(0, failed={"": "memory was lost"}),
-                        "New.Test": record(0, skipped={"needs 1 GPU": [""]})}})
-        self.assertIn("### simulator\n\n9 tests of 2 stages: 4 passed, 1 failed, 4 skipped.", text)
-        self.assertIn(f"|  | test | {STAGES[0]} | {STAGES[1]} |\n| --- | --- | --: | --: |\n"
-                      "| bad input | `CApi.BadInputIsRejected` | 1 of 1: 1 case |  |\n"
-                      "| limits | `BeyondThirtyOneBits.IsRight` | 2 of 5 |  |\n"
-                      "| faults, many calls | `FaultsTest.Run` | 1 of 1: 38 faults | "
-                      "0 of 1 (**1 failed**) |\n"
-                      "| others | `New.Test` |  | 0 of 1 |\n", text)
-        self.assertIn("| skipped | times | why |\n| --- | --: | --- |\n"
-                      "| `BeyondThirtyOneBits.IsRight` | 3 | needs … GiB |\n"
-                      "| `New.Test` | 1 | needs 1 GPU |\n", text)
-        self.assertIn("No run of it stands in [results](results/README.md) (`suite_h200.json`)",
-                      text)
-
-    def test_bad_suites(self):
-        for stages in ([], {STAGES[0]: [7]}, {STAGES[0]: {"A.b": {"passed": 1}}}):
-            with self.assertRaisesRegex(results.BadInput, "suite_sim.json: .* record was expected"):
-                self.suites(stages)
-        with self.assertRaisesRegex(results.BadInput, 'suite_sim.json: "convladder suites" was'):
-            self.suites({}, format="convladder fuzz")
-
-    def test_whether_the_kernels_are_those_here(self):
-        here = reliability.kernels_digest()
-        for kernels, said in ((here, f"Kernels: `{here}`, those here when this page was made."),
-                              ("0123", "Kernels: `0123`, others than those here when this page")):
-            text = self.known_bad({**self.bugs(), "kernels": kernels})
-            self.assertIn(said, text)
-            self.assertIn(f"Kernels: `{kernels}`.", reliability.without_here(text))
-        line, = reliability.of_other_kernels(self.folder)
-        self.assertRegex(line, f'known_bad.json: of the kernels "0123", those here are {here}')
-        self.assertIn("Kernels: the file doesn't say which.", self.known_bad(self.bugs()))
-        self.assertEqual(reliability.of_other_kernels(self.folder), [])
-
-    def test_sanitizer(self):
-        record = {"tool": "memcheck", "stage": STAGES[0], "problems": 2, "checks": 8, "reports": 0,
-                  "status": "pass", "message": ""}
-        broken = {**record, "reports": None, "status": "fail", "message": "no summary"}
-        self.save("sanitizer_h200.json", {
-            "format": "convladder sanitizer", "version": 1, "gpu": "H200", "problems": ["a", "b"],
-            "compute_sanitizer": "2025.3", "max_gmac": 0.001, "cut_down": ["b"],
-            "records": [record, broken]})
-        text = reliability.sanitizer(self.folder)
-        self.assertIn("`./ladder sanitize --max-gmac 0.001` on an H200;", text)
-        self.assertIn("2 problems, of which 1 cut down to that many billion multiply-adds", text)
-        self.assertIn(f"| memcheck | {STAGES[0]} | 8 | 0 | pass |", text)
-        self.assertIn("| 8 | ? | fail no summary |", text)
-
-    def test_without_files(self):
-        for maker in reliability.BLOCKS.values():
-            self.assertIn("No run of it stands in", maker(self.folder))
-        self.assertEqual(reliability.of_other_kernels(self.folder), [])
-
-    def test_bad_files(self):
-        for value, pattern in [([], "found not an object"), ({"format": "x"}, 'found "x"'),
-                               ({**self.bugs(), "version": 2}, "version 2; .* reads version 1"),
-                               ({**self.bugs(), "bugs": [7]}, "a record was expected")]:
-            with self.assertRaisesRegex(results.BadInput, pattern):
-                self.known_bad(value)
 
 
 @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "matplotlib is not installed")
@@ -746,41 +650,106 @@ class Plots(Folder):
         self.assertIn(b"data 123", files[0])
 
 
-class EveryProblem(Folder):
-    """The last stage's times against those of the stage before it."""
+class Counted(unittest.TestCase):
+    """Counts beside readings."""
+    LOADS, SHARED = "l1tex__t_sectors_x.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+    SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 
-    def problems(self, **ratios):
-        value = bench_json()
-        [model] = value["problems"]
-        value["problems"] = [
-            {**model, "problem": name,
-             "records": [timed(2.0, stage=STAGES[-2]), timed(2.0 * ratio, stage=STAGES[-1])]}
-            for name, ratio in ratios.items()]
-        value["problems"].insert(0, {"problem": "grouped", "bias": True, "error": "groups = 2",
-                                     "records": [], "competitors": []})
-        self.save(every_problem.FILE, value)
+    def table(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.csv")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            return counted.read_table(path)
 
-    def test_ratios_and_those_that_lose(self):
-        self.problems(a=0.25, b=1.0, c=1.04, d=1.06)
-        found = every_problem.ratios(results.read_bench(self.path(every_problem.FILE)))
-        self.assertEqual([f"{name} {ratio:.2f}" for name, ratio in found.items()],
-                         ["a 0.25", "b 1.00", "c 1.04", "d 1.06"])
-        self.assertEqual(every_problem.slower(found), ["d"])
-        block = every_problem.block(self.folder)
-        self.assertIn("4 problems", block)
-        self.assertIn("It takes longer on 2 of them, and more than 1.05 times as long on 1.", block)
-        self.assertIn("| d | 1.060 |\n| c | 1.040 |\n| b | 1.000 |\n| a | 0.250 |", block)
+    def test_what_both_have_is_compared(self):
+        counts = self.table(f"problem,stage,kernel,launches,{self.LOADS},{self.SHARED},b.ratio\n"
+                            "p,01,k,1,100,0,7.5\np,02,k,1,8,50,7.5\nq,03,k,1,1,1,1\n")
+        readings = self.table("# made by: x\n"
+                              f"problem,stage,kernel,launches,{self.LOADS},{self.SHARED},{self.SASS}\n"
+                              "p,01,k,1,100,0,\np,02,k,1,8,55,50\np,02,library,1,9,9,9\n")
+        found = counted.figures(counts, readings)
+        self.assertEqual([(f.stage, f.metric, f.counted == f.read) for f in found],
+                         [("01", "launches", True), ("01", self.LOADS, True), ("02", "launches", True),
+                          ("02", self.LOADS, True), ("02", self.SHARED, False), ("02", self.SASS, True)])
+        said = counted.report(counts, readings)
+        self.assertIn("5 of 6 figures are equal. Counted on 2 problems", said)
+        self.assertIn("| 02 | 1 | 4 | 3 | 9.09 % |", said)
+        self.assertIn("| 03 | not read yet |  |  |  |", said)
+        self.assertIn(f"| 02 | k | p | `{self.SHARED}` | 50 | 55 | -9.09 % |", said)
 
-    def test_without_times(self):
-        self.assertIn("No run of it stands here", every_problem.block(self.folder))
-        self.problems()
-        self.assertIn("No problem was timed in both", every_problem.block(self.folder))
+    def test_a_count_where_nothing_was_read_is_no_small_matter(self):
+        self.assertEqual(counted.Figure("p", "01", "k", self.LOADS, 3, 0).deviation, 1)
 
-    def test_no_committed_time_is_a_loss(self):
-        path = os.path.join(ROOT, "docs/results", every_problem.FILE)
-        if not os.path.exists(path):
-            self.skipTest(f"no {every_problem.FILE}")
-        self.assertEqual(every_problem.slower(every_problem.ratios(results.read_bench(path))), [])
+    def test_another_file_is_refused(self):
+        with self.assertRaisesRegex(results.BadInput, "has no columns problem"):
+            self.table("a,b\n1,2\n")
+
+
+class Floors(unittest.TestCase):
+    """The least times: of counters, and held against the clock."""
+    RATES = {"multiprocessors": 10, "clock_mhz": 1.0, "fmas_per_cycle": 100, "wavefronts_per_cycle": 1,
+             "dram_tb_per_s": 1e-9}  # a millisecond: 1e6 FMAs, 1e4 wavefronts, a byte of DRAM
+
+    def floor(self, **metrics):
+        names = {"ffma": "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+                 "loads": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+                 "shared_ld": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                 "shared_st": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+                 "pipe": "l1tex__data_pipe_lsu_wavefronts.sum", "read": "dram__bytes_read.sum",
+                 "write": "dram__bytes_write.sum"}
+        return floors.of_counters({names[name]: value for name, value in metrics.items()}, self.RATES)
+
+    def test_the_longest_part_counts(self):
+        self.assertEqual(self.floor(ffma=3e6, read=1, write=1), (3.0, "multiplications"))
+        self.assertEqual(self.floor(ffma=3e6, read=2, write=2), (4.0, "DRAM"))
+        shared = {"loads": 10e3, "shared_ld": 20e3, "shared_st": 20e3}
+        self.assertEqual(self.floor(ffma=3e6, **shared), (5.0, "L1's data pipe"))
+        self.assertEqual(self.floor(pipe=60e3, **shared), (6.0, "L1's data pipe"))
+        self.assertIsNone(self.floor(loads=10e3))
+
+    def test_the_rates_of_an_h200(self):
+        rates = floors.machine_of("NVIDIA H200")
+        self.assertEqual(rates["multiprocessors"], 132)
+        self.assertIsNone(floors.machine_of("some other GPU"))
+
+    def test_a_stage_has_the_sum_of_its_kernels(self):
+        kernels = [results.Kernel("a", 1, False, {}, (1.0, "DRAM")),
+                   results.Kernel("b", 1, False, {}, (2.0, "multiplications")),
+                   results.Kernel("c", 1, True, {}, (1.5, "DRAM"))]
+        self.assertEqual(counters.floor(kernels), (4.5, "DRAM"))
+        self.assertIsNone(counters.floor(kernels + [results.Kernel("d", 1, False, {})]))
+
+    def made_up(self, **milliseconds):
+        """Cases of a bench with the stages' times as bench_json() has them."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bench.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(bench_json(), file)
+            bench = results.read_bench(path)
+        known = {stage: (milliseconds[stage], "DRAM") for stage in milliseconds}
+        return bench, {("small", SHAPE): known}
+
+    def test_a_case_has_a_time_and_a_floor_of_the_same_shape(self):
+        bench, known = self.made_up(**{STAGES[0]: 1.0, "04_of_another_ladder": 2.0})
+        case, = floors.cases([bench], known)  # stage 01 took 8 ms, at its fastest 4
+        self.assertEqual((case.stage, case.floor, case.measured, case.share), (STAGES[0], 1.0, 4.0, 0.25))
+        self.assertEqual(floors.cases([bench], {("small", SHAPE.replace("n2", "n3")): known}), [])
+        self.assertEqual(floors.above_time([case]), [])
+        self.assertEqual(floors.report([bench], {}, []), "")
+
+    def test_a_floor_above_the_time_is_found(self):
+        bench, known = self.made_up(**{STAGES[0]: 4.03, STAGES[1]: 2.03})
+        self.assertEqual([case.stage for case in floors.above_time(floors.cases([bench], known))],
+                         [STAGES[1]])
+        self.assertIn("in 1 of them", floors.report([bench], known, []))
+
+    def test_no_floor_is_above_what_was_measured(self):
+        data = blocks.Results(ROOT)
+        cases = floors.cases([data.bench, *data.layers],
+                             floors.read_floors(os.path.join(data.folder, blocks.FLOORS)))
+        self.assertGreaterEqual(len(cases), 40)
+        self.assertEqual(floors.above_time(cases), [])
 
 
 if __name__ == "__main__":

@@ -17,10 +17,9 @@
 #include "common/check/random.h"
 #include "common/check/reference.h"
 #include "common/check/test_data.h"
-#include "common/core/filter_tiles.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
-#include "common/harness/device_buffer.h"
+#include "common/device/device_buffer.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -30,10 +29,7 @@ const Stage& stage() { return stages().at(0); }
 
 class SparseTest : public testing::Test {
  protected:
-  void TearDown() override {
-    simulator::run_last_blocks_only(0);
-    fixed_filters_per_thread = 0;
-  }
+  void TearDown() override { simulator::run_last_blocks_only(0); }
 };
 
 bool is_im2col_gemm() { return stage().name == std::string("02_im2col_gemm"); }
@@ -167,7 +163,7 @@ constexpr int64_t INPUTS = 10000;  // that are not zero: more than those outputs
 
 class SparseOutput : public SparseTest, public testing::WithParamInterface<Problem> {};
 
-// On each path of stage 05. Small images, but more than 2^31 planes and 2^32 pixels; and one image
+// On each path of stage 10. Small images, but more than 2^31 planes and 2^32 pixels; and one image
 // that has fewer than 2^31 pixels, but not if its rows were rounded up to whole strips.
 std::vector<Problem> sparse_outputs() {
   std::vector<Problem> problems;
@@ -177,7 +173,7 @@ std::vector<Problem> sparse_outputs() {
     change(a);
     problems.push_back({name, a, true});
   };
-  add("four_pixels_at_a_time", [](ConvArguments& a) { a.w = 8; });
+  add("rows_of_eight", [](ConvArguments& a) { a.w = 8; });
   add("any_pixels", [](ConvArguments& a) { a.h = 5, a.w = 3; });
   for (const auto& [name, s, stride] : {std::tuple("strips_under_3_taps", 3, 1),
                                         {"strips_under_7_taps", 7, 2},
@@ -213,17 +209,12 @@ TEST_P(SparseOutput, EndIsRight) {
 
   const Weights weights(shape, data);
   simulator::run_last_blocks_only(BLOCKS);
-  for (const int filters : {4, 8, 12, 16}) {  // per thread, where a stage has several tiles
-    SCOPED_TRACE(std::to_string(filters) + " filters per thread");
-    fixed_filters_per_thread = filters;
-    const DeviceBuffer workspace(floats_for(workspace_bytes(stage(), shape)));
-    std::fill_n(end, OUTPUTS, NAN);
-    run(stage(), weights.with(input.data(), output.data(), workspace), nullptr);
-    const Comparison result = compare(end, row, reference, Rule::kExact);
-    EXPECT_TRUE(result.pass) << "of the last outputs: " << result.message;
-    EXPECT_EQ(workspace.guard_damage(), "");
-    if (!has_filter_tiles(stage())) break;
-  }
+  const DeviceBuffer workspace(floats_for(workspace_bytes(stage(), shape)));
+  std::fill_n(end, OUTPUTS, NAN);
+  run(stage(), weights.with(input.data(), output.data(), workspace), nullptr);
+  const Comparison result = compare(end, row, reference, Rule::kExact);
+  EXPECT_TRUE(result.pass) << "of the last outputs: " << result.message;
+  EXPECT_EQ(workspace.guard_damage(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Path, SparseOutput, testing::ValuesIn(sparse_outputs()),

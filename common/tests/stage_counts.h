@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/check/problems.h"
+#include "common/check/trial.h"
 #include "common/core/stage.h"
-#include "common/harness/trial.h"
 #include "common/simulator/counts.h"
 
 namespace convladder {

@@ -1,17 +1,21 @@
 // The stages under observation: free of bugs in every order of their threads, and stage 01's counts
-// as its definition has them.
+// as its definition has them. On small problems in seconds; on layers, and in more orders, in minutes.
 #include "common/tests/stage_counts.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <set>
+#include <tuple>
 
 #include "common/check/test_data.h"
-#include "common/core/filter_tiles.h"
 #include "common/core/launch.h"
+#include "common/profile/enlarge.h"
+#include "common/profile/floor.h"
+#include "common/profile/machine_rates.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -43,80 +47,46 @@ namespace {
 
 constexpr double SMALL_MACS = 2e6, MEDIUM_MACS = 10e6;
 
-bool is_small(const Problem& problem) { return multiply_adds(problem.arguments) <= SMALL_MACS; }
-
-class StageCounts : public testing::TestWithParam<Problem> {
+// Each stage on each problem.
+class OfStage : public testing::TestWithParam<std::tuple<Stage, Problem>> {
  protected:
   void TearDown() override { simulator::set_thread_order_seed(0); }
-};
 
-class StagesOffAlignment : public StageCounts {};
+  static const Stage& stage() { return std::get<Stage>(GetParam()); }
+  static const Problem& problem() { return std::get<Problem>(GetParam()); }
 
-class TileCounts : public testing::TestWithParam<Problem> {
- protected:
-  void TearDown() override {
+  // A bug would be reported as a CudaError. The counts don't depend on the order.
+  static void expect_same_counts(const std::vector<uint64_t>& seeds) {
     simulator::set_thread_order_seed(0);
-    fixed_filters_per_thread = 0;
-  }
-};
-
-class NaiveCounts : public testing::TestWithParam<Problem> {};
-
-// A bug would be reported as a CudaError. The counts don't depend on the order.
-TEST_P(StageCounts, CleanAndTheSameInEveryOrder) {
-  for (const Stage& stage : stages()) {
-    SCOPED_TRACE(stage.name);
-    simulator::set_thread_order_seed(0);
-    const std::vector<KernelCounts> in_order = count_stage(stage, GetParam());
-    if (!is_small(GetParam())) continue;
-    for (const uint64_t seed : {1, 2, 3}) {
+    const std::vector<KernelCounts> in_order = count_stage(stage(), problem());
+    for (const uint64_t seed : seeds) {
       simulator::set_thread_order_seed(seed);
-      const std::vector<KernelCounts> shuffled = count_stage(stage, GetParam());
+      const std::vector<KernelCounts> shuffled = count_stage(stage(), problem());
       ASSERT_EQ(shuffled.size(), in_order.size());
       for (std::size_t i = 0; i < in_order.size(); ++i) {
         EXPECT_EQ(metrics(shuffled[i]), metrics(in_order[i])) << in_order[i].kernel;
       }
     }
   }
-}
+};
+
+class StageCounts : public OfStage {};
+class StageOffAlignment : public OfStage {};
+class StageCountsInMoreOrders : public OfStage {};
+class LayerCounts : public OfStage {};
+class LayerOffAlignment : public OfStage {};
+
+class NaiveCounts : public testing::TestWithParam<Problem> {};
+
+TEST_P(StageCounts, CleanAndTheSameInAnotherOrder) { expect_same_counts({1}); }
+TEST_P(StageCountsInMoreOrders, CleanAndTheSame) { expect_same_counts({2, 3}); }
+TEST_P(LayerCounts, Clean) { count_stage(stage(), problem()); }
 
 // Tensors need no more than the alignment of a float.
-TEST_P(StagesOffAlignment, Clean) {
-  for (const Stage& stage : stages()) {
-    SCOPED_TRACE(stage.name);
-    count_stage(stage, GetParam(), {{1, 2, 3, 2}, false});
-    count_stage(stage, GetParam(), {{2, 3, 1, 3}, true});
-  }
-}
-
-// With every number of filters per thread, of which most are for problems that are too large here.
-TEST_P(TileCounts, Clean) {
-  for (const Stage& stage : stages()) {
-    if (!has_filter_tiles(stage)) continue;
-    for (const int filters : {4, 8, 12, 16}) {
-      SCOPED_TRACE(std::string(stage.name) + ", filters per thread: " + std::to_string(filters));
-      fixed_filters_per_thread = filters;
-      simulator::set_thread_order_seed(0);
-      count_stage(stage, GetParam());
-      simulator::set_thread_order_seed(1);
-      count_stage(stage, GetParam(), {{0, 1, 2, 3}, true});
-    }
-  }
-}
-
-// One problem for each of stage 05's paths, with more filters than the largest tile holds.
-std::vector<Problem> tile_problems() {
-  ConvArguments a;
-  a.n = 2, a.c = 3, a.k = 130, a.h = 9, a.r = 3, a.pad_h = 1;
-  Problem three{"filters_3_wide", a}, seven{"filters_7_wide", a}, eleven{"filters_11_wide", a};
-  Problem any{"any_filters", a};
-  three.arguments.w = 24, three.arguments.s = 3, three.arguments.pad_w = 1;
-  seven.arguments.w = 47, seven.arguments.s = 7, seven.arguments.pad_w = 3;
-  seven.arguments.stride_w = 2;
-  eleven.arguments.w = 99, eleven.arguments.s = 11, eleven.arguments.pad_w = 2;
-  eleven.arguments.stride_w = 4;
-  any.arguments.w = 21, any.arguments.s = 2, any.arguments.pad_w = 1, any.arguments.dil_w = 3;
-  return {three, seven, eleven, any};
+TEST_P(StageOffAlignment, Clean) { count_stage(stage(), problem(), {{1, 2, 3, 2}, true}); }
+TEST_P(LayerOffAlignment, Clean) {
+  count_stage(stage(), problem(), {{1, 2, 3, 2}, false});
+  count_stage(stage(), problem(), {{2, 3, 1, 3}, true});
 }
 
 // Requests and sectors of one tensor, when each of `addresses` (by lane, -1: none) is asked for.
@@ -135,7 +105,9 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
   const ConvShape s = make_conv_shape(GetParam().arguments);
   int64_t requests = 0, sectors = 0;
   const int padded = (s.KPQ() + THREADS - 1) / THREADS * THREADS;
-  for (int n = 0; n < s.N; ++n) {
+  for (int ng = 0; ng < s.N * s.groups; ++ng) {
+    const int n = ng / s.groups, g = ng % s.groups;
+    const int64_t from = n * s.input_pitch() + int64_t{g} * s.CHW();
     for (int first = 0; first < padded; first += 32) {
       for (int crs = 0; crs < s.CRS(); ++crs) {
         std::array<int64_t, 32> image, filter;
@@ -145,8 +117,8 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
           const int w = q * s.stride_w - s.pad_w + crs % s.S * s.dil_w;
           const bool inside = kpq < s.KPQ() && h >= 0 && h < s.H && w >= 0 && w < s.W;
           const int c = crs / (s.R * s.S), k = kpq / s.PQ();
-          image[lane] = inside ? n * int64_t{s.CHW()} + (c * s.H + h) * s.W + w : -1;
-          filter[lane] = inside ? int64_t{k} * s.CRS() + crs : -1;
+          image[lane] = inside ? from + (c * s.H + h) * s.W + w : -1;
+          filter[lane] = inside ? int64_t{g} * s.K * s.CRS() + k * s.CRS() + crs : -1;
         }
         add_request(image, requests, sectors);
         add_request(filter, requests, sectors);
@@ -157,25 +129,95 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
   EXPECT_EQ(counts.kernel, "conv2d_naive");
   EXPECT_EQ(counts.load.requests, requests);
   EXPECT_EQ(counts.load.sectors, sectors);
+  EXPECT_EQ(counts.launches, s.groups);
 }
 
-std::vector<Problem> problems_up_to(double macs) {
+// With whole sectors in each group, the counts of a kernel are as many times those of one group as
+// there are groups, launches included.
+TEST(GroupCounts, AreTheSumOverTheGroups) {
+  ConvArguments a;
+  a.n = 2, a.c = 2, a.h = 8, a.w = 12, a.k = 32, a.r = 3, a.s = 3, a.pad_h = 1, a.pad_w = 1;
+  const Problem one{"one", a};
+  a.groups = 3, a.c *= 3, a.k *= 3;
+  const Problem three{"three", a};
+  for (const Stage& stage : stages()) {
+    const std::vector<KernelCounts> alone = count_stage(stage, one);
+    const std::vector<KernelCounts> together = count_stage(stage, three);
+    ASSERT_EQ(together.size(), alone.size()) << stage.name;
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      KernelCounts sum = alone[i];
+      sum += alone[i];
+      sum += alone[i];
+      EXPECT_EQ(together[i].kernel, sum.kernel) << stage.name;
+      EXPECT_EQ(together[i].launches, sum.launches) << sum.kernel;
+      EXPECT_EQ(metrics(together[i]), metrics(sum)) << sum.kernel;
+    }
+  }
+}
+
+// One image says what four take at the least: as much as counting all four does, or hardly less.
+TEST(EnlargedFloors, AreThoseOfTheWholeProblem) {
+  const MachineRates machine = read_machine(CONVLADDER_SOURCE_DIR "/common/machines/h200.json");
+  ConvArguments a;
+  a.n = 4, a.c = 8, a.h = 20, a.w = 28, a.k = 40, a.r = 3, a.s = 3, a.pad_h = 1, a.pad_w = 1;
+  const Problem whole{"whole", a};
+  a.n = 1;
+  const Problem part{"part", a};
+  const ConvShape shape = make_conv_shape(part.arguments);
+  for (const Stage& stage : stages()) {
+    const std::vector<KernelCounts> all = count_stage(stage, whole);
+    const std::vector<Floor> counted = floors_of(all, machine);
+    const auto followed =
+        floors_of(count_stage(stage, part),
+                  enlarge(stage, shape, make_conv_shape(whole.arguments), true, false), machine);
+    ASSERT_TRUE(followed) << stage.name;
+    ASSERT_EQ(followed->size(), counted.size()) << stage.name;
+    for (std::size_t i = 0; i < counted.size(); ++i) {
+      SCOPED_TRACE(std::string(stage.name) + ", " + all[i].kernel);
+      EXPECT_LE((*followed)[i].seconds, counted[i].seconds * 1.0001);
+      EXPECT_GE((*followed)[i].seconds, counted[i].seconds * 0.8);
+    }
+  }
+}
+
+// Those of counted_problems.csv, and the nasty ones in groups.
+std::vector<Problem> observed_problems() {
   std::vector<Problem> problems = counted_problems();
-  const auto large = [=](const Problem& problem) {
-    return multiply_adds(problem.arguments) > macs;
-  };
-  problems.erase(std::remove_if(problems.begin(), problems.end(), large), problems.end());
+  for (const Problem& problem : read_problems(CONVLADDER_SOURCE_DIR "/common/problems.csv")) {
+    if (problem.name.rfind("nasty_groups", 0) == 0) problems.push_back(problem);
+  }
   return problems;
+}
+
+// Counted problems of more multiply-adds than `least`, and at most `most`.
+auto problems_within(double least, double most) {
+  std::vector<Problem> chosen;
+  for (const Problem& problem : observed_problems()) {
+    const double macs = multiply_adds(problem.arguments);
+    if (macs > least && macs <= most) chosen.push_back(problem);
+  }
+  return testing::ValuesIn(chosen);
 }
 
 std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Problems, StageCounts, testing::ValuesIn(counted_problems()), name_of);
-INSTANTIATE_TEST_SUITE_P(Problems, StagesOffAlignment,
-                         testing::ValuesIn(problems_up_to(MEDIUM_MACS)), name_of);
-INSTANTIATE_TEST_SUITE_P(Problems, TileCounts, testing::ValuesIn(tile_problems()), name_of);
-INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, testing::ValuesIn(problems_up_to(SMALL_MACS)),
-                         name_of);
+std::string name_of_both(const testing::TestParamInfo<std::tuple<Stage, Problem>>& info) {
+  return std::string(std::get<Stage>(info.param).name) + "_" + std::get<Problem>(info.param).name;
+}
+
+auto small() {
+  return testing::Combine(testing::ValuesIn(stages()), problems_within(0, SMALL_MACS));
+}
+auto layers(double most) {
+  return testing::Combine(testing::ValuesIn(stages()), problems_within(SMALL_MACS, most));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, StageCounts, small(), name_of_both);
+INSTANTIATE_TEST_SUITE_P(Of, StageOffAlignment, small(), name_of_both);
+INSTANTIATE_TEST_SUITE_P(Of, StageCountsInMoreOrders, small(), name_of_both);
+INSTANTIATE_TEST_SUITE_P(Of, LayerCounts, layers(HUGE_VAL), name_of_both);
+INSTANTIATE_TEST_SUITE_P(Of, LayerOffAlignment, layers(MEDIUM_MACS), name_of_both);
+INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, problems_within(0, SMALL_MACS), name_of);
 
 }  // namespace
 }  // namespace convladder

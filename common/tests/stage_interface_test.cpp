@@ -15,6 +15,9 @@ namespace {
 int calls = 0;
 void count_call(const Convolution&, cudaStream_t) { ++calls; }
 
+std::vector<Convolution> received;
+void keep(const Convolution& conv, cudaStream_t) { received.push_back(conv); }
+
 // Wants 4096 bytes, works with 1024.
 std::size_t want_workspace(const ConvShape&, std::size_t limit) {
   return limit >= 4096 ? 4096 : 1024;
@@ -25,6 +28,8 @@ constexpr Stage NEEDY = {"97_needy", "", count_call, want_workspace, true};
 
 // Registered in the wrong order.
 const StageRegistration plain_registration(PLAIN), needy_registration(NEEDY);
+
+constexpr Stage KEEPING = {"keeping", "", keep, want_workspace, true};  // not registered
 
 // A valid problem over host memory; a stand-in never looks at it.
 class RunArguments : public testing::Test {
@@ -93,6 +98,22 @@ TEST(StageWorkspace, InvalidShapesAreRejected) {
 
 TEST_F(RunArguments, ValidOnesReachTheStage) { expect_accepted(NEEDY); }
 
+TEST_F(RunArguments, Tf32IsForStagesThatHaveIt) {
+  conv.precision = Precision::kTf32;
+  expect_rejected(PLAIN, "precision = tf32: 98_plain has FP32 alone");
+  constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, "96_both (TF32)"};
+  expect_accepted(BOTH);
+}
+
+TEST(StageInTf32, HasAnotherName) {
+  constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, "96_both (TF32)"};
+  EXPECT_EQ(BOTH.precision, Precision::kFp32);
+  const Stage changed = in_tf32(BOTH);
+  EXPECT_STREQ(changed.name, "96_both (TF32)");
+  EXPECT_EQ(changed.precision, Precision::kTf32);
+  EXPECT_THROW(in_tf32(PLAIN), InvalidArgument);
+}
+
 TEST_F(RunArguments, BiasMayBeAbsent) {
   conv.bias = nullptr;
   conv.bias_count = 0;
@@ -118,6 +139,61 @@ TEST_F(RunArguments, WorkspaceMayBeAbsentWhereNoneIsNeeded) {
 TEST_F(RunArguments, LeastWorkspaceIsEnough) {
   conv.workspace_bytes = 1024;
   expect_accepted(NEEDY);
+}
+
+// Three groups, each with 2 channels, 4 filters [4,2,3,2] and outputs [4,3,6], in two images.
+class RunGroups : public RunArguments {
+ protected:
+  RunGroups() {
+    ConvArguments a;
+    a.n = 2, a.c = 6, a.h = 5, a.w = 7, a.k = 12, a.r = 3, a.s = 2, a.groups = 3;
+    conv.shape = make_conv_shape(a);
+    conv.input_count = 2 * 6 * 35, conv.filter_count = 12 * 12;
+    conv.bias_count = 12, conv.output_count = 2 * 12 * 18;
+    received.clear();
+  }
+};
+
+TEST_F(RunGroups, AreEnqueuedOneAfterTheOther) {
+  if (cudaPeekAtLastError() != cudaSuccess) GTEST_SKIP() << "no GPU: every CUDA call fails";
+  conv.relu = true;
+  run(KEEPING, conv, nullptr);
+  ASSERT_EQ(received.size(), 3u);
+  for (int g = 0; g < 3; ++g) {
+    const Convolution& group = received[g];
+    EXPECT_EQ(group.input, conv.input + g * 2 * 35) << g;
+    EXPECT_EQ(group.filters, conv.filters + g * 4 * 12) << g;
+    EXPECT_EQ(group.bias, conv.bias + g * 4) << g;
+    EXPECT_EQ(group.output, conv.output + g * 4 * 18) << g;
+    EXPECT_EQ(group.input_count, conv.input_count - g * 2 * 35) << g;
+    EXPECT_EQ(group.filter_count, conv.filter_count - g * 4 * 12) << g;
+    EXPECT_EQ(group.bias_count, conv.bias_count - g * 4) << g;
+    EXPECT_EQ(group.output_count, conv.output_count - g * 4 * 18) << g;
+    EXPECT_EQ(group.workspace, conv.workspace) << g;
+    EXPECT_EQ(group.workspace_bytes, conv.workspace_bytes) << g;
+    EXPECT_EQ(to_string(group.shape), to_string(conv.shape)) << g;
+    EXPECT_TRUE(group.relu) << g;
+  }
+}
+
+TEST_F(RunGroups, WithoutBiasNoneHasOne) {
+  if (cudaPeekAtLastError() != cudaSuccess) GTEST_SKIP() << "no GPU: every CUDA call fails";
+  conv.bias = nullptr;
+  run(KEEPING, conv, nullptr);
+  ASSERT_EQ(received.size(), 3u);
+  for (const Convolution& group : received) EXPECT_EQ(group.bias, nullptr);
+}
+
+TEST_F(RunGroups, BuffersMustHoldAllOfThem) {
+  const Convolution valid = conv;
+  conv = valid, conv.input_count -= 1;
+  expect_rejected(PLAIN, "input holds 419 elements, the problem needs 420");
+  conv = valid, conv.filter_count -= 1;
+  expect_rejected(PLAIN, "filters holds 143 elements, the problem needs 144");
+  conv = valid, conv.bias_count -= 1;
+  expect_rejected(PLAIN, "bias holds 11 elements, the problem needs 12");
+  conv = valid, conv.output_count -= 1;
+  expect_rejected(PLAIN, "output holds 431 elements, the problem needs 432");
 }
 
 TEST_F(RunArguments, InvalidShape) {

@@ -7,7 +7,7 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "torch"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 import time_pytorch
 
 try:
@@ -17,16 +17,20 @@ except ImportError:
     torch = None
 needs_torch = unittest.skipUnless(torch, "needs PyTorch")
 
-# n c h w k r s, strides, pads, dilations, bias: no two extents alike
-PROBLEM = time_pytorch.Problem(2, 3, 13, 17, 5, 3, 4, 2, 3, 1, 2, 2, 1, 1)
-OUTPUT_SIZE = (2, 5, 6, 6)
+# n c h w k r s, strides, pads, dilations, groups, bias: no two extents alike, nor those of a group
+PROBLEM = time_pytorch.Problem(2, 6, 13, 17, 15, 3, 4, 2, 3, 1, 2, 2, 1, 3, 1)
+OUTPUT_SIZE = (2, 15, 6, 6)
 
 
 def tensors(problem):
     generator = torch.Generator().manual_seed(1)
-    draw = lambda *shape: torch.rand(shape, generator=generator) * 2 - 1
+
+    def draw(*shape):
+        return torch.rand(shape, generator=generator) * 2 - 1
+
     p = problem
-    return draw(p.n, p.c, p.h, p.w), draw(p.k, p.c, p.r, p.s), draw(p.k) if p.bias else None
+    weight = draw(p.k, p.c // p.groups, p.r, p.s)
+    return draw(p.n, p.c, p.h, p.w), weight, draw(p.k) if p.bias else None
 
 
 class FakeConvolution:
@@ -145,7 +149,7 @@ class Check(unittest.TestCase):
         convolution.x, convolution.weight, convolution.bias = tensors(p)
         convolution.positions = sample_outputs(OUTPUT_SIZE, 1000, seed=1)
         value, _ = reference(convolution.x, convolution.weight, convolution.bias,
-                             *convolution.strides_pads_dilations(), convolution.positions)
+                             *convolution.strides_to_groups(), convolution.positions)
         convolution.sampled = damage(value.float())
         return convolution.check()[0]
 
@@ -159,7 +163,9 @@ class Check(unittest.TestCase):
         self.assertGreater(self.ratio(damage), 1)
 
     def test_ten_bits_are_not_float32(self):
-        cut = lambda output: (output.view(torch.int32) & ~0x1FFF).view(torch.float32)
+        def cut(output):
+            return (output.view(torch.int32) & ~0x1FFF).view(torch.float32)
+
         self.assertGreater(self.ratio(cut), 1)
 
     def test_nan_shows(self):

@@ -21,7 +21,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-BRIDGE = pathlib.Path(__file__).resolve().parents[1] / "torch"
+BRIDGE = pathlib.Path(__file__).resolve().parents[1] / "bindings"
 sys.path[:0] = [str(BRIDGE), str(BRIDGE / "examples")]
 import convladder  # noqa: E402
 import kernelbench_50  # noqa: E402
@@ -44,19 +44,21 @@ def integers(*shape, seed=1):
     return torch.randint(-8, 9, shape, generator=random).float().to(DEVICE)
 
 
-def expected(x, w, b=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1)):
+def expected(x, w, b=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     size = [x.shape[0], w.shape[0]]
     for axis in range(2):
         span = dilation[axis] * (w.shape[2 + axis] - 1) + 1
         size.append((x.shape[2 + axis] + 2 * padding[axis] - span) // stride[axis] + 1)
     positions = torch.cartesian_prod(*map(torch.arange, size)).to(x.device)
-    value, _ = reference(x, w, b, stride, padding, dilation, positions)
+    value, _ = reference(x, w, b, stride, padding, dilation, groups, positions)
     return value.reshape(size).float()
 
 
 # No two extents agree, nor do the two axes' strides, pads and dilations.
 X, W, B = integers(2, 3, 9, 8), integers(5, 3, 4, 2, seed=2), integers(5, seed=3)
 PAIRS = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 3)}
+# Three groups: each has 2 channels and 5 filters.
+GROUPED = integers(2, 6, 9, 8, seed=4), integers(15, 2, 4, 2, seed=5), integers(15, seed=6)
 
 
 class Reference(unittest.TestCase):
@@ -65,7 +67,7 @@ class Reference(unittest.TestCase):
         w = torch.tensor([[[[1.0, 10]]], [[[0, -1]]]])
         positions = torch.cartesian_prod(*map(torch.arange, (1, 2, 2, 2)))
         value, magnitude = reference(
-            x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), positions
+            x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), 1, positions
         )
         self.assertEqual(value.tolist(), [110, 132, 140, 165, -1, -3, -4, -6])
         self.assertEqual(magnitude.tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
@@ -75,6 +77,13 @@ class Reference(unittest.TestCase):
         for options in (PAIRS, {"padding": (6, 5)}):
             wanted = torch.nn.functional.conv2d(x.double(), w.double(), b.double(), **options)
             self.assertTrue(torch.equal(expected(x, w, b, **options), wanted.float()))
+
+    def test_agrees_with_pytorch_on_groups(self):
+        for groups, filters in ((3, 15), (2, 8), (6, 6)):
+            x, w = GROUPED[0].cpu(), integers(filters, 6 // groups, 4, 2, seed=7).cpu()
+            options = {**PAIRS, "groups": groups}
+            wanted = torch.nn.functional.conv2d(x.double(), w.double(), **options)
+            self.assertTrue(torch.equal(expected(x, w, **options), wanted.float()), groups)
 
     def test_in_many_pieces_it_is_the_same(self):
         whole = expected(X, W, B, **PAIRS)
@@ -120,6 +129,18 @@ class Convolution(unittest.TestCase):
                 with self.subTest(stage=stage, bias=b is not None):
                     output = convladder.conv2d(X, W, b, **PAIRS, stage=stage)
                     self.assert_exact(output, expected(X, W, b, **PAIRS))
+
+    def test_groups_in_every_stage(self):
+        for stage in STAGES:
+            for b in (GROUPED[2], None):
+                with self.subTest(stage=stage, bias=b is not None):
+                    x, w, _ = GROUPED
+                    output = convladder.conv2d(x, w, b, **PAIRS, groups=3, stage=stage)
+                    self.assert_exact(output, expected(x, w, b, **PAIRS, groups=3))
+
+    def test_depthwise(self):
+        x, w = GROUPED[0], integers(12, 1, 3, 3, seed=8)
+        self.assert_exact(convladder.conv2d(x, w, groups=6), expected(x, w, groups=6))
 
     def test_defaults(self):
         self.assert_exact(convladder.conv2d(X, W), expected(X, W))
@@ -184,9 +205,18 @@ class BadArguments(unittest.TestCase):
             (TypeError, "b is torch.int64", {"b": B.long()}),
             (TypeError, "x is torch.sparse_coo", {"x": X.to_sparse()}),
             (ValueError, "x has 3 dimensions: must be \\[N,C,H,W\\]", {"x": X[0]}),
-            (ValueError, "w has 5 dimensions: must be \\[K,C,R,S\\]", {"w": W[None]}),
+            (ValueError, "w has 5 dimensions: must be \\[K,C/groups,R,S\\]", {"w": W[None]}),
             (ValueError, "b has 2 dimensions: must be \\[K\\]", {"b": B[None]}),
-            (ValueError, "w has 2 input channels, x has 3", {"w": W[:, :2]}),
+            (ValueError, "w has 2 input channels, x has 3$", {"w": W[:, :2]}),
+            (ValueError, "w has 3 input channels, x has 6 in 3 groups",
+             {"x": GROUPED[0], "groups": 3}),
+            (ValueError, "groups = 2: must divide c = 3", {"groups": 2}),
+            (ValueError, "groups = 3: must divide k = 5", {"w": W[:, :1], "groups": 3}),
+            (ValueError, "groups = 0: must be at least 1", {"groups": 0}),
+            (ValueError, "groups = -3: must be at least 1", {"groups": -3}),
+            (ValueError, "groups = 1.5: must be an integer", {"groups": 1.5}),
+            (ValueError, "groups = \\(1, 1\\): must be an integer", {"groups": (1, 1)}),
+            (ValueError, f"groups = {huge}: must be an integer", {"groups": huge}),
             (ValueError, "b has 4 elements, w has 5 filters", {"b": B[:4]}),
             (ValueError, "x is on meta", {"x": X.to("meta")}),
             (ValueError, "w is on meta: must be on", {"w": W.to("meta")}),
@@ -299,17 +329,28 @@ class Module(unittest.TestCase):
         torch.manual_seed(1)
         self.assertTrue(torch.equal(own.weight, torch.nn.Conv2d(3, 5, 3).weight))
 
+    def test_groups(self):
+        x, w, b = GROUPED
+        conv = torch.nn.Conv2d(6, 15, (4, 2), **PAIRS, groups=3).to(DEVICE)
+        with torch.no_grad():
+            conv.weight.copy_(w)
+            conv.bias.copy_(b)
+        wanted = expected(x, w, b, **PAIRS, groups=3)
+        own = convladder.Conv2d(6, 15, (4, 2), **PAIRS, groups=3).to(DEVICE)
+        own.load_state_dict(conv.state_dict())
+        for module in (own, convladder.Conv2d.from_torch(conv)):
+            self.assertTrue(torch.equal(module(x), wanted))
+            self.assertIn("groups=3", repr(module))
+
     def test_padding_by_name(self):
         conv = torch.nn.Conv2d(3, 5, 3, padding="same").to(DEVICE)
         module = convladder.Conv2d.from_torch(conv)
         self.assertEqual(module(X).shape, conv(X).shape)
 
     def test_refuses(self):
-        grouped = torch.nn.Conv2d(4, 8, 3, groups=2)
         reflecting = torch.nn.Conv2d(4, 8, 3, padding=1, padding_mode="reflect")
         other = torch.nn.ConvTranspose2d(4, 8, 3)
         for error, message, conv in [
-            (ValueError, "groups = 2: grouped convolution is not supported, must be 1", grouped),
             (ValueError, "padding_mode = 'reflect': must be 'zeros'", reflecting),
             (TypeError, "conv is a ConvTranspose2d: must be a torch.nn.Conv2d", other),
         ]:
@@ -405,7 +446,7 @@ class Examples(unittest.TestCase):
         model = kernelbench_50.ModelNew(*kernelbench_50.get_init_inputs())
         status, output = self.run_main(model, torch.rand(2, 3, 65, 63), "--runs", "2")
         self.assertEqual(status, 0, output)
-        self.assertIn("ConvLadder 05_fused_bias", output)
+        self.assertIn(f"ConvLadder {STAGES[-1]}", output)
 
     def test_kernelbench_63(self):
         model = kernelbench_63.ModelNew(*kernelbench_63.get_init_inputs())

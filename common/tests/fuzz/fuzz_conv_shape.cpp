@@ -38,12 +38,16 @@ void check_legal(const ConvArguments& a, const ConvShape& s) {
   const Wide Q = output_extent(a.w, a.s, a.stride_w, a.pad_w, a.dil_w);
   require(P >= 1 && Q >= 1, "there is an output");
   require(s.P() == P && s.Q() == Q, "P and Q");
-  require(s.CHW() == Wide{a.c} * a.h * a.w, "C*H*W");
-  require(s.CRS() == Wide{a.c} * a.r * a.s, "C*R*S");
-  require(s.KPQ() == a.k * P * Q, "K*P*Q");
+  require(a.groups >= 1 && a.c % a.groups == 0 && a.k % a.groups == 0, "whole groups");
+  const Wide group_c = a.c / a.groups, group_k = a.k / a.groups;
+  require(s.CHW() == group_c * a.h * a.w, "a group's C*H*W");
+  require(s.CRS() == group_c * a.r * a.s, "a group's C*R*S");
+  require(s.KPQ() == group_k * P * Q, "a group's K*P*Q");
+  require(s.input_pitch() == Wide{a.c} * a.h * a.w, "the input's pitch");
+  require(s.output_pitch() == a.k * P * Q, "the output's pitch");
   require(s.PQ() == P * Q, "P*Q");
   require(s.input_count() == Wide{a.n} * a.c * a.h * a.w, "the input's elements");
-  require(s.filter_count() == Wide{a.k} * a.c * a.r * a.s, "the filters' elements");
+  require(s.filter_count() == a.k * group_c * a.r * a.s, "the filters' elements");
   require(s.output_count() == a.n * a.k * P * Q, "the output's elements");
   // The farthest taps of all windows, as offsets within an image.
   const Wide first_h = -Wide{a.pad_h},

@@ -14,7 +14,16 @@ that must fail; without either, at least three problems of stage_test.cpp must. 
 to be changed, by default the stage's own. Lines with - and lines with + behind them are one
 replacement, and a bug may have several; what stands there must be found exactly once, whatever its
 line breaks and indentation. Lines that begin with # are comments.
+
+A stage made from the one before it has most of that one's bugs, too. Its file begins with
+
+    like 05_fused_bias
+    without tile_wrapped tile_transposed
+
+which takes over all bugs of that stage but those that `without` names, and those that are described
+anew under the same name; `only` names those that are taken over instead.
 """
+import copy
 import glob
 import os
 import re
@@ -29,7 +38,7 @@ class BadBug(Exception):
 
 
 class Edit:
-    """One replacement in one file."""
+    """One replacement in one file; None is the stage's own."""
 
     def __init__(self, file):
         self.file = file
@@ -51,8 +60,8 @@ class Bug:
 
     def files(self, root):
         """What must be compiled for this bug: the stage's source, and what else is changed."""
-        files = [source_of(root, self.stage)] + [edit.file for edit in self.edits]
-        return list(dict.fromkeys(files))
+        own = source_of(root, self.stage)
+        return list(dict.fromkeys([own] + [edit.file or own for edit in self.edits]))
 
 
 def source_of(root, stage):
@@ -66,11 +75,11 @@ def source_of(root, stage):
 class Reader:
     """Takes the lines of one file, in order."""
 
-    def __init__(self, stage, source):
-        self.stage, self.source = stage, source
-        self.bugs = []
-        self.file = source  # that the next replacement is made in
-        self.edit = None    # that the next line may belong to
+    def __init__(self, stage, bugs_of):
+        self.stage, self.bugs_of = stage, bugs_of
+        self.bugs, self.taken_over = [], {}
+        self.file = None  # that the next replacement is made in
+        self.edit = None  # that the next line may belong to
 
     def take(self, line, place):
         word, _, rest = line.partition(" ")
@@ -79,6 +88,15 @@ class Reader:
             return
         if word == "bug":
             self.begin(rest, place)
+        elif word == "like":
+            self.take_over(self.bugs_of(rest))
+        elif word in ("without", "only"):
+            names = rest.split()
+            for name in names:
+                if name not in self.taken_over:
+                    raise BadBug(f"{place}: there is no bug '{name}' to be taken over or left out")
+            self.taken_over = {name: bug for name, bug in self.taken_over.items()
+                               if (name in names) == (word == "only")}
         elif not self.bugs:
             raise BadBug(f"{place}: a bug begins with 'bug NAME: ...'")
         elif word == "in":
@@ -94,14 +112,25 @@ class Reader:
         elif word == "+":
             raise BadBug(f"{place}: + without a - before it")
         else:
-            raise BadBug(f"{place}: '{word}' is none of bug, in, detector, test, -, + and #")
+            raise BadBug(f"{place}: '{word}' is none of like, without, only, bug, in, detector, "
+                         "test, -, + and #")
 
     def begin(self, rest, place):
         name, colon, about = rest.partition(": ")
         if not colon or not re.fullmatch(r"\w+", name):
             raise BadBug(f"{place}: a bug begins with 'bug NAME: ...'")
         self.bugs.append(Bug(place, self.stage, name, about))
-        self.file = self.source
+        self.file = None
+
+    def take_over(self, bugs):
+        for bug in bugs:
+            self.taken_over[bug.name] = copy.copy(bug)
+            self.taken_over[bug.name].stage = self.stage
+
+    def all_bugs(self):
+        for bug in self.bugs:
+            self.taken_over.pop(bug.name, None)
+        return self.bugs + list(self.taken_over.values())
 
     def next_edit(self):
         self.bugs[-1].edits.append(Edit(self.file))
@@ -109,14 +138,15 @@ class Reader:
 
 
 def read(path, root=ROOT):
-    """The bugs of one file, in order."""
-    stage = os.path.splitext(os.path.basename(path))[0]
-    reader = Reader(stage, source_of(root, stage))
+    """The bugs of one file, what it takes over comes last."""
+    folder, file = os.path.split(path)
+    reader = Reader(os.path.splitext(file)[0],
+                    lambda stage: read(os.path.join(folder, stage + ".bugs"), root))
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
-            reader.take(line.rstrip(), f"{os.path.basename(path)}:{number}")
+            reader.take(line.rstrip(), f"{file}:{number}")
     check(path, reader.bugs)
-    return reader.bugs
+    return reader.all_bugs()
 
 
 def check(path, bugs):
@@ -127,7 +157,7 @@ def check(path, bugs):
         if names.count(bug.name) > 1:
             raise BadBug(f"{bug.place}: {bug.name} is there twice")
     if not bugs:
-        raise BadBug(f"{path}: no bugs")
+        raise BadBug(f"{path}: no bugs of its own")
 
 
 def read_all(root=ROOT):
@@ -147,25 +177,26 @@ def find(title):
     raise BadBug(f"there is no bug called '{title}'")
 
 
-def replaced(text, edit, place):
-    """`text` with the edit made."""
+def replaced(text, edit, file, place):
+    """The file's `text` with the edit made."""
     words = " ".join(edit.old).split()
     pattern = re.compile(r"\s+".join(map(re.escape, words)))
     found = pattern.findall(text)
     if len(found) != 1:
-        raise BadBug(f"{place}: '{' '.join(words)}' stands {len(found)} times in {edit.file}, not "
+        raise BadBug(f"{place}: '{' '.join(words)}' stands {len(found)} times in {file}, not "
                      "once: has the source changed? The bug must follow it")
     return pattern.sub(lambda _: "\n".join(edit.new), text)
 
 
 def plant(bug, out, root=ROOT):
     """Writes all bug.files(), changed, below the folder `out`."""
-    texts = {}
+    texts, own = {}, source_of(root, bug.stage)
     for file in bug.files(root):
         with open(os.path.join(root, file), encoding="utf-8") as source:
             texts[file] = source.read()
     for edit in bug.edits:
-        texts[edit.file] = replaced(texts[edit.file], edit, f"{bug.place}: {bug.name}")
+        file = edit.file or own
+        texts[file] = replaced(texts[file], edit, file, f"{bug.place}: {bug.name}")
     for file, text in texts.items():
         path = os.path.join(out, file)
         os.makedirs(os.path.dirname(path), exist_ok=True)

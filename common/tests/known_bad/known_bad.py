@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """Kernels with a bug planted in them, before the suites that every stage must pass.
 
-  known_bad.py list                 for CMake: a line each, "TITLE;problems|detector|both;FILE;..."
+  known_bad.py list KIND            for CMake: a line for each program, "TITLE;ROLE;FILE;..."
   known_bad.py plant TITLE FOLDER   writes the changed sources of one
-  known_bad.py catch TITLE PROGRAM  runs its program until the bug is caught; status 1 if it is not,
-                                    77 where this machine can't run the bug's own test
-  known_bad.py measure SIM COUNT    all small problems, on all programs of the two folders
-               [--json FILE]
+  known_bad.py catch BUILD TARGET KIND --role ROLE [--stage NAME] [--jobs N] [--xml FILE]
+                                    builds the target, and runs each program until its bug is
+                                    caught; status 1 if one is not
 
 TITLE is STAGE.BUG. STAGE.sound is the stage as it stands: it must pass what the bugs must not.
+KIND is the simulator that BUILD has, plain or counting. ROLE is canary (the bugs that every run of
+the tests tries: two of each stage) or bug.
 """
 import argparse
+import concurrent.futures
 import os
+import subprocess
 import sys
+import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(sys.path[0], "..", "..", "profile"))
@@ -20,13 +24,31 @@ import bugs
 import suite
 import support
 
-SKIPPED = 77  # the exit status
 ENOUGH = 3  # problems that must see a bug for which there is no test or detector of its own
-FORMAT = {"format": "convladder known bad kernels", "version": 1}
-PROBLEMS = "*.GivesTheReference/nasty*"  # the small ones
-OBSERVED = "*StageCounts.*:*StagesOffAlignment.*"  # in the counting simulator
-SMALL_OBSERVED = "*StageCounts.*/nasty*:*StagesOffAlignment.*"
-FEW = "*/nasty_primes*-*NaiveCounts*"
+CANARIES = 2  # of each stage
+KINDS = ("plain", "counting")
+PROBLEMS = "*StageOnProblem.GivesTheReference/nasty*"  # the small ones
+OBSERVED = "*StageCounts.*:*StageOffAlignment.*"  # in the counting simulator
+FEW = "*StageOnProblem.*/nasty_primes*:*StageCounts.*_nasty_primes*"
+
+
+def canaries(of_stage):
+    """Of one stage's bugs the first that the detector must see, if there is one, and the first that
+    the problems must."""
+    detector = [bug for bug in of_stage if bug.detector]
+    plain = [bug for bug in of_stage if bug.edits and not bug.detector and not bug.test]
+    return (detector[:1] + plain)[:CANARIES]
+
+
+def programs(kind):
+    """[(bug, role)] of the programs that a simulator of this kind gets."""
+    every = bugs.read_all()
+    chosen = []
+    for bug in every:
+        of_stage = [other for other in every if other.stage == bug.stage]
+        if bool(bug.detector) == (kind == "counting") or not bug.edits:
+            chosen.append((bug, "canary" if bug in canaries(of_stage) else "bug"))
+    return chosen
 
 
 def failed(results):
@@ -48,124 +70,96 @@ def named(bug):
 
 
 def catch(bug, program):
-    """Runs as few tests as will do. Gives the exit status."""
-    if not bug.edits:
-        return pass_sound(bug, program)
-    chosen = named(bug) if bug.test else SMALL_OBSERVED if bug.detector else PROBLEMS
+    """Runs as few tests as will do. Gives (verdict, text), where the verdict is "passed", "failed", or
+    "skipped" where this machine can't run the bug's own test."""
+    if not os.path.exists(program):
+        return "failed", f"{bug.title}: was not built"
+    chosen = FEW if not bug.edits else named(bug) if bug.test else \
+        OBSERVED if bug.detector else PROBLEMS
     tests = suite.list_tests(program, chosen)
-    results = suite.run(program, tests, lambda results: is_caught(bug, results))
-    if bug.test and not results:
-        print(f"{bug.title}: {bug.test} is skipped here")
-        return SKIPPED
-    caught = is_caught(bug, results)
-    print(f"{bug.title}: {bug.about}: {'caught' if caught else 'SURVIVES'}")
-    return report(tests, results, caught)
-
-
-def pass_sound(bug, program):
-    tests = suite.list_tests(program, FEW)
-    results = suite.run(program, tests)
-    print(f"{bug.title}: {bug.about}")
-    return report(tests, results, len(results) == len(tests) and not failed(results))
-
-
-def report(tests, results, good):
-    print(f"{len(results)} of {len(tests)} tests run, {len(failed(results))} failed")
-    for test, what in results.items():
-        if what:
-            print(f"  {test.split('.')[-1]}: {what}")
-    return 0 if good else 1
-
-
-def run_all(program, chosen):
-    return suite.run(program, suite.list_tests(program, chosen))
-
-
-def summary(results):
-    """For the JSON: how many tests have run and failed, and what the failing ones reported."""
-    reports = failed(results)
-    return {"ran": len(results), "failed": len(reports),
-            "reports": {report: reports.count(report) for report in sorted(set(reports))}}
-
-
-def measure_bug(bug, sim, count):
-    """The bug's record in the JSON."""
-    program = os.path.join(sim, bug.title)
-    problems, test, counting = run_all(program, PROBLEMS), None, None
-    if bug.test:
-        test = run_all(program, named(bug))
-    if bug.detector or not bug.edits:
-        counting = run_all(os.path.join(count, bug.title), OBSERVED)
-    record = {"stage": bug.stage, "bug": bug.name, "about": bug.about,
-              "problems": summary(problems), "test": bug.test,
-              "counting": summary(counting) if counting else None}
-    if bug.edits:
-        record["caught"] = is_caught(bug, counting or test or problems)
+    if not bug.edits:
+        results = suite.run(program, tests)
+        good, word = len(results) == len(tests) and not failed(results), "passes"
     else:
-        record["passed"] = not failed({**problems, **counting})
-    return record
+        results = suite.run(program, tests, lambda results: is_caught(bug, results))
+        if bug.test and not results:
+            return "skipped", f"{bug.title}: {bug.test} is skipped here"
+        good = is_caught(bug, results)
+        word = "caught: " + " and ".join(sorted(set(failed(results))))
+    lines = [f"{bug.title}: {bug.about}: {word if good else 'FAILS' if not bug.edits else 'SURVIVES'}",
+             f"{len(results)} of {len(tests)} tests run, {len(failed(results))} failed",
+             *(f"  {test.split('.')[-1]}: {what}" for test, what in results.items() if what)]
+    return "passed" if good else "failed", "\n".join(lines)
 
 
-def line_of(record):
-    """What one bug has come to, for the terminal."""
-    parts = [f"{record['problems']['failed']} of {record['problems']['ran']} problems"]
-    parts += [record["test"]] if record["test"] else []
-    if record["counting"]:
-        parts.append(f"counting: {', '.join(record['counting']['reports']) or 'nothing'}")
-    wrong = "" if record.get("caught", True) else "  SURVIVES"
-    wrong += "" if record.get("passed", True) else "  FAILS"
-    return f"{record['stage']}.{record['bug']}: {'; '.join(parts)}{wrong}"
+def catch_all(options):
+    """The exit status."""
+    chosen = [bug for bug, role in programs(options.kind)
+              if role == options.role and options.stage in (None, bug.stage)]
+    built = subprocess.run(["cmake", "--build", options.build, "--target", options.target,
+                            "--parallel", str(options.jobs)],
+                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if built.returncode:
+        print(built.stdout)
+        support.fail(f"{options.target}: the build failed")
+    folder = os.path.join(options.build, "known_bad")
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        verdicts = list(pool.map(lambda bug: catch(bug, os.path.join(folder, bug.title)), chosen))
+    for verdict, text in verdicts:
+        print(text if verdict != "passed" else text.split("\n")[0])
+    if options.xml:
+        write_xml(options.xml, chosen, verdicts)
+    return 1 if any(verdict == "failed" for verdict, _ in verdicts) else 0
 
 
-def measure(sim, count, json_path):
-    """The exit status: 1 if a bug survives, or a sound stage fails."""
-    if json_path:
-        support.require_folder(json_path)
-    kernels = support.kernels_digest()
-    planted, sound = [], []
-    for bug in bugs.read_all():
-        record = measure_bug(bug, sim, count)
-        (planted if bug.edits else sound).append(record)
-        print(line_of(record), flush=True)
-    survivors = sum(not record["caught"] for record in planted)
-    failures = sum(not record["passed"] for record in sound)
-    print(f"{len(planted)} bugs, {survivors} not caught; "
-          f"{len(sound)} sound stages, {failures} failed")
-    if json_path:
-        support.write_json(json_path, {**FORMAT, "kernels": kernels, "backend": "sim",
-                                       "enough": ENOUGH, "bugs": planted, "sound": sound})
-    return 1 if survivors or failures else 0
+def write_xml(path, chosen, verdicts):
+    """A report like GoogleTest's, for `./ladder test` to count."""
+    element = xml.etree.ElementTree
+    report = element.Element("testsuites")
+    for bug, (verdict, text) in zip(chosen, verdicts):
+        case = element.SubElement(report, "testcase", name=bug.title, status="run")
+        if verdict != "passed":
+            element.SubElement(case, {"failed": "failure"}.get(verdict, verdict), message=text)
+    element.indent(report)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    element.ElementTree(report).write(path, encoding="utf-8")
 
 
-def list_for_cmake():
-    for bug in bugs.read_all():
-        suites = "detector" if bug.detector else "problems" if bug.edits else "both"
-        print(";".join([bug.title, suites, *bug.files(bugs.ROOT)]))
+def list_for_cmake(kind):
+    for bug, role in programs(kind):
+        file = os.path.basename(bug.place).split(":")[0]
+        print(";".join([bug.title, role, file, *bug.files(bugs.ROOT)]))
 
 
-def main(arguments):
+def parse(arguments):
     parser = argparse.ArgumentParser(prog="known_bad.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list")
-    for name, second in (("plant", "folder"), ("catch", "program")):
-        command = commands.add_parser(name)
-        command.add_argument("title")
-        command.add_argument(second)
-    command = commands.add_parser("measure")
-    command.add_argument("sim")
-    command.add_argument("count")
-    command.add_argument("--json")
-    options = parser.parse_args(arguments)
+    command = commands.add_parser("list")
+    command.add_argument("kind", choices=KINDS)
+    command = commands.add_parser("plant")
+    command.add_argument("title")
+    command.add_argument("folder")
+    command = commands.add_parser("catch")
+    command.add_argument("build")
+    command.add_argument("target")
+    command.add_argument("kind", choices=KINDS)
+    command.add_argument("--role", choices=("canary", "bug"), required=True)
+    command.add_argument("--stage")
+    command.add_argument("--jobs", type=int, default=1)
+    command.add_argument("--xml")
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = parse(arguments)
     try:
         if options.command == "list":
-            list_for_cmake()
+            list_for_cmake(options.kind)
         elif options.command == "plant":
             bugs.plant(bugs.find(options.title), options.folder)
-        elif options.command == "catch":
-            return catch(bugs.find(options.title), options.program)
         else:
-            return measure(options.sim, options.count, options.json)
+            return catch_all(options)
     except (bugs.BadBug, suite.ProgramFailed, OSError) as error:
         support.fail(str(error))
     return 0

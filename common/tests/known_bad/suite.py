@@ -42,14 +42,6 @@ def report_of(output):
 
 def list_tests(program, chosen):
     """The names of the tests that match the filter `chosen`, in order; there must be one."""
-    names = find_tests(program, chosen)
-    if not names:
-        raise ProgramFailed(f"{program}: no test matches {chosen}")
-    return names
-
-
-def find_tests(program, chosen):
-    """As list_tests(), but there may be none."""
     lines = subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={chosen}"], check=True,
                            text=True, stdout=subprocess.PIPE).stdout.splitlines()
     names, suite = [], ""
@@ -59,6 +51,8 @@ def find_tests(program, chosen):
             names.append(suite + name)
         elif name.endswith("."):
             suite = name
+    if not names:
+        raise ProgramFailed(f"{program}: no test matches {chosen}")
     return names
 
 

@@ -1,0 +1,121 @@
+#include "common/check/checker.h"
+
+#include <cmath>
+#include <iterator>
+#include <new>
+#include <stdexcept>
+
+#include "common/check/test_data.h"
+#include "common/core/launch.h"
+
+namespace convladder {
+
+struct Checker::Kind {
+  const char* name;
+  DataKind data;
+  Rule rule;
+};
+
+const Checker::Kind Checker::KINDS[] = {{"small integers", DataKind::kSmallInteger, Rule::kExact},
+                                        {"wide integers", DataKind::kWideInteger, Rule::kExact},
+                                        {"real numbers", DataKind::kUniform, Rule::kBounded}};
+
+namespace {
+
+void append(std::string& message, const std::string& more) {
+  if (!more.empty()) message += (message.empty() ? "" : "; ") + more;
+}
+
+std::vector<Record> new_records(const CheckCase& c, const std::vector<Stage>& stages) {
+  std::vector<Record> records(stages.size());
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    records[i].stage = stages[i].name;
+    records[i].problem = c.name;
+    if (!c.relu || stages[i].fuses_relu) continue;
+    records[i].status = "skipped";
+    records[i].message = "does not fuse ReLU";
+  }
+  return records;
+}
+
+}  // namespace
+
+std::vector<Record> Checker::check(const CheckCase& c, const std::vector<Stage>& stages,
+                                   const Ended& ended) {
+  std::vector<Record> records = new_records(c, stages);
+  std::size_t done = 0;  // records that stand
+  const auto fail_rest = [&](const std::string& why) {
+    for (; done < records.size(); ended(records[done++])) set(records[done], "fail", why);
+  };
+  try {
+    for (const Kind& kind : KINDS) {
+      const bool last = &kind == std::end(KINDS) - 1;
+      check_kind(kind, c, stages, records, [&] {
+        if (last) ended(records[done++]);
+      });
+    }
+  } catch (const std::bad_alloc&) {
+    fail_rest("out of host memory");
+  } catch (const std::runtime_error& error) {
+    fail_rest(error.what());
+  }
+  return records;
+}
+
+void Checker::set(Record& record, const char* status, const std::string& why) {
+  record.status = status;
+  append(record.message, why);
+  error_ = why;
+}
+
+void Checker::check_kind(const Kind& kind, const CheckCase& c, const std::vector<Stage>& stages,
+                         std::vector<Record>& records, const std::function<void()>& next) {
+  require_memory_for(c.shape);
+  show_(c.name + ": " + kind.name);
+  TestData data;
+  try {
+    data = make_test_data(c.shape, kind.data, c.seed);
+  } catch (const InvalidArgument&) {  // the sum is too long to be exact in float32
+    for (Record& record : records) append(record.message, std::string("no ") + kind.name);
+    return;
+  }
+  const HostProblem host{c.shape, data.input.data(), data.filters.data(),
+                         c.bias ? data.bias.data() : nullptr, c.relu};
+  const Reference reference = affordable_reference(host, c.seed);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (records[i].status.empty() || records[i].status == "pass") {
+      show_(c.name + ": " + kind.name + ": " + stages[i].name);
+      check_stage(stages[i], kind, c, host, reference, records[i]);
+    }
+    next();
+  }
+}
+
+void Checker::check_stage(const Stage& stage, const Kind& kind, const CheckCase& c,
+                          const HostProblem& host, const Reference& reference, Record& record) {
+  if (lost_) {
+    record.status = "skipped";
+    append(record.message, "an earlier error made the GPU unusable");
+    return;
+  }
+  try {
+    const Trial trial(stage, host, c.placement, c.guards);
+    trial.enqueue();
+    trial.wait();
+    // What is too wide for TF32 is not exact in it.
+    const bool wide = kind.data == DataKind::kWideInteger && stage.precision == Precision::kTf32;
+    const Comparison result = judge(trial, trial.output(), host, reference,
+                                    wide ? Rule::kBounded : kind.rule, error_factor(c.shape));
+    record.status = result.pass ? "pass" : "fail";
+    record.max_error_ratio = std::fmax(record.max_error_ratio, result.max_error_ratio);
+    if (!result.pass) append(record.message, std::string(kind.name) + ": " + result.message);
+  } catch (const InvalidArgument& error) {
+    set(record, "rejected", error.what());
+  } catch (const CudaError& error) {
+    set(record, "fail", std::string(kind.name) + ": " + error.what());
+    // A kernel that went astray leaves the GPU unusable: every later call fails as well.
+    lost_ = cudaDeviceSynchronize() != cudaSuccess;
+  }
+}
+
+}  // namespace convladder

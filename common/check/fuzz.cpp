@@ -1,0 +1,150 @@
+#include "common/check/fuzz.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "common/check/checker.h"
+#include "common/check/random_problem.h"
+#include "common/core/extents.h"
+#include "common/device/backend.h"
+#include "common/io/progress.h"
+#include "kernels_digest.h"  // made by common/cmake/KernelsDigest.cmake
+
+namespace convladder {
+namespace {
+
+bool is_misaligned(const RandomProblem& problem) { return problem.offsets != std::array<int, 4>(); }
+
+std::string extents(const ConvArguments& a) {
+  std::string text;
+  for (const Extent& e : EXTENTS) {
+    text += std::string(" --") + e.name + " " + std::to_string(a.*e.given);
+  }
+  return text;
+}
+
+// As the command line names a stage that records call `name`.
+std::string name_of(const std::string& name) {
+  for (const Stage& stage : stages()) {
+    if (stage.tf32_name && name == stage.tf32_name) {
+      return stage.name + std::string(" --precision tf32");
+    }
+  }
+  return name;
+}
+
+// The line that does the same again, in a shell at the repository's root.
+std::string command_line(const RandomProblem& problem, const CheckCase& c, const char* stage) {
+  const std::array<int, 4>& o = problem.offsets;
+  std::string line = "./ladder check --backend " + std::string(backend_name());
+  if (!on_gpu()) line = "CONVLADDER_SIM_SEED=" + std::to_string(problem.order_seed) + " " + line;
+  line += " --stage " + name_of(stage) + extents(problem.arguments);
+  line += c.bias ? " --bias 1" : " --bias 0";
+  if (c.relu) line += " --relu";
+  if (is_misaligned(problem)) {
+    line += " --offset " + std::to_string(o[0]) + "," + std::to_string(o[1]) + "," +
+            std::to_string(o[2]) + "," + std::to_string(o[3]);
+  }
+  if (problem.least_workspace) line += " --least-workspace";
+  return line + " --seed " + std::to_string(problem.data_seed);
+}
+
+CheckCase case_of(const RandomProblem& problem, int64_t index) {
+  CheckCase c;
+  c.name = "problem " + std::to_string(index);
+  c.shape = make_conv_shape(problem.arguments);
+  c.bias = problem.bias;
+  c.seed = problem.data_seed;
+  c.placement = {problem.offsets, problem.least_workspace};
+  return c;
+}
+
+// In the simulator each problem has its own order of blocks and threads.
+void set_order([[maybe_unused]] uint64_t seed) {
+#ifndef CUDART_VERSION
+  simulator::set_thread_order_seed(seed);
+#endif
+}
+
+class Fuzzer {
+ public:
+  explicit Fuzzer(const FuzzSettings& settings)
+      : settings_(settings), progress_(settings.count), checker_([](const std::string&) {}) {
+    for (const Stage& stage : settings.stages) results_.push_back({stage.name});
+  }
+
+  std::vector<StageFuzz> run() {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    for (int64_t i = 0; i < settings_.count && !checker_.device_lost(); ++i) {
+      const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+      if (i > 0 && settings_.seconds > 0 && elapsed > settings_.seconds) break;
+      progress_.show(i + 1, "problems");
+      check(random_problem(settings_.seed, static_cast<uint64_t>(i), settings_.max_macs), i);
+    }
+    return results_;
+  }
+
+ private:
+  // With ReLU, if it was drawn, in the stages that have it.
+  void check(const RandomProblem& problem, int64_t index) {
+    set_order(problem.order_seed);
+    CheckCase c = case_of(problem, index);
+    for (const bool fuses_relu : {false, true}) {
+      std::vector<Stage> stages;
+      for (const Stage& stage : settings_.stages) {
+        if (stage.fuses_relu == fuses_relu) stages.push_back(stage);
+      }
+      if (stages.empty()) continue;
+      c.relu = fuses_relu && problem.relu;
+      for (const Record& record : checker_.check(c, stages)) tally(record, problem, c);
+    }
+  }
+
+  void tally(const Record& record, const RandomProblem& problem, const CheckCase& c) {
+    if (record.status == "skipped") return;  // the GPU is lost
+    StageFuzz& result = *std::find_if(results_.begin(), results_.end(),
+                                      [&](const StageFuzz& r) { return r.stage == record.stage; });
+    ++result.problems;
+    result.misaligned += is_misaligned(problem);
+    if (record.status == "pass") return;
+    ++result.failed;
+    result.reproduce.push_back(command_line(problem, c, record.stage.c_str()));
+    progress_.clear();
+    std::printf("%s  # %s: %s\n", result.reproduce.back().c_str(), record.status.c_str(),
+                record.message.c_str());
+    flush_output();
+  }
+
+  const FuzzSettings& settings_;
+  Progress progress_;
+  Checker checker_;
+  std::vector<StageFuzz> results_;
+};
+
+Json to_json(const StageFuzz& result) {
+  const std::vector<Json> reproduce(result.reproduce.begin(), result.reproduce.end());
+  return Json::object({{"problems", result.problems},
+                       {"failed", result.failed},
+                       {"misaligned", result.misaligned},
+                       {"reproduce", Json::array(reproduce)}});
+}
+
+}  // namespace
+
+std::vector<StageFuzz> fuzz(const FuzzSettings& settings) { return Fuzzer(settings).run(); }
+
+Json fuzz_json(const FuzzSettings& settings, const std::vector<StageFuzz>& results) {
+  std::vector<std::pair<std::string, Json>> stages;
+  for (const StageFuzz& result : results) stages.emplace_back(result.stage, to_json(result));
+  return Json::object({{"format", "convladder fuzz"},
+                       {"version", 1},
+                       {"kernels", KERNELS_DIGEST},
+                       {"backend", backend_name()},
+                       {"device", device_name()},
+                       {"seed", static_cast<int64_t>(settings.seed)},
+                       {"stages", Json::object(stages)}});
+}
+
+}  // namespace convladder

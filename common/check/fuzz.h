@@ -1,0 +1,37 @@
+// `check --fuzz`: random problems for every stage, each failure with the line that repeats it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/core/stage.h"
+#include "common/io/json.h"
+
+namespace convladder {
+
+struct FuzzSettings {
+  std::vector<Stage> stages;
+  uint64_t seed = 1;
+  int64_t count = 0;    // problems for each stage
+  double seconds = 0;   // begin no problem but the first after so long; 0: no limit
+  double max_macs = 0;  // of a problem
+};
+
+struct StageFuzz {
+  std::string stage;
+  int64_t problems = 0;                     // that ran
+  int64_t misaligned = 0;                   // of these: with tensors off their alignment
+  int64_t failed = 0;                       // of these
+  std::vector<std::string> reproduce = {};  // a command line for each failure
+};
+
+// Prints a line for every failure as it comes: the command that repeats it, and why. Ends early
+// where the GPU becomes unusable.
+std::vector<StageFuzz> fuzz(const FuzzSettings& settings);
+
+// {"format": "convladder fuzz", "version": 1, "backend", "device", "seed", "stages": {NAME:
+// {"problems", "failed", "misaligned", "reproduce"}}}
+Json fuzz_json(const FuzzSettings& settings, const std::vector<StageFuzz>& results);
+
+}  // namespace convladder

@@ -1,0 +1,27 @@
+// What became of one stage on one problem: what `check` and `run` print and write.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/io/json.h"
+
+namespace convladder {
+
+// Of the JSON that `run` and `check` write. Increase it whenever a reader of that JSON would go wrong
+// with what is written now.
+constexpr int RUN_VERSION = 1;
+
+struct Record {
+  std::string stage, problem;
+  std::string status;  // pass, fail, rejected or skipped
+  double max_error_ratio = std::numeric_limits<double>::quiet_NaN();  // stays NaN if nothing ran
+  std::string message;  // empty, or the reason, or what else to know
+};
+
+// The members stage, problem, backend, status, max_error_ratio (null if nothing ran) and message.
+std::vector<std::pair<std::string, Json>> json_members(const Record& record);
+
+}  // namespace convladder

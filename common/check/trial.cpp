@@ -1,0 +1,138 @@
+#include "common/check/trial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "common/core/launch.h"
+#include "common/device/backend.h"
+
+namespace convladder {
+namespace {
+
+// A reference of more multiply-adds than this is sampled: seconds on a few cores.
+constexpr double FULL_REFERENCE_MACS = 0.5e9;
+constexpr int64_t SAMPLES = 8192;
+
+int64_t floats_for(std::size_t bytes) {
+  return static_cast<int64_t>((bytes + sizeof(float) - 1) / sizeof(float));
+}
+
+bool unchanged(const DeviceBuffer& buffer, const float* host) {
+  std::vector<float> now(static_cast<std::size_t>(buffer.count()));
+  buffer.download(now.data());
+  return std::memcmp(now.data(), host, now.size() * sizeof(float)) == 0;
+}
+
+bool is_sampled(const ConvShape& shape) { return shape.flops() / 2 > FULL_REFERENCE_MACS; }
+
+}  // namespace
+
+Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& placement,
+             Guards guards)
+    : stage_(stage),
+      problem_(problem),
+      workspace_bytes_(placement.least_workspace
+                           ? least_workspace_bytes(stage, problem.shape)
+                           : workspace_bytes(stage, problem.shape, placement.workspace_limit)),
+      input_(problem.shape.input_count(), placement.offsets[0], guards),
+      filters_(problem.shape.filter_count(), placement.offsets[1], guards),
+      bias_(problem.bias ? problem.shape.total_K() : 0, placement.offsets[2], guards),
+      output_(problem.shape.output_count(), placement.offsets[3], guards),
+      workspace_(floats_for(workspace_bytes_), 0, guards) {
+  input_.upload(problem.input);
+  filters_.upload(problem.filters);
+  if (problem.bias) bias_.upload(problem.bias);
+}
+
+Convolution Trial::arguments() const {
+  Convolution conv;
+  conv.shape = problem_.shape;
+  conv.input = input_.data(), conv.input_count = input_.count();
+  conv.filters = filters_.data(), conv.filter_count = filters_.count();
+  conv.bias = problem_.bias ? bias_.data() : nullptr, conv.bias_count = bias_.count();
+  conv.output = output_.data(), conv.output_count = output_.count();
+  conv.relu = problem_.relu;
+  conv.precision = stage_.precision;
+  conv.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
+  conv.workspace_bytes = workspace_bytes_;
+  return conv;
+}
+
+void Trial::enqueue(cudaStream_t stream) const { run(stage_, arguments(), stream); }
+
+void Trial::wait() const { check_cuda(cudaDeviceSynchronize(), stage_.name); }
+
+std::vector<float> Trial::output() const {
+  std::vector<float> values(static_cast<std::size_t>(output_.count()));
+  output_.download(values.data());
+  return values;
+}
+
+void Trial::fill_nan() {
+  output_.fill_nan();
+  workspace_.fill_nan();
+}
+
+std::array<std::pair<const char*, const DeviceBuffer*>, 5> Trial::buffers() const {
+  return {{{"input", &input_},
+           {"filters", &filters_},
+           {"bias", &bias_},
+           {"output", &output_},
+           {"workspace", &workspace_}}};
+}
+
+std::vector<TensorPlace> Trial::tensors() const {
+  std::vector<TensorPlace> places;
+  for (const auto& [name, buffer] : buffers()) {
+    places.push_back({name, reinterpret_cast<uint64_t>(buffer->data()),
+                      static_cast<uint64_t>(buffer->count()) * sizeof(float)});
+  }
+  return places;
+}
+
+std::string Trial::damage() const {
+  for (const auto& [name, buffer] : buffers()) {
+    const std::string damage = buffer->guard_damage();
+    if (!damage.empty()) return "around the " + std::string(name) + ": " + damage;
+  }
+  if (!unchanged(input_, problem_.input)) return "the input was changed";
+  if (!unchanged(filters_, problem_.filters)) return "the filters were changed";
+  if (problem_.bias && !unchanged(bias_, problem_.bias)) return "the bias was changed";
+  return "";
+}
+
+Comparison judge(const Trial& trial, const std::vector<float>& output, const HostProblem& problem,
+                 const Reference& reference, Rule rule, double factor) {
+  factor += error_factor(problem.shape, trial.precision()) - error_factor(problem.shape);
+  Comparison result = compare(output.data(), problem.shape, reference, rule, factor);
+  const std::string damage = trial.damage();
+  if (!damage.empty()) {
+    result.pass = false;
+    result.message = damage + (result.message.empty() ? "" : "; " + result.message);
+  }
+  return result;
+}
+
+double any_data_factor(const ConvShape& shape) {
+  return std::max(error_factor(shape), 4 * std::sqrt(shape.CRS() + 1.0));  // + 1: the bias
+}
+
+Reference affordable_reference(const HostProblem& problem, uint64_t seed) {
+  if (!is_sampled(problem.shape)) return compute_reference(problem);
+  return compute_reference(problem, sample_outputs(problem.shape, SAMPLES, seed));
+}
+
+void require_memory_for(const ConvShape& shape) {
+  const double input = static_cast<double>(shape.input_count());
+  const double filters = static_cast<double>(shape.filter_count());
+  const double output = static_cast<double>(shape.output_count());
+  double bytes = sizeof(float) * (input + filters + output);           // what the stage works on
+  bytes += sizeof(float) * std::max({input, filters, output});         // a tensor read back
+  if (!is_sampled(shape)) bytes += 2 * sizeof(double) * output;        // the reference
+  if (!on_gpu()) bytes += sizeof(float) * (input + filters + output);  // the device's memory
+  require_host_memory(bytes);
+}
+
+}  // namespace convladder

@@ -1,0 +1,82 @@
+// One stage on one problem: the tensors on the device, and what must hold after it has run.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/check/compare.h"
+#include "common/check/reference.h"
+#include "common/core/stage.h"
+#include "common/device/device_buffer.h"
+
+namespace convladder {
+
+// How a problem lies in device memory.
+struct Placement {
+  // Floats (0..3) by which input, filters, bias and output are shifted off their alignment.
+  std::array<int, 4> offsets = {};
+  bool least_workspace = false;  // the least that the stage works with, not what it wants ...
+  std::size_t workspace_limit = DEFAULT_WORKSPACE_LIMIT;  // ... within this
+};
+
+// A tensor's place in device memory.
+struct TensorPlace {
+  std::string name;  // input, filters, bias, output or workspace
+  uint64_t begin;    // its address
+  uint64_t bytes;    // 0: the problem or the stage has none
+};
+
+class Trial {
+ public:
+  // Allocates and fills what `stage` needs for `problem`, whose host arrays must outlive this.
+  // Output and workspace begin as NaN; without guards, as whatever the memory held. Throws
+  // InvalidArgument where the stage can't take the problem, CudaError where memory is short.
+  Trial(const Stage& stage, const HostProblem& problem, const Placement& placement = {},
+        Guards guards = Guards::kZones);
+
+  // What a caller would pass to run(): device pointers, which this owns.
+  Convolution arguments() const;
+  // The stage, by default on the default stream; returns before it has finished.
+  void enqueue(cudaStream_t stream = nullptr) const;
+  // Waits for the device, so that a kernel's error is reported here as a CudaError.
+  void wait() const;
+
+  Precision precision() const { return stage_.precision; }
+  std::vector<float> output() const;  // [N,K,P,Q]
+  // Output and workspace as they were at first.
+  void fill_nan();
+  // Empty when every guard zone is whole and no input has changed; else what was damaged.
+  std::string damage() const;
+  std::vector<TensorPlace> tensors() const;
+
+ private:
+  std::array<std::pair<const char*, const DeviceBuffer*>, 5> buffers() const;
+
+  const Stage& stage_;
+  HostProblem problem_;
+  std::size_t workspace_bytes_;
+  DeviceBuffer input_, filters_, bias_, output_, workspace_;
+};
+
+// The two halves of a check, together: the output by `rule` (with `factor`, if it is the bounded
+// one, and what TF32 loses if it is in that), and damage() above.
+Comparison judge(const Trial& trial, const std::vector<float>& output, const HostProblem& problem,
+                 const Reference& reference, Rule rule, double factor);
+
+// The bounded rule's factor for data of any kind. error_factor() is for signs drawn at random; on a
+// photograph partial sums grow far beyond the result, and their rounding errors with them. However
+// large they grow, a sum of n products stays within 4·sqrt(n)·2^-24·A with probability
+// 1 - 2·exp(-8) (Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", 2019).
+double any_data_factor(const ConvShape& shape);
+
+// Every output where that is affordable on a CPU, else some thousands of them.
+Reference affordable_reference(const HostProblem& problem, uint64_t seed);
+
+// Throws std::runtime_error when a trial of `shape` and its check would not fit in host memory.
+void require_memory_for(const ConvShape& shape);
+
+}  // namespace convladder

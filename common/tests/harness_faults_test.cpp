@@ -1,0 +1,108 @@
+// What the harness does when a call of the runtime or of cuBLAS fails under it: it reports that with
+// its reason, gives all memory back, and works again. With the faults that the simulator injects,
+// and one stage, which makes every kind of call; what a stage itself must do is in faults_test.cpp.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "common/bench/bench_problem.h"
+#include "common/check/record.h"
+#include "common/options/commands.h"
+#include "common/simulator/fault.h"
+#include "common/simulator/memory.h"
+
+namespace convladder {
+namespace {
+
+using simulator::Call;
+
+const Stage& stage() { return stages().at(0); }
+
+struct Fault {
+  Call call;
+  const char* name;
+  const char* reason;  // that a message must give
+};
+
+constexpr Fault FAULTS[] = {{Call::kMalloc, "cudaMalloc", "out of memory"},
+                            {Call::kMemcpy, "cudaMemcpy", "unknown error"},
+                            {Call::kMemset, "cudaMemset", "unknown error"},
+                            {Call::kLaunch, "launch", "unknown error"},
+                            {Call::kCublas, "cuBLAS", "cublas"}};
+
+// What became of a piece of work: whether it says that it went well, and what it said.
+struct Outcome {
+  bool ok;
+  std::string said;
+};
+
+// Lets one call after the other fail, until the work makes fewer: each of the first 128, then ever
+// fewer of them, since `bench` flushes the L2 thousands of times. Every time the work must say that
+// it failed, and why; all of its memory must be back; and doing it again must go well.
+void expect_every_fault_survived(const std::function<Outcome()>& work) {
+  ASSERT_TRUE(work().ok);  // what is made once, such as a handle, is there from now on
+  int survived = 0;
+  for (const Fault& fault : FAULTS) {
+    for (int64_t skip = 0;; skip += 1 + skip / 128) {
+      SCOPED_TRACE(std::string(fault.name) + " number " + std::to_string(skip + 1));
+      const std::size_t allocations = simulator::allocation_count();
+      simulator::inject_fault(fault.call, skip);
+      const Outcome outcome = work();
+      if (!simulator::clear_fault()) break;
+      EXPECT_FALSE(outcome.ok);
+      EXPECT_NE(outcome.said.find(fault.reason), std::string::npos) << outcome.said;
+      EXPECT_EQ(simulator::allocation_count(), allocations) << "memory was lost";
+      ASSERT_TRUE(work().ok) << "the next call suffers";
+      ++survived;
+    }
+  }
+  testing::Test::RecordProperty("faults", survived);
+  EXPECT_GE(survived, 20) << "fewer calls than a run must make";
+}
+
+// A command on a small problem: what it prints, and its error.
+Outcome command(int (*run)(const std::vector<std::string>&)) {
+  testing::internal::CaptureStdout();
+  Outcome outcome = {false, ""};
+  std::string error;
+  try {
+    outcome.ok = run({"--n", "2", "--c", "3", "--h", "9", "--w", "8", "--k", "5", "--r", "3", "--s",
+                      "2", "--stage", stage().name}) == 0;
+  } catch (const std::runtime_error& thrown) {
+    error = thrown.what();
+  }
+  outcome.said = testing::internal::GetCapturedStdout() + error;
+  return outcome;
+}
+
+TEST(HarnessFaults, CheckSurvivesEveryFault) {
+  expect_every_fault_survived([] { return command(check_command); });
+}
+
+TEST(HarnessFaults, RunSurvivesEveryFault) {
+  expect_every_fault_survived([] { return command(run_command); });
+}
+
+// As `bench` measures a problem, but for the machine.
+TEST(HarnessFaults, BenchSurvivesEveryFault) {
+  Problem problem;
+  problem.name = "small";
+  ConvArguments& a = problem.arguments;
+  a.n = 2, a.c = 3, a.h = 9, a.w = 8, a.k = 5, a.r = 3, a.s = 2;
+  Machine machine;
+  machine.peak_flops = machine.fma_flops = machine.copy_bytes = 1e30;
+  machine.l2_bytes = 1024;
+  expect_every_fault_survived([&]() -> Outcome {
+    try {
+      ProblemBench bench({{stage()}, 2, 1, {}}, machine, [](const std::string&) {});
+      const BenchResult result = bench.run(problem);
+      const Record& record = result.records[0].record;
+      return {record.status == "pass", record.message + result.error};
+    } catch (const CudaError& error) {
+      return {false, error.what()};
+    }
+  });
+}
+
+}  // namespace
+}  // namespace convladder
