@@ -40,7 +40,8 @@ class Failed(Exception):
 
 
 class Experiment:
-    """A patch. Its text begins with the title; "Counted at batch N." may follow."""
+    """A patch. Its text begins with the title; "Counted at batch N." may follow, and "Measured on
+    PROBLEM." where AlexNet's layer doesn't show it."""
 
     def __init__(self, path):
         self.path, self.name = path, path.stem
@@ -53,6 +54,8 @@ class Experiment:
         self.stage = self.file.split("/")[0]
         batch = re.search(r"^Counted at batch (\d+)\.$", text, re.MULTILINE)
         self.batch = int(batch[1]) if batch else 1
+        problem = re.search(r"^Measured on (\w+)\.$", text, re.MULTILINE)
+        self.problem = problem[1] if problem else PROBLEM
 
     def apply(self, tree, reverse=False):
         """Changes the file in `tree`, a copy of the repository; raises Failed if it doesn't fit."""
@@ -94,26 +97,26 @@ class Bench:
         self.times_only = times_only
         self.preset = PRESETS[backend]
         self.program = tree / "build" / self.preset / "bin/convladder"
-        self.baseline = {}  # (stage, batch): measured unchanged
-        run(["cmake", "--preset", self.preset, "-DCONVLADDER_TESTS=OFF"], tree)
+        self.baseline = {}  # (stage, problem, batch): measured unchanged
+        run(["cmake", "--preset", self.preset], tree)
 
     def build(self):
         run(["cmake", "--build", "--preset", self.preset, "--parallel", os.cpu_count() or 1,
              "--target", "convladder"], self.tree)
 
-    def measure(self, stage, batch):
+    def measure(self, stage, problem, batch):
         """Records of profile; on a GPU also the median time with a cold L2, and the GPU's name."""
         records = self.tree / "records.json"
         if self.backend == "sim":
-            run([self.program, "profile", "--stage", stage, "--shape", PROBLEM, "--batch", batch,
+            run([self.program, "profile", "--stage", stage, "--shape", problem, "--batch", batch,
                  "--json", records], self.tree)
             return {"counted": json.loads(records.read_text()), "cold_ms": None, "machine": ""}
-        run([self.program, "bench", "--stage", stage, "--shape", PROBLEM, "--competitors", "none",
+        run([self.program, "bench", "--stage", stage, "--shape", problem, "--competitors", "none",
              "--repeats", self.repeats, "--json", records], self.tree)
         timed, counted = results.read_bench(records), []
         if not self.times_only:
             run([sys.executable, "common/profile/profile_gpu.py", "--stage", stage, "--shape",
-                 PROBLEM, "--json", records], self.tree)
+                 problem, "--json", records], self.tree)
             counted = [record for record in json.loads(records.read_text())
                        if record["source"] == "ncu"]  # not what the simulator says in its place
         return {"counted": counted, "cold_ms": timed.problems[0].stages[stage].cold.median,
@@ -121,7 +124,7 @@ class Bench:
 
     def unchanged(self, experiment):
         batch = experiment.batch if self.backend == "sim" else None
-        key = (experiment.stage, batch)
+        key = (experiment.stage, experiment.problem, batch)
         if key not in self.baseline:
             self.build()
             self.baseline[key] = self.measure(*key)
@@ -129,15 +132,16 @@ class Bench:
 
     def attempt(self, experiment):
         """The experiment's record. What the change breaks is a result, too."""
-        record = {"name": experiment.name, "before": self.unchanged(experiment), "after": None,
-                  "failure": ""}
+        record = {"name": experiment.name, "problem": experiment.problem,
+                  "before": self.unchanged(experiment), "after": None, "failure": ""}
         experiment.apply(self.tree)
         try:
             self.build()
             try:
                 run([self.program, "check", "--stage", experiment.stage, "--shapes", CHECKED],
                     self.tree)
-                record["after"] = self.measure(experiment.stage, experiment.batch)
+                record["after"] = self.measure(experiment.stage, experiment.problem,
+                                               experiment.batch)
             except Failed as failure:
                 record["failure"] = self.why(experiment, str(failure))
         finally:
@@ -151,7 +155,7 @@ class Bench:
                         "--json", path], cwd=self.tree, capture_output=True, check=False)
         failed = [record["message"] for record in json.loads(path.read_text())
                   if record["status"] == "fail"] if path.exists() else []
-        return failed[0] if failed else otherwise
+        return failed[0] if failed else re.sub(r"^'.*' ended with \d+: ", "", otherwise)
 
 
 def try_all(chosen, arguments):
@@ -193,15 +197,15 @@ def read_records(path):
 
 def table_of(record):
     """What changed, as Markdown: the time and the counters, before and after."""
-    before, after = record["before"], record["after"]
+    before, after, problem = record["before"], record["after"], record.get("problem", PROBLEM)
     if record["failure"]:
         where = f"on an {before['machine']}" if before["machine"] else "in the counting simulator"
         return f"The check fails {where}:\n\n```\n{record['failure']}\n```\n"
     rows, near, same = time_row(before["cold_ms"], after["cold_ms"]), [], []
-    how = f"`{PROBLEM}` on an {after['machine']}"
+    how = f"`{problem}` on an {after['machine']}"
     if before["counted"] and after["counted"]:
         profile = as_profile(record)
-        how = (f"`{PROBLEM}`, batch {profile.shape.split()[0].lstrip('n')}, counted by "
+        how = (f"`{problem}`, batch {profile.shape.split()[0].lstrip('n')}, counted by "
                f"{counter_tables.source_of(profile)}" +
                (f" on an {after['machine']}" if after["machine"] else ""))
         for name, old, new, column in figures(profile):
@@ -250,7 +254,7 @@ def figures(profile):
 
 def lesson_block(name, files):
     texts = []
-    for path, value in files:
+    for _, value in files:
         record = next((r for r in value["experiments"] if r["name"] == name), None)
         if record:
             texts.append(table_of(record))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws the pictures of docs/. `draw.py` rewrites them; `draw.py --check` says which would change.
 
-The addresses in sectors.svg, banks.svg and stage_*.svg are the simulator's: bin/trace_warp of the
-preset sim-count gives them. ladder.svg and hierarchy.svg show what docs/results hold.
+The addresses in sectors.svg, banks.svg and stage_*.svg are the simulator's: `profile --trace` of
+the preset sim-count gives them. ladder.svg and hierarchy.svg show what docs/results hold.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import traces
 from svg import BLACK, GREEN, GREY, ORANGE, PALE, PURPLE, RED, SKY, WHITE, YELLOW, Picture
 
 HERE = pathlib.Path(__file__).resolve().parent
-TRACE_WARP = HERE.parents[1] / "build/sim-count/bin/trace_warp"
+PROGRAM = HERE.parents[1] / "build/sim-count/bin/convladder"
 TIMES = HERE.parents[0] / "results/bench_h200.json"
 
 
@@ -111,19 +111,19 @@ def draw_gemm_view():
 
 def draw_hierarchy():
     """What lies between a thread and DRAM, and the counters at each step."""
-    picture = Picture("The memory hierarchy of an H200 and the counters that watch it", 540)
+    picture = Picture("The memory hierarchy of an H200 and the counters that watch it", 560)
     copy_rate = json.loads(TIMES.read_text(encoding="utf-8"))["machine"]["copy_tb_per_s"]
     rows = (
         (20, "registers", "256 KiB per multiprocessor, 255 at most per thread", YELLOW),
-        (288, "L2 cache", "60 MiB for all 132 multiprocessors", ORANGE),
-        (426, "DRAM (HBM3e)",
+        (308, "L2 cache", "60 MiB for all 132 multiprocessors", ORANGE),
+        (446, "DRAM (HBM3e)",
          f"141 GB; 4.8 TB/s by the data sheet, {copy_rate:.2f} measured by a copy", PALE),
     )
     for y, name, detail, fill in rows:
         picture.rect(20, y, 790, 56, fill)
         picture.text(36, y + 25, name, 17, bold=True)
         picture.text(36, y + 46, detail, 14)
-    y = 150
+    y = 170
     picture.rect(20, y, 385, 56, SKY)
     picture.text(36, y + 25, "L1 cache", 17, bold=True)
     picture.text(36, y + 46, "what shared memory leaves of 256 KiB", 14)
@@ -137,20 +137,19 @@ def draw_hierarchy():
         for i, text in enumerate(lines):
             picture.text(x + 14, top + 22 + 20 * i, text, 13, mono=not text.startswith("·"))
 
-    step(36, 76, 150, ["l1tex__t_requests_…_mem_global", "l1tex__t_sectors_…_mem_global",
-                       "· requests of warps, 32-byte sectors"])
-    step(441, 76, 150, ["l1tex__data_pipe_lsu_wavefronts_", "  mem_shared, …_bank_conflicts_…",
+    step(36, 76, 170, ["l1tex__t_requests_…_mem_global", "l1tex__t_sectors_…_mem_global",
+                       "l1tex__data_pipe_lsu_wavefronts  (of both)", "· requests, 32-byte sectors, passes"])
+    step(441, 76, 170, ["l1tex__data_pipe_lsu_wavefronts_", "  mem_shared, …_bank_conflicts_…",
                         "· passes through the 32 banks"])
-    step(36, 206, 288, ["lts__t_sectors_srcunit_tex_op_read, …_op_write",
+    step(36, 226, 308, ["lts__t_sectors_srcunit_tex_op_read, …_op_write",
                         "l1tex__t_sector_hit_rate  (what L1 kept from L2)",
                         "· 32-byte sectors that L1 asks of L2"])
-    step(36, 344, 426, ["dram__bytes_read, dram__bytes_write",
+    step(36, 364, 446, ["dram__bytes_read, dram__bytes_write",
                         "lts__t_sector_hit_rate  (what L2 kept from DRAM)",
                         "· bytes"])
-    picture.text(20, 508, "Names are shortened, see memory.md. The simulator counts what passes between "
-                 "registers and", 14)
-    picture.text(20, 528, "L1 or shared memory. Of what lies below it knows the least that can move.",
-                 14)
+    picture.text(20, 528, "Names are shortened, see memory.md. The simulator counts requests, sectors and "
+                 "the passes of shared", 14)
+    picture.text(20, 548, "memory. Of what lies below it knows the least that can move.", 14)
     return picture
 
 
@@ -167,7 +166,6 @@ def draw_sectors(program):
     picture = Picture("What a warp's 32 addresses are as sectors", 34 + 116 * len(panels))
     picture.text(15, 26, "Stage 01, AlexNet's first layer, warp 0: one box = a sector of 32 bytes, "
                  "one cell = 4 bytes", 15, bold=True)
-    cell = 6
     for i, (title, access) in enumerate(panels):
         y = 62 + 116 * i
         picture.text(15, y, title)
@@ -180,14 +178,14 @@ def draw_sectors(program):
 
 def draw_banks(program):
     """Three reads of a 32 x 32 tile, as the banks that they load."""
-    accesses = [access for access in traces.trace(program, "--tile-reads")
+    accesses = [access for access in traces.trace_tile_reads(program)
                 if access["space"] == "shared" and access["operation"] == "load"]
     titles = {"read_row": "a row, tile[2][lane]: 32 banks",
               "read_column": "a column, tile[lane][2]: one bank has all 32 words",
               "read_padded_column": "the same column of tile[32][33]: 32 banks again"}
     picture = Picture("Three reads of a tile as the banks they load", 430)
-    picture.text(15, 26, "A warp reads 32 floats of a tile in shared memory. "
-                 "One block: one word of a bank", 15, bold=True)
+    picture.text(15, 26, "A warp reads 32 floats of a tile. One row: one wavefront through the 32 banks",
+                 15, bold=True)
     y = 62
     for access in accesses:
         count = access["wavefronts"]
@@ -201,19 +199,19 @@ def draw_banks(program):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on a difference")
-    parser.add_argument("--trace-warp", type=pathlib.Path, default=TRACE_WARP, metavar="PROGRAM")
+    parser.add_argument("--program", type=pathlib.Path, default=PROGRAM)
     arguments = parser.parse_args()
-    if not arguments.trace_warp.is_file():
-        parser.error(f"{arguments.trace_warp} isn't there: "
-                     "./ladder build sim-count trace_warp")
+    if not arguments.program.is_file():
+        parser.error(f"{arguments.program} isn't there: "
+                     "./ladder build sim-count convladder tile_reads")
     pictures = {
         "ladder": ladder.draw_ladder(),
         "window": draw_window(),
         "gemm_view": draw_gemm_view(),
         "hierarchy": draw_hierarchy(),
-        "sectors": draw_sectors(arguments.trace_warp),
-        "banks": draw_banks(arguments.trace_warp),
-        **stages.draw_all(arguments.trace_warp),
+        "sectors": draw_sectors(arguments.program),
+        "banks": draw_banks(arguments.program),
+        **stages.draw_all(arguments.program),
     }
     status = 0
     for name, picture in pictures.items():

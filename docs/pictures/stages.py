@@ -1,6 +1,7 @@
 """The pictures of the stages' lessons: who owns what, and what a warp's accesses look like.
 
-AlexNet's first layer throughout. Addresses, sectors and wavefronts are those that trace_warp gives.
+AlexNet's first layer throughout. Stage 05 owns what stage 04 does, and has its picture. Addresses,
+sectors and wavefronts are those of `profile --trace`.
 """
 
 import traces
@@ -10,6 +11,7 @@ LANES = 32
 C, H, W, K, R, S, STRIDE, P, Q = 3, 224, 224, 96, 11, 11, 4, 55, 55
 CRS, PQ = C * R * S, P * Q
 FLOAT = 4  # bytes
+TILES = (64, 96, 128)  # filters per block that stage 09 has
 
 
 def counted(access):
@@ -77,7 +79,7 @@ def draw_02(program):
     picture = Picture("Stage 02: the im2col matrix", 584)
     picture.text(15, 24, "im2col: a thread owns the 121 values under one pixel in one channel",
                  bold=True)
-    x, y, size, rows = 15, 64, 17, 7
+    x, y, rows = 15, 64, 7
     picture.text(x, 54, "the image: windows of three neighbouring pixels", 14)
     cells_across = 19
     for row in range(rows):
@@ -137,7 +139,7 @@ def draw_03(program):
     accesses = traces.trace_stage(program, "03_shared_tiling")
     w_read = traces.find(accesses, "w_tile", "load", size=16)
     x_read = traces.find(accesses, "x_tile", "load")
-    picture = Picture("Stage 03: tiles in shared memory", 610)
+    picture = Picture("Stage 03: tiles in shared memory", 630)
     size, tile = 6, 32 * 6
     ty, tx = 9, 20  # the thread that is shown
     left, right, top, bottom = 150, 390, 64, 288
@@ -176,11 +178,11 @@ def draw_03(program):
 
     y = 536
     picture.text(15, y, f"a warp reads x_tile: {counted(x_read)}", 14)
-    traces.draw_banks(picture, 15, y + 14, x_read, width=12, block=12)
+    traces.draw_banks(picture, 15, y + 14, x_read, width=12, block=14)
     picture.text(430, y, f"4 taps of w_tile, the same for all: {counted(w_read)}", 14)
-    traces.draw_banks(picture, 430, y + 14, w_read, width=12, block=12)
-    picture.text(15, y + 62, "The banks of shared memory; one block: one word of a bank.", 13,
-                 fill=BLACK)
+    traces.draw_banks(picture, 430, y + 14, w_read, width=10, block=14)
+    picture.text(15, y + 82, "The 32 banks of shared memory; one row: one wavefront; beside it: the "
+                 "lanes that it serves.", 13)
     return picture
 
 
@@ -215,51 +217,203 @@ def draw_04_outputs(picture):
     return y0 + BM * size
 
 
-def draw_04_slots(picture, y):
-    """Which tile lies in which slot, step by step."""
-    SLOTS, STEPS = 3, 4
-    picture.text(15, y, "Three slots in shared memory", 15, bold=True)
-    for step in range(STEPS):
-        picture.text(188 + 80 * step, y + 22, f"step {step}", 13, "middle")
-        for slot in range(SLOTS):
-            tile = slot + SLOTS * ((step + SLOTS - 1 - slot) // SLOTS)  # the newest in this slot
-            top = y + 28 + slot * 24
-            picture.rect(150 + 80 * step, top, 76, 21, GREEN if tile == step else PALE)
-            picture.text(188 + 80 * step, top + 15, f"tile {tile}", 13, "middle")
-    for slot in range(SLOTS):
-        picture.text(15, y + 44 + slot * 24, f"slot {slot}", 14)
-    picture.text(490, y + 44, "green: multiplied now", 14)
-    picture.text(490, y + 66, "grey: on its way (asynchronous copies)", 14)
-    return y + 28 + SLOTS * 24
-
-
 def draw_04(program):
-    """A thread's outputs among its block's, the slots over time, a warp's reads and its store."""
+    """A thread's outputs among its block's, a warp's reads and its store."""
     accesses = traces.trace_stage(program, "04_register_blocking")
     x_read, w_read = (traces.find(accesses, name, "load", size=16) for name in ("x_tile", "w_tile"))
     store = traces.find(accesses, "output", "store")
-    picture = Picture("Stage 04: a tile of outputs per thread", 738)
+    picture = Picture("Stage 04: a tile of outputs per thread", 664)
     picture.text(15, 24, "A block of 128 threads owns 96 filters × 128 pixels: 12 × 8 outputs each",
                  bold=True)
-    y = draw_04_slots(picture, draw_04_outputs(picture) + 34) + 32
+    y = draw_04_outputs(picture) + 34
     picture.text(15, y, f"a warp reads 4 pixels per lane: {counted(x_read)}", 14)
-    traces.draw_banks(picture, 15, y + 12, x_read, width=12, block=10)
+    traces.draw_banks(picture, 15, y + 12, x_read, width=10, block=14)
     picture.text(430, y, f"4 filters, for two rows of threads: {counted(w_read)}", 14)
-    traces.draw_banks(picture, 430, y + 22, w_read, width=12, block=10)
-    picture.text(15, y + 82, f"a warp stores one of each lane's pixels: {counted(store)} for 32 floats",
+    traces.draw_banks(picture, 430, y + 12, w_read, width=10, block=14)
+    picture.text(430, y + 84, "one row: one wavefront through the", 13)
+    picture.text(430, y + 102, "32 banks; beside it: the lanes it serves", 13)
+    picture.text(15, y + 128, f"a warp stores one of each lane's pixels: {counted(store)} for 32 floats",
                  14)
-    traces.draw_sectors(picture, 15, y + 92, store, cell=5, height=24)
+    traces.draw_sectors(picture, 15, y + 138, store, cell=5, height=24)
     return picture
 
 
-# ---- 05 -------------------------------------------------------------------------------------------
+# ---- 06 -------------------------------------------------------------------------------------------
 
 
-def draw_05_row(picture, left):
-    """The inputs under one strip, in the image and by phase in shared memory."""
+def draw_06():
+    """Which tile lies in which slot, step by step, and who waits for what."""
+    SLOTS, STEPS = 3, 5
+    picture = Picture("Stage 06: three slots", 214)
+    picture.text(15, 24, "Three slots in shared memory: one tile is multiplied, two are on their way",
+                 bold=True)
+    for step in range(STEPS):
+        picture.text(138 + 90 * step, 58, f"step {step}", 14, "middle")
+        for slot in range(SLOTS):
+            tile = slot + SLOTS * ((step + SLOTS - 1 - slot) // SLOTS)  # the newest in this slot
+            top = 66 + slot * 28
+            new = tile == step + SLOTS - 1
+            picture.rect(96 + 90 * step, top, 86, 25,
+                         GREEN if tile == step else ORANGE if new else PALE)
+            picture.text(138 + 90 * step, top + 17, f"tile {tile}", 14, "middle")
+    for slot in range(SLOTS):
+        picture.text(15, 83 + slot * 28, f"slot {slot}", 14)
+    for i, (colour, text) in enumerate(((GREEN, "multiplied in this step"),
+                                        (ORANGE, "its copies begin in this step"),
+                                        (PALE, "on its way since the step before"))):
+        picture.rect(560, 68 + i * 28, 20, 20, colour)
+        picture.text(590, 83 + i * 28, text, 14)
+    picture.text(15, 180, "A step begins with a wait for the copies of its own tile, and one barrier. "
+                 "Then the slot of the", 14)
+    picture.text(15, 200, "step before is free: all have passed the barrier, so all have multiplied it.",
+                 14)
+    return picture
+
+
+# ---- 07 -------------------------------------------------------------------------------------------
+
+
+def draw_07():
+    """The filters as they come and as they are copied, tile by tile."""
+    picture = Picture("Stage 07: filters in the order of their use", 602)
+    cell, shown = 22, 8
+    colours = (ORANGE, SKY, GREEN)
+
+    def grid(x, y, rows, fill_of):
+        for row in range(rows):
+            for column in range(2 * shown):
+                picture.rect(x + column * cell, y + row * 18, cell, 18, fill_of(row, column), WHITE, 1)
+
+    picture.text(15, 24, "The filters, [K, C·R·S]: what a tile wants lies 363 floats apart", bold=True)
+    grid(90, 40, 4, lambda row, column: colours[column // 8] if column < 16 else PALE)
+    for row in range(3):
+        picture.text(82, 54 + row * 18, f"filter {row}", 13, "end")
+    picture.text(82, 54 + 3 * 18, "…", 13, "end")
+    picture.text(90, 132, "taps 0 … 7: tile 0", 14)
+    picture.text(90 + shown * cell, 132, "taps 8 … 15: tile 1", 14)
+    picture.text(90 + 2 * shown * cell + 12, 70, "… 363 taps", 14)
+    draw_07_turning(picture, 176)
+    y = 476
+    picture.text(15, y, "Packed: tile after tile, in each one tap after the other, 96 filters each",
+                 bold=True)
+    for tile in range(2):
+        for tap in range(8):
+            x = 90 + (tile * 8 + tap) * 42
+            picture.rect(x, y + 14, 42, 26, colours[tile], WHITE, 1)
+            picture.text(x + 21, y + 32, f"tap {tile * 8 + tap}", 12, "middle")
+    picture.text(768, y + 32, "…", 14)
+    picture.line(111, y + 46, 111, y + 66, BLACK, 1.5)
+    for i in range(24):
+        picture.rect(90 + i * 26, y + 70, 26, 20, YELLOW, BLACK, 0.5)
+    picture.text(90, y + 112, "96 filters of one tap: 24 copies of 16 bytes, by neighbouring lanes", 14)
+    return picture
+
+
+def draw_07_turning(picture, y):
+    """How a block of `pack` turns 32 filters × 32 taps: what one warp reads and writes in each step."""
+    size, side = 5, LANES * 5
+    first, second = 9, 21  # the warp that is shown, before and behind the barrier
+    picture.text(15, y, "pack: a block turns 32 filters × 32 taps in shared memory; a warp's part of "
+                 "each step", bold=True)
+    left = (90, 340, 590)
+    for x, name, rows, columns in ((left[0], "filters", "filters", "32 taps"),
+                                   (left[1], "turned[32][33]", "taps", "32 filters"),
+                                   (left[2], "packed", "taps", "32 filters")):
+        picture.text(x, y + 28, name, 14, mono=True)
+        picture.rect(x, y + 58, side, side, PALE)
+        picture.text(x, y + 50, columns + " →", 13)
+        picture.text(x - 8, y + 70, rows, 13, "end")
+    picture.rect(left[1] + side, y + 58, size, side, GREY)  # the 33rd column
+    picture.rect(left[0], y + 58 + first * size, side, size, BLUE)
+    picture.rect(left[1] + first * size, y + 58, size, side, BLUE)
+    picture.rect(left[1], y + 58 + second * size, side, size, ORANGE)
+    picture.rect(left[2], y + 58 + second * size, side, size, ORANGE)
+    picture.line(left[0] + side + 4, y + 58 + first * size + 2, left[1] - 4, y + 58 + first * size + 2,
+                 BLUE, 2.5, arrow=True)
+    picture.line(left[1] + side + size + 4, y + 58 + second * size + 2, left[2] - 4,
+                 y + 58 + second * size + 2, ORANGE, 2.5, arrow=True)
+    picture.text(15, y + 244, "blue: reads 32 neighbouring taps of a filter, writes a column. Then a "
+                 "barrier, then orange: reads a row,", 13)
+    picture.text(15, y + 262, "writes 32 neighbouring filters of a tap. Grey: with a 33rd float in a row, "
+                 "a column lies in 32 banks.", 13)
+
+
+# ---- 08 -------------------------------------------------------------------------------------------
+
+
+def draw_08(program):
+    """The panel: written by strips of four, read by neighbours; and the store before and after."""
+    before, store = (traces.find(traces.trace_stage(program, stage), "output", "store")
+                     for stage in ("07_packed_filters", "08_ordered_stores"))
+    left, width, rows = 15, 6, 8
+    picture = Picture("Stage 08: outputs go through a panel in shared memory", 520)
+    picture.text(left, 24, "The panel: 8 filters × 128 pixels, one filter of each row of threads",
+                 bold=True)
+
+    def panel(y, colour_of):
+        for row in range(rows):
+            for pixel in range(128):
+                picture.rect(left + pixel * width, y + row * 11, width, 11, colour_of(row, pixel),
+                             WHITE, 0.3)
+
+    panel(38, lambda row, pixel: RED if row == 2 and pixel % 64 // 4 == 5 else PALE)
+    picture.text(left, 146, "written: each thread puts its 4 and 4 pixels of one filter (red: one "
+                 "thread's)", 14)
+    panel(170, lambda row, pixel: (RED if pixel == 37 else SKY) if 32 <= pixel < 64 else PALE)
+    picture.text(left, 278, "read: each thread takes one pixel of 8 filters (blue: one warp's; red: one "
+                 "thread's)", 14)
+    picture.text(left, 316, "Which lane of warp 0 stores what (boxes: sectors of 8 floats)", bold=True)
+    picture.text(left, 342, f"stage 07, one store: {counted(before)}; every fourth pixel of filter 0, and "
+                 "of filter 12", 14)
+    y = traces.draw_lanes(picture, left, 352, before, cell=11)
+    picture.text(left, y + 28, f"here: {counted(store)}; 32 neighbours of filter 0", 14)
+    traces.draw_lanes(picture, left, y + 38, store, cell=24)
+    picture.text(left, y + 92, "12 panels, one for each of a thread's filters.", 14)
+    picture.height = y + 102
+    return picture
+
+
+# ---- 09 -------------------------------------------------------------------------------------------
+
+
+def chosen_tile(filters):
+    """As enqueue() of stage 09 chooses: the fewest empty rows, and of these the largest tile."""
+    return min(TILES, key=lambda BM: (-filters % BM, -BM))
+
+
+def draw_09():
+    """Rows of tiles that filters fill, and those that none fills: of one size, and of the chosen."""
+    picture, left, scale = Picture("Stage 09: tiles that the filters fill", 374), 15, 0.8
+    picture.text(left, 24, "The blocks that share 128 pixels, by the filters of a layer", bold=True)
+    for i, filters in enumerate((64, 96, 256)):
+        x = left + i * 275
+        picture.text(x, 56, f"{filters} filters", 15, bold=True)
+        for j, BM in enumerate((96, chosen_tile(filters))):
+            tiles = -(-filters // BM)
+            for tile in range(tiles):
+                filled = min(BM, filters - tile * BM)
+                y = 68 + tile * BM * scale
+                if filled < BM:
+                    picture.rect(x + j * 125, y, 100, BM * scale, RED)
+                picture.rect(x + j * 125, y, 100, filled * scale, YELLOW)
+            picture.text(x + j * 125 + 50, 68 + 36 * scale, f"{BM}", 14, "middle")
+            empty = tiles * BM - filters
+            picture.text(x + j * 125, 68 + tiles * BM * scale + 20,
+                         f"{empty} of {tiles * BM} empty" if empty else "all filled", 14)
+    picture.text(left, 346, "Left tiles of 96 filters, right the size that stage 09 chooses.", 14)
+    picture.text(left, 366, "Yellow: rows with a filter. Red: rows that are multiplied for nothing.", 14)
+    return picture
+
+
+# ---- 10 -------------------------------------------------------------------------------------------
+
+
+def draw_10():
+    """The inputs under one strip, in the image and by phase in shared memory; a warp's threads."""
+    picture, left = Picture("Stage 10: rows of the input, by phase", 490), 15
     colours, columns, size = (ORANGE, SKY, GREEN, PURPLE), 7 * STRIDE + S, 20
     picture.text(left, 24, "A strip: 8 neighbouring outputs need 7·4 + 11 = 39 inputs of a row, "
-                 "copied once", bold=True)
+                 "copied once (as 48)", bold=True)
     for i in range(columns):
         picture.rect(left + i * size, 38, size, 22, colours[i % STRIDE], WHITE, 1)
     for j in (0, 1):
@@ -279,46 +433,76 @@ def draw_05_row(picture, left):
     picture.rect(left + 26, 127, 8 * 26, 28, "none", RED, 3)
     picture.text(left, 266, "Red: what tap s = 4 needs, one value for each of the 8 outputs. The taps "
                  "of a phase slide over registers.", 14)
+    y = 306
+    picture.text(left, y, "The order of the taps, i · 4 mod 11: phase by phase", bold=True)
+    for i in range(S):
+        s = i * STRIDE % S
+        picture.rect(left + i * 40, y + 12, 40, 24, colours[s % STRIDE], WHITE, 1)
+        picture.text(left + i * 40 + 20, y + 29, str(s), 14, "middle")
+    picture.text(left + 460, y + 29, "3 · 4 = 11 + 1: past the end begins the next phase", 14)
+    y = 376
+    picture.text(left, y, "A warp: 4 rows of filters × 8 strips", bold=True)
+    for lane in range(LANES):
+        column, row = lane // 2 % 8, lane % 2 + lane // 16 * 2
+        picture.rect(left + column * 40, y + 12 + row * 22, 40, 22, SKY if row % 2 else YELLOW, WHITE, 1)
+        picture.text(left + column * 40 + 20, y + 28 + row * 22, str(lane), 13, "middle")
+    for i, text in enumerate(("lanes that share a strip (a column) read the same inputs,",
+                              "lanes that share a row read the same filters:",
+                              "4 · 12 + 8 · 8 values for 32 · 96 multiplications")):
+        picture.text(left + 350, y + 34 + i * 24, text, 14)
+    return picture
 
 
-def draw_05_banks(picture, left, y, accesses):
-    """What a warp reads of both tiles."""
-    reads = [access for access in accesses if access["memory"] == "shared" and
-             access["operation"] == "load" and access["bytes"] == 16]
-    x_read, w_read = (next(access for access in reads if access["line"] == line)
-                      for line in dict.fromkeys(access["line"] for access in reads))
-    picture.text(left, y, f"a warp reads 4 inputs of 8 strips: {counted(x_read)}", 14)
-    traces.draw_banks(picture, left, y + 12, x_read, width=12, block=14)
-    picture.text(430, y, f"4 filters of 4 groups: {counted(w_read)}", 14)
-    traces.draw_banks(picture, 430, y + 12, w_read, width=12, block=14)
-    picture.text(left, y + 66, "8 strips begin in 8 different groups of 4 banks: 52 words from one to "
-                 "the next, not 48.", 14)
+# ---- 11 -------------------------------------------------------------------------------------------
+
+MULTIPROCESSORS = 132
+STAGE_10, STAGE_11 = (96, 1), (32, 3)  # filters of a tile, and parts: the plans for one image
 
 
-def draw_05(program):
-    """The phases of an input row, the strips' place in the banks, and the transposed store."""
-    accesses = traces.trace_stage(program, "05_fused_bias")
-    store = traces.find(accesses, "output", "store")
-    before = traces.find(traces.trace_stage(program, "04_register_blocking"), "output", "store")
-    left, y = 15, 416
-    picture = Picture("Stage 05: rows of the input, and stores in order", 690)
-    draw_05_row(picture, left)
-    draw_05_banks(picture, left, 306, accesses)
-    picture.text(left, y, "The sums are transposed in shared memory on their way out", 15, bold=True)
-    picture.text(left, y + 26, "a thread has 8 neighbours:", 14)
-    for i, colour in enumerate((ORANGE, SKY, GREEN, PURPLE, YELLOW)):
-        cells(picture, left + i * 84, y + 36, 8, 10, colour, 20)
-    picture.text(left + 430, y + 52, "… of which a store takes one per thread", 14)
-    picture.text(left, y + 84, "transposed: a warp has 32 neighbours:", 14)
-    cells(picture, left, y + 94, LANES, 10, BLUE, 20)
-    picture.text(left, y + 148, f"a warp's store in stage 04: {counted(before)}", 14)
-    traces.draw_sectors(picture, left, y + 158, before, cell=5, height=24)
-    picture.text(left, y + 214, f"and here: {counted(store)}", 14)
-    traces.draw_sectors(picture, left, y + 224, store, cell=5, height=24)
+def blocks_of(plan):
+    """Of 128 pixels, in strips of 8 that end with their row."""
+    BM, parts = plan
+    return -(-K // BM) * -(-P * -(-Q // 8) * 8 // 128) * parts
+
+
+def draw_11():
+    """Blocks on multiprocessors, before and after; a sum in parts, and how these are added."""
+    picture, left, rows = Picture("Stage 11: sums cut in parts", 424), 15, 4
+    picture.text(left, 24, "One image of AlexNet's layer on 132 multiprocessors, and the blocks of each",
+                 bold=True)
+    for x, name, plan in ((left, "10", STAGE_10), (left + 415, "11", STAGE_11)):
+        blocks = blocks_of(plan)
+        for i in range(MULTIPROCESSORS):
+            count = (blocks - i - 1) // MULTIPROCESSORS + 1
+            picture.rect(x + i // rows * 11, 66 + i % rows * 20, 11, 20,
+                         (WHITE, SKY, ORANGE)[count], GREY, 0.5)
+        most = -(-blocks // MULTIPROCESSORS)
+        picture.text(x, 56, f"stage {name}: {blocks} block{'s' * (blocks > 1)}", 14)
+        picture.text(x, 166, f"the busiest: {most} · {C * R // plan[1]} rows of filters, for "
+                     f"{plan[0]} filters", 14)
+    picture.text(left, 190, "white: none, blue: one, orange: two", 14)
+    y, size, parts = 250, 24, STAGE_11[1]
+    picture.text(left, y - 16, "A sum: 33 filter rows of 11 taps, in three parts", bold=True)
+    for row in range(C * R):
+        part = row * parts // (C * R)
+        picture.rect(left + row * size, y, size, 24, (SKY, YELLOW, GREEN)[part], WHITE, 1)
+        picture.text(left + (row + 0.5) * size, y + 17, str(row), 13, "middle")
+    for part, colour in enumerate((SKY, YELLOW, GREEN)):
+        x = left + part * 11 * size
+        picture.line(x + 5.5 * size, y + 28, x + 5.5 * size, y + 56, BLACK, 2, arrow=True)
+        picture.rect(x + 30, y + 60, 11 * size - 60, 28, colour)
+        picture.text(x + 5.5 * size, y + 79, f"partial sums {part}: workspace", 14, "middle")
+        picture.line(x + 5.5 * size, y + 92, left + 16.5 * size + (part - 1) * 90, y + 122, BLACK, 2,
+                     arrow=True)
+    picture.rect(left + 9 * size, y + 126, 15 * size, 28, ORANGE)
+    picture.text(left + 16.5 * size, y + 145, "add_parts: bias + 0 + 1 + 2, then ReLU: output", 14,
+                 "middle")
     return picture
 
 
 def draw_all(program):
-    """All of them: {name of the file: Picture}. `program`: bin/trace_warp."""
+    """All of them: {name of the file: Picture}. `program`: bin/convladder."""
     return {"stage_01": draw_01(program), "stage_02": draw_02(program), "stage_03": draw_03(program),
-            "stage_04": draw_04(program), "stage_05": draw_05(program)}
+            "stage_04": draw_04(program), "stage_06": draw_06(), "stage_07": draw_07(),
+            "stage_08": draw_08(program), "stage_09": draw_09(), "stage_10": draw_10(),
+            "stage_11": draw_11()}

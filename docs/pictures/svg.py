@@ -19,9 +19,11 @@ class Picture:
 
     def rect(self, x, y, width, height, fill=WHITE, stroke=BLACK, line=1, dash=None):
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
-        self.elements.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}" '
-            f'stroke="{stroke}" stroke-width="{line:g}"{dashes}/>')
+        end = f'" fill="{fill}" stroke="{stroke}" stroke-width="{line:g}"{dashes}/>'
+        drawn = f"M{x:g} {y:g}h{width:g}v{height:g}h{-width:g}z"
+        if self.elements and self.elements[-1].endswith(end):  # as the one before: one path of both
+            drawn = self.elements.pop().removesuffix(end).removeprefix('<path d="') + drawn
+        self.elements.append(f'<path d="{drawn}{end}')
 
     def line(self, x1, y1, x2, y2, stroke=BLACK, line=1, dash=None, arrow=False):
         extra = (f' stroke-dasharray="{dash}"' if dash else "") + (
