@@ -73,8 +73,6 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   const int w0 = at.q * shape.stride_w - shape.pad_w + (TAPS > 1 ? col : 0);
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
   packed += (int64_t{k0} * all + int64_t{first} * BM) * BK + tid * 4, taps += first * BK;
-  // Partial sums are of this group alone, without gaps for the others; bias and ReLU come later.
-  if (parts > 1) shape.groups = 1, output += part * shape.output_count(), bias = nullptr, relu = 0;
 
   // A warp multiplies 4 rows of filters by 8 strips: the fewest values that it can read.
   const int lane = tid % 32, warp = tid / 32;
@@ -119,6 +117,8 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     }
   }
 
+  // Partial sums are of this group alone, without gaps for the others; bias and ReLU come later.
+  if (parts > 1) shape.groups = 1, output += part * shape.output_count(), bias = nullptr, relu = 0;
   const int k1 = k0 + ty * TM;
   UNROLL for (int m = 0; m < TM; ++m) {
     const float b = bias && k1 + m < shape.K ? bias[k1 + m] : 0.0f;
@@ -157,7 +157,8 @@ constexpr int AHEAD = 96;  // at least the taps by which CRS is rounded up, and 
 
 // Of the filters and the taps; the partial sums lie behind.
 std::size_t packed_bytes(const ConvShape& shape) {
-  return (round_up(shape.K, 128) * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
+  const std::size_t filters = max(round_up(shape.K, 96), round_up(shape.K, 128));
+  return (filters * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
 }
 
 struct Plan {
@@ -168,7 +169,7 @@ struct Plan {
 // fewest cycles, as estimated: of at most 64 parts, none of which is worth less than 32 taps.
 // A block costs 30 taps beside its own, for its first tiles to come and its sums to go; a tap costs 2
 // filters beside its own, for its inputs to be copied and read. Blocks that share a multiprocessor,
-// up to three, lose half a block's time, as one alone does. Adding costs 4000 cycles until it begins,
+// up to three, lose a block's time, as one alone does. Adding costs 4000 cycles until it begins,
 // and 8 bytes for each partial sum, 16 in a cycle. It must save a twentieth more than that.
 Plan best_plan(const ConvShape& shape, std::size_t limit) {
   const int SMS = multiprocessors();
@@ -179,7 +180,7 @@ Plan best_plan(const ConvShape& shape, std::size_t limit) {
   for (const int TM : {4, 8, 12, 16})
     for (int parts = 1; parts == 1 || parts <= min(64.0, room); ++parts) {
       const int64_t share = ceil_div(ceil_div(shape.K, 8 * TM) * columns * parts, SMS);
-      const double loop = (share + 0.5 * ceil_div(share, 3)) * (max(shape.CRS() / parts, 32) + 30);
+      const double loop = (share + ceil_div(share, 3)) * (max(shape.CRS() / parts, 32) + 30.0);
       const double adding = parts > 1 ? 4000 + least / 20 + parts * sums / 2 / SMS : 0;
       const double cycles = loop * (TM + 2) * TN + adding;
       if (cycles < least) best = {TM, parts}, least = cycles;

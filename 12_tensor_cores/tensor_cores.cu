@@ -31,8 +31,8 @@ struct Rows {
   static constexpr int PHASE = STRIPS * SPAN + (STRIDE == 4 ? 8 : 0);
   static constexpr int GAP = TAPS == 1 ? 8 : TAPS == 3 ? 14 : TAPS == 7 ? 11 : 24;
   static constexpr int ROW = STRIDE * PHASE + GAP;
-  static constexpr int RING = (SLOTS * BK + TAPS - 2) / TAPS + 1;   // rows that SLOTS steps touch
-  static constexpr int NEW = (BK - 1) / TAPS + (TAPS > 1 ? 2 : 1);  // at most: that a step adds
+  static constexpr int RING = (SLOTS * BK + TAPS - 2) / TAPS + 1;  // rows that SLOTS steps touch
+  static constexpr int NEW = (BK - 1) / TAPS + 1;                  // at most begin in a step
 
   // Where the first strip's first input under a tap lies.
   __device__ static int offset(int crs) {
@@ -63,7 +63,7 @@ __global__ void pack(ConvShape shape, int steps, bool halves,
 }
 
 template <int MT, int TAPS, int STRIDE, int PRODUCTS>
-__global__ void __launch_bounds__(THREADS, PER_SM)
+__global__ void __launch_bounds__(THREADS, PRODUCTS == 1 || MT == 2 ? 3 : PER_SM)
     conv2d_tiled(ConvShape shape, int blocks_m, int row_length,
                  const float* __restrict__ input,   // [N,C,H,W]
                  const float* __restrict__ packed,  // see pack()
@@ -76,9 +76,12 @@ __global__ void __launch_bounds__(THREADS, PER_SM)
   __shared__ __align__(16) float slots[SLOTS][W];
   __shared__ __align__(16) float rows[X::RING][X::ROW];
   __shared__ __align__(16) float panel[2 * TN][BN + 8];
-  const int tid = threadIdx.x, all = (shape.CRS() + BK - 1) / BK, parts = gridDim.y;
-  const int part = blockIdx.y, first = all / parts * part + min(part, all % parts);
-  const int last = first + all / parts + (part < all % parts);
+  __shared__ Tap ahead[SLOTS][BK];  // of the steps to be copied next, so that nobody waits for them
+  const int tid = threadIdx.x, part = blockIdx.y, parts = gridDim.y;
+  const int all = (shape.CRS() + BK - 1) / BK;
+  // A part begins where a row does.
+  const int first = int64_t{all} * part / parts / TAPS * TAPS;
+  const int last = part == parts - 1 ? all : int64_t{all} * (part + 1) / parts / TAPS * TAPS;
   const int k0 = blockIdx.x % blocks_m * BM;
   const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), row_length);
 
@@ -91,8 +94,8 @@ __global__ void __launch_bounds__(THREADS, PER_SM)
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
   packed += (int64_t{k0 / BM} * all + first) * W + tid * 4;
   int row = first * BK / TAPS, ring = row % X::RING;  // the next to be copied
-  // Partial sums are of this group alone, without gaps for the others; bias and ReLU come later.
-  if (parts > 1) shape.groups = 1, output += part * shape.output_count(), bias = nullptr, relu = 0;
+  for (int i = tid; i < (SLOTS - 1) * BK; i += THREADS)
+    ahead[i / BK][i % BK] = taps[first * BK + i];
 
   // A warp multiplies MT x 16 filters by NT strips.
   const int lane = tid % 32, warp_m = tid / 32 % 2, warp_n = tid / 64;
@@ -107,15 +110,24 @@ __global__ void __launch_bounds__(THREADS, PER_SM)
         if (i + tid * 4 < W) copy_async<16>(slots[slot] + tid * 4 + i, packed + i);
       }
       packed += W;
+      const int begins = TAPS > 1 ? row * TAPS - newest * BK : 0;
+      Tap coming[X::NEW];
       UNROLL for (int i = 0; i < X::NEW; ++i) {
-        if (TAPS > 1 && row * TAPS >= newest * BK + BK) break;
-        const Tap tap = taps[row * TAPS];
+        coming[i] = ahead[slot][min(begins + i * TAPS, BK - 1)];
+      }
+      UNROLL for (int i = 0; i < X::NEW; ++i) {
+        if (begins + i * TAPS >= BK) break;
+        const Tap tap = coming[i];
         UNROLL for (int j = 0; j < X::SPAN * STRIDE; j += TN) {
           float* x = rows[ring] + col % STRIDE * X::PHASE + strip * X::SPAN + (col + j) / STRIDE;
           const bool inside = within(h0 + tap.h, shape.H) & within(w0 + tap.w + j, shape.W);
           if (col + j < X::SPAN * STRIDE) copy_async<4>(x, corner + tap.offset + j, inside);
         }
         ++row, ring = ring == X::RING - 1 ? 0 : ring + 1;
+      }
+      if (tid < BK) {
+        Tap* later = ahead[slot == 0 ? SLOTS - 1 : slot - 1];
+        copy_async<16>(later + tid, taps + (newest + SLOTS - 1) * BK + tid);
       }
     }
     __pipeline_commit();
@@ -124,29 +136,38 @@ __global__ void __launch_bounds__(THREADS, PER_SM)
     const float* w = slots[slot] + warp_m * MT * TILE + lane * 4;
     const float* x0 = rows[0] + X::offset(step * BK + lane % 4) + lane / 4;
     const float* x4 = rows[0] + X::offset(step * BK + lane % 4 + 4) + lane / 4;
-    __align__(16) float high[MT][4], low[MT][4];
-    UNROLL for (int m = 0; m < MT; ++m) {
-      vec4(high[m]) = vec4(w + m * TILE);
-      if (PRODUCTS > 1) vec4(low[m]) = vec4(w + m * TILE + HALF);
-    }
-    UNROLL for (int j = 0; j < NT; ++j) {
-      const int at_strip = (warp_n * NT + j) * X::SPAN;
-      const float x[2] = {x0[at_strip], x4[at_strip]};
+    __align__(16) float high[MT][4], low[4];
+    UNROLL for (int m = 0; m < MT; ++m) vec4(high[m]) = vec4(w + m * TILE);
+    UNROLL for (int j = 0; j < NT; j += 2) {
+      float x_high[2][2], x_low[2][2];  // of two strips, whose products don't wait for each other
+      UNROLL for (int i = 0; i < 4; ++i) {
+        const float x = (i % 2 ? x4 : x0)[(warp_n * NT + j + i / 2) * X::SPAN];
+        x_high[i / 2][i % 2] = PRODUCTS > 1 ? to_tf32(x) : x;
+        x_low[i / 2][i % 2] = x - x_high[i / 2][i % 2];
+      }
       if (PRODUCTS == 1) {
-        UNROLL for (int m = 0; m < MT; ++m) mma_tf32(sum[m][j], high[m], x, sum[m][j]);
+        UNROLL for (int i = 0; i < 2 * MT; ++i) {
+          mma_tf32(sum[i / 2][j + i % 2], high[i / 2], x_high[i % 2], sum[i / 2][j + i % 2]);
+        }
         continue;
       }
-      const float x_high[2] = {to_tf32(x[0]), to_tf32(x[1])};
-      const float x_low[2] = {x[0] - x_high[0], x[1] - x_high[1]};
-      // The smallest first; one after the other MT products that don't wait for each other.
-      float eight[MT][4] = {};
-      UNROLL for (int m = 0; m < MT; ++m) mma_tf32(eight[m], low[m], x_high, eight[m]);
-      UNROLL for (int m = 0; m < MT; ++m) mma_tf32(eight[m], high[m], x_low, eight[m]);
-      UNROLL for (int m = 0; m < MT; ++m) mma_tf32(eight[m], high[m], x_high, eight[m]);
-      UNROLL for (int i = 0; i < 4 * MT; ++i) sum[i / 4][j][i % 4] += eight[i / 4][i % 4];
+      float eight[2 * MT][4] = {};  // the smallest first
+      UNROLL for (int i = 0; i < 2 * MT; ++i) {
+        if (i % 2 == 0) vec4(low) = vec4(w + i / 2 * TILE + HALF);
+        mma_tf32(eight[i], low, x_high[i % 2], eight[i]);
+      }
+      UNROLL for (int i = 0; i < 2 * MT; ++i) {
+        mma_tf32(eight[i], high[i / 2], x_low[i % 2], eight[i]);
+      }
+      UNROLL for (int i = 0; i < 2 * MT; ++i) {
+        mma_tf32(eight[i], high[i / 2], x_high[i % 2], eight[i]);
+        UNROLL for (int l = 0; l < 4; ++l) sum[i / 2][j + i % 2][l] += eight[i][l];
+      }
     }
   }
 
+  // Partial sums are of this group alone, without gaps for the others; bias and ReLU come later.
+  if (parts > 1) shape.groups = 1, output += part * shape.output_count(), bias = nullptr, relu = 0;
   const Pixel out = pixels[tid];
   const int64_t PQ = shape.PQ();
   UNROLL for (int m = 0; m < 2 * MT; ++m) {  // 8 filters of each warp

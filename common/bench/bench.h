@@ -28,6 +28,7 @@ struct Machine {
   double clock_hz = 0;    // the highest
   double peak_flops = 0;  // per second: what the FP32 units do at that clock
   double fma_flops = 0;   // per second: what a loop of nothing but FMAs reaches, measured
+  double tf32_flops = 0;  // per second: what a loop of mma_tf32() reaches; 0: there is no such unit
   double copy_bytes = 0;  // per second, read and written: a copy inside device memory, measured
   MemoryRates read_rates;
   double launch_seconds =

@@ -147,6 +147,9 @@ void print_machine(const Machine& m) {
               m.multiprocessors, m.l2_bytes / (1 << 20), driver.c_str(), m.cuda_runtime.c_str());
   std::printf("FP32 ceiling: %.1f TFLOP/s by a loop of FMAs (%.1f at %.0f MHz)\n",
               m.fma_flops * 1e-12, m.peak_flops * 1e-12, m.clock_hz * 1e-6);
+  if (m.tf32_flops > 0) {
+    std::printf("TF32: %.0f TFLOP/s by a loop of products of the tensor cores\n", m.tf32_flops * 1e-12);
+  }
   const MemoryRates& reads = m.read_rates;
   std::printf("DRAM copy: %.2f TB/s; reads: DRAM %.2f, L2 %.2f, L1 %.2f, shared memory %.2f TB/s\n",
               m.copy_bytes * 1e-12, reads.dram * 1e-12, reads.l2 * 1e-12, reads.l1 * 1e-12,
@@ -175,7 +178,8 @@ void write_rates(const std::string& path, const Machine& m) {
         "bench: the faster of a copy and of reading alone, medians"},
        {"l2_bytes", m.l2_bytes, "the CUDA runtime"},
        {"fma_tflops", m.fma_flops * 1e-12, "bench: a loop of FMAs, the median"},
-       {"launch_us", m.launch_seconds * 1e6, "bench: a row of empty kernels, the least"}});
+       {"launch_us", m.launch_seconds * 1e6, "bench: a row of empty kernels, the least"},
+       {"tf32_tflops", m.tf32_flops * 1e-12, "bench: a loop of mma_tf32(), the median"}});
   std::printf("wrote %s\n", shortened(path).c_str());
 }
 

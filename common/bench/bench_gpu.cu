@@ -4,6 +4,7 @@
 #include "common/bench/bench.h"
 #include "common/bench/stopwatch.h"
 #include "common/core/launch.h"
+#include "common/core/mma.h"
 #include "common/device/backend.h"
 #include "common/device/device_buffer.h"
 
@@ -37,6 +38,23 @@ __global__ void fma_loop(float* sink, float scale, float shift, int iterations) 
   if (total == -1.0f) *sink = total;
 }
 
+// The same of products by the tensor cores, which every warp has CHAINS of, too.
+__global__ void mma_loop(float* sink, float factor, int iterations) {
+  const float a[4] = {factor, factor, factor, factor}, b[2] = {factor, factor};
+  float sums[CHAINS][4] = {};
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    UNROLL
+    for (int step = 0; step < STEPS; ++step) {
+      UNROLL
+      for (int i = 0; i < CHAINS; ++i) mma_tf32(sums[i], a, b, sums[i]);
+    }
+  }
+  float total = 0;
+  UNROLL
+  for (int i = 0; i < CHAINS; ++i) total += sums[i][0] + sums[i][1] + sums[i][2] + sums[i][3];
+  if (total == -1.0f) *sink = total;
+}
+
 int attribute(cudaDeviceAttr which, int device) {
   int value = 0;
   check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
@@ -47,21 +65,22 @@ int attribute(cudaDeviceAttr which, int device) {
 // Native Arithmetic Instructions".
 int fp32_lanes(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 64 : 128; }
 
-// FLOP per second.
-double measure_fma(int multiprocessors) {
+// Of a loop: how often a second all its threads together pass through the middle of it.
+template <class... Parameters, class... Arguments>
+double measure_loop(int multiprocessors, void (*loop)(Parameters...), Arguments... arguments) {
   int blocks_each = 0;  // as many as run at once, so that all end together
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, fma_loop, THREADS, 0),
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, loop, THREADS, 0),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   const int64_t blocks = int64_t{multiprocessors} * blocks_each;
   const DeviceBuffer sink(1);
   const Timing timing = time_on_backend(
       [&] {
-        launch(fma_loop, dim3(grid_x(blocks)), dim3(THREADS), nullptr, sink.data(), 0.999f, 0.5f,
+        launch(loop, dim3(grid_x(blocks)), dim3(THREADS), nullptr, sink.data(), arguments...,
                ITERATIONS);
       },
       REPEATS);
-  const double fmas = static_cast<double>(blocks) * THREADS * CHAINS * STEPS * ITERATIONS;
-  return 2 * fmas / (timing.milliseconds * 1e-3);
+  const double passes = static_cast<double>(blocks) * THREADS * CHAINS * STEPS * ITERATIONS;
+  return passes / (timing.milliseconds * 1e-3);
 }
 
 // Bytes of a region to measure DRAM with: `most`, far more than any L2 holds, if there is room.
@@ -128,7 +147,11 @@ Machine measure_machine() {
   machine.l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
   machine.clock_hz = 1e3 * attribute(cudaDevAttrClockRate, device);
   machine.peak_flops = 2.0 * fp32_lanes(major, minor) * machine.multiprocessors * machine.clock_hz;
-  machine.fma_flops = measure_fma(machine.multiprocessors);
+  machine.fma_flops = 2 * measure_loop(machine.multiprocessors, fma_loop, 0.999f, 0.5f);
+  if (major >= 8) {
+    constexpr double FLOP = 2.0 * 16 * 8 * 8 / 32;  // of a product, by thread
+    machine.tf32_flops = FLOP * measure_loop(machine.multiprocessors, mma_loop, 1.0f);
+  }
   constexpr std::size_t GIB = std::size_t{1} << 30;
   machine.copy_bytes = measure_copy(dram_region(GIB));
   machine.read_rates = measure_memory_rates(dram_region(2 * GIB));

@@ -155,7 +155,9 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
     check(*trials[i], host, reference, bench);
     if (bench.record.status != "pass") continue;  // the time of a wrong result is none
     set_times(bench, samples[i]);
-    flag_impossible(bench, work_of(host.shape, result.bias), machine_);
+    Work work = work_of(host.shape, result.bias);
+    if (stages[i].tf32_name) work.needed_flops = 0;  // no work for the FP32 units
+    flag_impossible(bench, work, machine_);
   }
   show_("check: competitors");
   competitors.finish(machine_);

@@ -84,6 +84,7 @@ Json to_json(const Machine& machine) {
       {"max_sm_clock_mhz", machine.clock_hz * 1e-6},
       {"peak_tflops", machine.peak_flops * 1e-12},
       {"fma_tflops", machine.fma_flops * 1e-12},
+      {"tf32_tflops", machine.tf32_flops * 1e-12},
       {"copy_tb_per_s", machine.copy_bytes * 1e-12},
       {"dram_read_tb_per_s", machine.read_rates.dram * 1e-12},
       {"l2_read_tb_per_s", machine.read_rates.l2 * 1e-12},

@@ -10,8 +10,8 @@ namespace convladder {
 // as many zeros where `exists` is false: then `from` may point anywhere. Done when
 // __pipeline_wait_prior() says so. As __pipeline_memcpy_async() with a zfill that nvcc need not know:
 // of that it makes two instructions.
-template <int BYTES>
-__device__ inline void copy_async(float* to_shared, const float* from, bool exists = true) {
+template <int BYTES, class T>
+__device__ inline void copy_async(T* to_shared, const T* from, bool exists = true) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800  // older ones have no such instruction
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(to_shared));
   const int bytes = exists ? BYTES : 0;

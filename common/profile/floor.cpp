@@ -62,7 +62,8 @@ LaunchWork enlarged(LaunchWork counted, const PlannedLaunch& launch, const Enlar
   const auto read = static_cast<double>(counted.sectors_read);
   const auto written = static_cast<double>(counted.sectors_written);
   const double own = std::max(0.0, read - problem.shared_sectors);
-  counted.sectors_read = static_cast<int64_t>(std::min(ratio, problem.inputs) * own);
+  counted.sectors_read = static_cast<int64_t>(std::min(ratio, problem.inputs) * own +
+                                              std::min(ratio, 1.0) * (read - own));
   counted.sectors_written = static_cast<int64_t>(std::min(ratio, problem.outputs) * written);
   counted.blocks = launch.blocks;
   return counted;

@@ -86,6 +86,7 @@ void LaunchCounts::add(const KernelCounts& block) {
   ++work_.blocks;
   ++work_.products[static_cast<int64_t>(block.products)];
   ++work_.wavefronts[pipe_wavefronts(block)];
+  if (block.tensor_instructions > 0) ++work_.tensor_instructions[block.tensor_instructions];
 }
 
 void LaunchCounts::add_finished(const KernelCounts& counts) {
