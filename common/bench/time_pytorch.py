@@ -25,6 +25,8 @@ import collections
 import os
 import sys
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bindings"))
+
 SAMPLES = 4096  # outputs that are checked
 
 Problem = collections.namedtuple(
