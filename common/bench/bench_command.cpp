@@ -148,7 +148,8 @@ void print_machine(const Machine& m) {
   std::printf("FP32 ceiling: %.1f TFLOP/s by a loop of FMAs (%.1f at %.0f MHz)\n",
               m.fma_flops * 1e-12, m.peak_flops * 1e-12, m.clock_hz * 1e-6);
   if (m.tf32_flops > 0) {
-    std::printf("TF32: %.0f TFLOP/s by a loop of products of the tensor cores\n", m.tf32_flops * 1e-12);
+    std::printf("TF32: %.0f TFLOP/s by a loop of products of the tensor cores\n",
+                m.tf32_flops * 1e-12);
   }
   const MemoryRates& reads = m.read_rates;
   std::printf("DRAM copy: %.2f TB/s; reads: DRAM %.2f, L2 %.2f, L1 %.2f, shared memory %.2f TB/s\n",
