@@ -124,8 +124,9 @@ TEST(Floor, OfALargerProblemFollowsItsBlocks) {
   problem.shared_sectors = 2;
   const auto floors = floors_of({counts}, problem, machine);
   ASSERT_TRUE(floors);
-  // Of the first launch 41 / 4 times as many sectors, of the second 2.5 times, of which 10 lie in L2.
-  expect_floor((*floors)[0], 41 + 1, Limit::kDram);
+  // Of the other four sectors 41 / 4 times as many in the first launch, 2.5 times in the second, in
+  // which 10 lie in L2.
+  expect_floor((*floors)[0], (41 + 2) + (10 + 2 - 10), Limit::kDram);
   problem.launches.push_back({&counts, 1});
   EXPECT_FALSE(floors_of({counts}, problem, machine));
 }
