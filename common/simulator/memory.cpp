@@ -1,6 +1,7 @@
 #include "common/simulator/memory.h"
 
 #include <cuda_runtime.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <fstream>
 #include <mutex>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
@@ -19,7 +20,35 @@
 namespace convladder::simulator {
 namespace {
 
+// Device memory lies apart from the host's heap, between margins that nobody may touch: far astray, a
+// kernel ends the program, where it would have changed the simulator itself, which then might wait
+// for ever. AddressSanitizer has margins of its own. Null without memory.
+#ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t ALIGNMENT = 256;  // cudaMalloc's promise
+
+void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  return posix_memalign(&memory, ALIGNMENT, bytes) == 0 ? memory : nullptr;
+}
+
+void release(void* memory, std::size_t) { std::free(memory); }
+#else
+constexpr std::size_t MARGIN = 1 << 20;  // bytes; of address space alone
+
+void release(void* memory, std::size_t bytes) {
+  munmap(static_cast<char*>(memory) - MARGIN, bytes + 2 * MARGIN);
+}
+
+void* allocate(std::size_t bytes) {
+  void* const all =
+      mmap(nullptr, bytes + 2 * MARGIN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  char* const memory = static_cast<char*>(all) + MARGIN;
+  if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0) return memory;
+  release(memory, bytes);
+  return nullptr;
+}
+#endif
 
 // The number after `key` in a file of lines "key number ..."; SIZE_MAX without such a line.
 std::size_t find_number(const char* path, const std::string& key) {
@@ -33,10 +62,10 @@ std::size_t find_number(const char* path, const std::string& key) {
   return SIZE_MAX;
 }
 
-// The pointers that cudaMalloc gave and cudaFree has not taken back.
+// The pointers that cudaMalloc gave and cudaFree has not taken back, and their bytes.
 std::mutex allocations_mutex;
-std::unordered_set<void*>& allocations() {
-  static auto* all = new std::unordered_set<void*>;  // outlives every other static
+std::unordered_map<void*, std::size_t>& allocations() {
+  static auto* all = new std::unordered_map<void*, std::size_t>;  // outlives every other static
   return *all;
 }
 
@@ -78,13 +107,11 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   if (fault_due(Call::kMalloc) || bytes > host_memory().free) {
     return set_last_error(cudaErrorMemoryAllocation);
   }
-  void* memory = nullptr;
-  if (posix_memalign(&memory, ALIGNMENT, bytes) != 0) {
-    return set_last_error(cudaErrorMemoryAllocation);
-  }
+  void* const memory = allocate(bytes);
+  if (!memory) return set_last_error(cudaErrorMemoryAllocation);
   std::memset(memory, 0xff, bytes);  // all bits set is a quiet NaN
   const std::lock_guard lock(allocations_mutex);
-  allocations().insert(memory);
+  allocations()[memory] = bytes;
   if constexpr (COUNTING) memory_allocated(memory, bytes);
   *pointer = memory;
   return cudaSuccess;
@@ -92,12 +119,16 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 
 cudaError_t cudaFree(void* pointer) {
   if (!pointer) return cudaSuccess;
+  std::size_t bytes = 0;
   {
     const std::lock_guard lock(allocations_mutex);
-    if (allocations().erase(pointer) == 0) return set_last_error(cudaErrorInvalidValue);
+    const auto found = allocations().find(pointer);
+    if (found == allocations().end()) return set_last_error(cudaErrorInvalidValue);
+    bytes = found->second;
+    allocations().erase(found);
     if constexpr (COUNTING) memory_freed(pointer);
   }
-  std::free(pointer);
+  release(pointer, bytes);
   return cudaSuccess;
 }
 

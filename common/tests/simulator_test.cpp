@@ -516,6 +516,16 @@ TEST_F(Simulator, MemoryIsAlignedAndNan) {
   }
 }
 
+#ifndef __SANITIZE_ADDRESS__  // which says more
+TEST_F(Simulator, FarFromDeviceMemoryAStrayWriteEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const Device<float> memory(1000);
+  for (const int64_t offset : {-200000, -1, 2000, 200000}) {
+    EXPECT_DEATH(*(memory.data() + offset) = 7, "") << offset;
+  }
+}
+#endif
+
 TEST_F(Simulator, MemoryThatIsNotThereIsRefused) {
   std::size_t free = 0, total = 0;
   ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
