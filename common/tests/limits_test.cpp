@@ -394,7 +394,9 @@ TEST_F(PlanTest, BlocksOf96FiltersHaveRoom) {
 #endif
   const ConvShape shape = make_conv_shape(a);
   run_on(shape, make_test_data(shape, DataKind::kUniform, 1));
-  if (multiprocessors() == 3) EXPECT_EQ(launched_blocks[1], 5 * 3) << "no blocks of 96";
+  if (multiprocessors() == 3) {
+    EXPECT_EQ(launched_blocks[1], 5 * 3) << "no blocks of 96";
+  }
 }
 
 }  // namespace
