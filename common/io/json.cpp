@@ -171,6 +171,7 @@ class JsonReader {
     return there;
   }
 
+  // NOLINTBEGIN(misc-no-recursion): JSON nests, and MOST_NESTING ends it.
   JsonValue read_value(int nesting) {
     if (nesting > MOST_NESTING) fail("nested too deeply");
     JsonValue value;
@@ -208,6 +209,7 @@ class JsonReader {
     } while (take(','));
     if (!take(close)) fail(std::string("'") + close + "' was expected");
   }
+  // NOLINTEND(misc-no-recursion)
 
   std::string read_text() {
     std::string text;
