@@ -6,7 +6,7 @@
 // Filters lie in the order of the tensor core's lanes, cut in two; rows of the input as in stage 10,
 // but in a ring, since a step has 8 taps and a row of a filter R.
 // Should drop: instructions and reads of shared memory per multiplication.
-// What hurts: copies of 4 bytes, and inputs that every warp cuts in two anew.
+// What hurts: few warps, which wait for their own products; and copies of 4 bytes.
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
@@ -20,7 +20,7 @@ constexpr int BK = 8;                       // taps of a step, and ...
 constexpr int TN = 8, TILE = 16 * 8;        // ... pixels (a strip) and factors of one product
 constexpr int NT = 8, STRIPS = 2 * NT;      // strips of a warp and of a block, 2 x 2 warps
 constexpr int BN = STRIPS * TN, SLOTS = 3;  // steps in shared memory: one is read, others filled
-constexpr int THREADS = 128, PER_SM = 2;    // blocks of a multiprocessor: 128 sums per thread
+constexpr int THREADS = 128, PER_SM = 2;    // large blocks of a multiprocessor: 128 sums a thread
 
 // Inputs in rows (c,r) of TAPS = S, for STRIDE = stride_w; or 1 and 1 for any problem.
 template <int TAPS, int STRIDE>

@@ -456,7 +456,7 @@ def draw_10():
 # ---- 11 -------------------------------------------------------------------------------------------
 
 MULTIPROCESSORS = 132
-STAGE_10, STAGE_11 = (96, 1), (32, 3)  # filters of a tile, and parts: the plans for one image
+STAGE_10, STAGE_11 = (96, 1), (32, 5)  # filters of a tile, and parts: the plans for one image
 
 
 def blocks_of(plan):
@@ -475,28 +475,30 @@ def draw_11():
         for i in range(MULTIPROCESSORS):
             count = (blocks - i - 1) // MULTIPROCESSORS + 1
             picture.rect(x + i // rows * 11, 66 + i % rows * 20, 11, 20,
-                         (WHITE, SKY, ORANGE)[count], GREY, 0.5)
+                         (WHITE, SKY, ORANGE, GREEN)[count], GREY, 0.5)
         most = -(-blocks // MULTIPROCESSORS)
         picture.text(x, 56, f"stage {name}: {blocks} block{'s' * (blocks > 1)}", 14)
-        picture.text(x, 166, f"the busiest: {most} · {C * R // plan[1]} rows of filters, for "
+        picture.text(x, 166, f"the busiest: {most} · {-(-C * R // plan[1])} rows of filters, for "
                      f"{plan[0]} filters", 14)
-    picture.text(left, 190, "white: none, blue: one, orange: two", 14)
+    picture.text(left, 190, "white: none, blue: one, orange: two, green: three", 14)
     y, size, parts = 250, 24, STAGE_11[1]
-    picture.text(left, y - 16, "A sum: 33 filter rows of 11 taps, in three parts", bold=True)
-    for row in range(C * R):
-        part = row * parts // (C * R)
-        picture.rect(left + row * size, y, size, 24, (SKY, YELLOW, GREEN)[part], WHITE, 1)
-        picture.text(left + (row + 0.5) * size, y + 17, str(row), 13, "middle")
-    for part, colour in enumerate((SKY, YELLOW, GREEN)):
-        x = left + part * 11 * size
-        picture.line(x + 5.5 * size, y + 28, x + 5.5 * size, y + 56, BLACK, 2, arrow=True)
-        picture.rect(x + 30, y + 60, 11 * size - 60, 28, colour)
-        picture.text(x + 5.5 * size, y + 79, f"partial sums {part}: workspace", 14, "middle")
-        picture.line(x + 5.5 * size, y + 92, left + 16.5 * size + (part - 1) * 90, y + 122, BLACK, 2,
+    picture.text(left, y - 16, f"A sum: {C * R} filter rows of 11 taps, in {parts} parts", bold=True)
+    first = 0
+    for part, colour in enumerate((SKY, YELLOW, GREEN, ORANGE, GREY)[:parts]):
+        rows = C * R // parts + (part < C * R % parts)  # the first parts take what is left over
+        for row in range(first, first + rows):
+            picture.rect(left + row * size, y, size, 24, colour, WHITE, 1)
+            picture.text(left + (row + 0.5) * size, y + 17, str(row), 13, "middle")
+        middle = left + (first + rows / 2) * size
+        picture.line(middle, y + 28, middle, y + 56, BLACK, 2, arrow=True)
+        picture.rect(middle - 68, y + 60, 136, 28, colour)
+        picture.text(middle, y + 79, f"sums {part}: workspace", 13, "middle")
+        picture.line(middle, y + 92, left + 16.5 * size + (part - parts // 2) * 60, y + 122, BLACK, 2,
                      arrow=True)
-    picture.rect(left + 9 * size, y + 126, 15 * size, 28, ORANGE)
-    picture.text(left + 16.5 * size, y + 145, "add_parts: bias + 0 + 1 + 2, then ReLU: output", 14,
-                 "middle")
+        first += rows
+    picture.rect(left + 8 * size, y + 126, 17 * size, 28, ORANGE)
+    added = " + ".join(map(str, range(parts)))
+    picture.text(left + 16.5 * size, y + 145, f"add_parts: bias + {added}, then ReLU: output", 14, "middle")
     return picture
 
 
