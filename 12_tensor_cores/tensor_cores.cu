@@ -3,10 +3,10 @@
 // A factor is cut in two such numbers, high + low, and low·high + high·low + high·high is as good as
 // FP32's product. The tensor core truncates when it adds: it sums 8 taps, and registers the rest.
 // In TF32 (Convolution::precision) high·high is all there is.
-// Filters lie in the order of the tensor core's lanes, cut in two; rows of the input as in stage 10,
-// but in a ring, since a step has 8 taps and a row of a filter R.
+// Filters lie in the order of the tensor core's lanes; rows of the input as in stage 10. A tile has
+// 24 taps: 8 rows of 3, or 3 rows of 7 or 2 of 11 and zeros.
 // Should drop: instructions and reads of shared memory per multiplication.
-// What hurts: few warps, which wait for their own products; and copies of 4 bytes.
+// What hurts: cutting factors, and adding sums up, cost as many instructions as the products.
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
@@ -16,72 +16,83 @@
 namespace convladder {
 namespace {
 
-constexpr int BK = 8;                       // taps of a step, and ...
-constexpr int TN = 8, TILE = 16 * 8;        // ... pixels (a strip) and factors of one product
-constexpr int NT = 8, STRIPS = 2 * NT;      // strips of a warp and of a block, 2 x 2 warps
-constexpr int BN = STRIPS * TN, SLOTS = 3;  // steps in shared memory: one is read, others filled
-constexpr int THREADS = 128, PER_SM = 2;    // large blocks of a multiprocessor: 128 sums a thread
+constexpr int TN = 8, TILE = 16 * 8;      // pixels (a strip) and filters x taps of one product
+constexpr int NT = 8, STRIPS = 2 * NT;    // strips of a warp and of a block, 2 x 2 warps
+constexpr int BN = STRIPS * TN;           // output pixels of a block
+constexpr int THREADS = 128, PER_SM = 2;  // large blocks of a multiprocessor: 128 sums a thread
 
-// Inputs in rows (c,r) of TAPS = S, for STRIDE = stride_w; or 1 and 1 for any problem.
-template <int TAPS, int STRIDE>
-struct Rows {
-  // Under a strip and a filter row they lie by phase: what is STRIDE apart is neighbours. A warp reads
-  // 4 taps x 8 pixels at a time; the gaps give each a bank of its own.
+// BK taps, 8 for each product: ROWS rows (c,r) of TAPS = S, for STRIDE = stride_w, or of one tap for
+// any problem. Where that is less than BK, zeros fill it up.
+template <int BM, int TAPS, int STRIDE>
+struct Tiles {
+  static constexpr int BK = TAPS == 1 ? 16 : 24, ROWS = BK / TAPS, USED = ROWS * TAPS;
+  // The inputs under a strip and a filter row lie by phase: what is STRIDE apart is neighbours. A warp
+  // reads 4 taps x 8 pixels at a time, by this order of taps each from a bank of its own.
   static constexpr int SPAN = TN + (TAPS - 1) / STRIDE;
   static constexpr int PHASE = STRIPS * SPAN + (STRIDE == 4 ? 8 : 0);
-  static constexpr int GAP = TAPS == 1 ? 8 : TAPS == 3 ? 14 : TAPS == 7 ? 11 : 24;
-  static constexpr int ROW = STRIDE * PHASE + GAP;
-  static constexpr int RING = (SLOTS * BK + TAPS - 2) / TAPS + 1;  // rows that SLOTS steps touch
-  static constexpr int NEW = (BK - 1) / TAPS + 1;                  // at most begin in a step
+  static constexpr int ROW = STRIDE * PHASE + (TAPS <= 3 ? 8 : 0), ZEROS = ROWS * ROW + 26;
+  static constexpr int X = USED < BK ? ZEROS + PHASE : ROWS * ROW;
+  __align__(16) float w[BK / 8][BM / 16][TILE];
+  float x[X];
+  Tap ahead[ROWS];  // of the tile to be copied next, so that nobody waits for them
 
-  // Where the first strip's first input under a tap lies.
-  __device__ static int offset(int crs) {
-    const int s = crs % TAPS;
-    return crs / TAPS % RING * ROW + s % STRIDE * PHASE + s / STRIDE;
+  // Of factor i (0..7) of a product: the row, and the tap in it; TAPS or more stands for a zero.
+  __device__ static int row(int product, int i) {
+    if (TAPS <= 3) return TAPS == 3 ? i : product * 8 + i;
+    return TAPS == 7 || product < 2 ? product : i / 4;
+  }
+  __device__ static int tap(int product, int i) {
+    if (TAPS <= 3) return TAPS == 3 ? product : 0;
+    return TAPS == 7 || product < 2 ? i : 8 + i % 4;
+  }
+  // Where its first input under the first strip lies.
+  __device__ static int offset(int product, int i) {
+    const int s = tap(product, i);
+    return s < TAPS ? row(product, i) * ROW + s % STRIDE * PHASE + s / STRIDE : ZEROS;
   }
 };
 
 // One warp: 16 filters x 8 taps, in the order in which mma_tf32() takes them.
-__global__ void pack(ConvShape shape, int steps, bool halves,
+template <class Tile>
+__global__ void pack(ConvShape shape, int tiles, bool rounded,
                      const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,  // [blocks_m][steps][high, low][BM / 16][TILE]
-                     Tap* __restrict__ taps) {    // [steps + SLOTS][BK]
-  const int lane = threadIdx.x, m = threadIdx.y, tiles = blockDim.y, CRS = shape.CRS();
-  const int step = blockIdx.x % (steps + SLOTS), block_m = blockIdx.x / (steps + SLOTS);
-  if (block_m == 0 && m == 0 && lane < BK) taps[step * BK + lane] = tap_at(step * BK + lane, shape);
-  if (step >= steps) return;
-  __align__(16) float high[4], low[4];
+                     float* __restrict__ packed,         // [blocks_m][tiles][BK / 8][BM / 16][TILE]
+                     Tap* __restrict__ rows) {           // [(tiles + 2) * ROWS]
+  constexpr int ROWS = Tile::ROWS, TAPS = Tile::USED / ROWS, PRODUCTS = Tile::BK / 8;
+  const int lane = threadIdx.x, m = threadIdx.y, CRS = shape.CRS();
+  const int product = blockIdx.x % PRODUCTS, tile = blockIdx.x / PRODUCTS % (tiles + 2);
+  const int block_m = blockIdx.x / PRODUCTS / (tiles + 2), row = tile * ROWS + lane;
+  if (block_m + m + product == 0 && lane < ROWS) rows[row] = tap_at(row * TAPS, shape);
+  if (tile >= tiles) return;
+  __align__(16) float w[4];
   UNROLL for (int i = 0; i < 4; ++i) {
-    const int k = (block_m * tiles + m) * 16 + lane / 4 + i % 2 * 8;
-    const int crs = step * BK + lane % 4 + i / 2 * 4;
-    const float w = k < shape.K && crs < CRS ? filters[k * CRS + crs] : 0.0f;
-    high[i] = to_tf32(w), low[i] = w - high[i];
+    const int k = (block_m * blockDim.y + m) * 16 + lane / 4 + i % 2 * 8;
+    const int factor = lane % 4 + i / 2 * 4, s = Tile::tap(product, factor);
+    const int crs = (tile * ROWS + Tile::row(product, factor)) * TAPS + s;
+    w[i] = k < shape.K && s < TAPS && crs < CRS ? filters[k * CRS + crs] : 0.0f;
+    if (rounded) w[i] = to_tf32(w[i]);
   }
-  packed += ((int64_t{block_m} * steps + step) * (halves ? 2 : 1) * tiles + m) * TILE + lane * 4;
-  vec4(packed) = vec4(high);
-  if (halves) vec4(packed + tiles * TILE) = vec4(low);
+  const int64_t at = ((int64_t{block_m} * tiles + tile) * PRODUCTS + product) * blockDim.y + m;
+  vec4(packed + at * TILE + lane * 4) = vec4(w);
 }
 
 template <int MT, int TAPS, int STRIDE, int PRODUCTS>
-__global__ void __launch_bounds__(THREADS, PRODUCTS == 1 || MT == 2 ? 3 : PER_SM)
+__global__ void __launch_bounds__(THREADS, MT == 2 || (MT == 3 && PRODUCTS == 1) ? 3 : PER_SM)
     conv2d_tiled(ConvShape shape, int blocks_m, int row_length,
                  const float* __restrict__ input,   // [N,C,H,W]
                  const float* __restrict__ packed,  // see pack()
-                 const Tap* __restrict__ taps,      // [steps + SLOTS][BK]
+                 const Tap* __restrict__ rows,      // [(tiles + 2) * ROWS]
                  const float* __restrict__ bias,    // [K], or null
                  float* __restrict__ output,        // [N,K,P,Q], or [parts][N,K,P,Q]
                  bool relu) {
-  constexpr int BM = 2 * MT * 16, HALF = BM * BK, W = PRODUCTS > 1 ? 2 * HALF : HALF;
-  using X = Rows<TAPS, STRIDE>;
-  __shared__ __align__(16) float slots[SLOTS][W];
-  __shared__ __align__(16) float rows[X::RING][X::ROW];
+  constexpr int BM = 2 * MT * 16;
+  using Tile = Tiles<BM, TAPS, STRIDE>;
+  constexpr int BK = Tile::BK, ROWS = Tile::ROWS;
+  __shared__ Tile slots[2];
   __shared__ __align__(16) float panel[2 * TN][BN + 8];
-  __shared__ Tap ahead[SLOTS][BK];  // of the steps to be copied next, so that nobody waits for them
-  const int tid = threadIdx.x, part = blockIdx.y, parts = gridDim.y;
-  const int all = (shape.CRS() + BK - 1) / BK;
-  // A part begins where a row does.
-  const int first = int64_t{all} * part / parts / TAPS * TAPS;
-  const int last = part == parts - 1 ? all : int64_t{all} * (part + 1) / parts / TAPS * TAPS;
+  const int tid = threadIdx.x, all = (shape.CRS() + Tile::USED - 1) / Tile::USED, parts = gridDim.y;
+  const int part = blockIdx.y, first = all / parts * part + min(part, all % parts);
+  const int tiles = all / parts + (part < all % parts);
   const int k0 = blockIdx.x % blocks_m * BM;
   const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), row_length);
 
@@ -92,76 +103,67 @@ __global__ void __launch_bounds__(THREADS, PRODUCTS == 1 || MT == 2 ? 3 : PER_SM
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w + (TAPS > 1 ? col : 0);
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
-  packed += (int64_t{k0 / BM} * all + first) * W + tid * 4;
-  int row = first * BK / TAPS, ring = row % X::RING;  // the next to be copied
-  for (int i = tid; i < (SLOTS - 1) * BK; i += THREADS)
-    ahead[i / BK][i % BK] = taps[first * BK + i];
+  packed += (int64_t{k0} * all + int64_t{first} * BM) * BK + tid * 4, rows += first * ROWS + tid;
+  if (tid < ROWS) slots[1].ahead[tid] = *rows;
+  for (int i = Tile::ZEROS + tid; i < Tile::X; i += THREADS) {
+    slots[0].x[i] = slots[1].x[i] = 0.0f;
+  }
 
   // A warp multiplies MT x 16 filters by NT strips.
   const int lane = tid % 32, warp_m = tid / 32 % 2, warp_n = tid / 64;
   float sum[MT][NT][4] = {};
-  int slot = 0;
-  for (int step = first + 1 - SLOTS; step < last; ++step) {
-    __pipeline_wait_prior(SLOTS - 2);  // this thread's copies of this step are done
-    __syncthreads();                   // everybody's are, and the step before is read to the end
-    const int newest = step + SLOTS - 1;
-    if (newest < last) {
-      UNROLL for (int i = 0; i < W; i += THREADS * 4) {
-        if (i + tid * 4 < W) copy_async<16>(slots[slot] + tid * 4 + i, packed + i);
-      }
-      packed += W;
-      const int begins = TAPS > 1 ? row * TAPS - newest * BK : 0;
-      Tap coming[X::NEW];
-      UNROLL for (int i = 0; i < X::NEW; ++i) {
-        coming[i] = ahead[slot][min(begins + i * TAPS, BK - 1)];
-      }
-      UNROLL for (int i = 0; i < X::NEW; ++i) {
-        if (begins + i * TAPS >= BK) break;
-        const Tap tap = coming[i];
-        UNROLL for (int j = 0; j < X::SPAN * STRIDE; j += TN) {
-          float* x = rows[ring] + col % STRIDE * X::PHASE + strip * X::SPAN + (col + j) / STRIDE;
-          const bool inside = within(h0 + tap.h, shape.H) & within(w0 + tap.w + j, shape.W);
-          if (col + j < X::SPAN * STRIDE) copy_async<4>(x, corner + tap.offset + j, inside);
-        }
-        ++row, ring = ring == X::RING - 1 ? 0 : ring + 1;
-      }
-      if (tid < BK) {
-        Tap* later = ahead[slot == 0 ? SLOTS - 1 : slot - 1];
-        copy_async<16>(later + tid, taps + (newest + SLOTS - 1) * BK + tid);
+  for (int tile = -1; tile < tiles; ++tile) {
+    Tile &now = slots[tile & 1], &next = slots[(tile + 1) & 1];
+    __pipeline_wait_prior(0);  // this thread's copies of this tile are done
+    __syncthreads();           // everybody's are, and the tile before is read to the end
+    const bool more = tile + 1 < tiles;
+    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
+      const bool whole = i + THREADS * 4 <= BM * BK;  // then nvcc need not look at tid
+      float* w = next.w[0][0] + tid * 4 + i;
+      if (whole || i + tid * 4 < BM * BK) copy_async<16>(w, packed + i, more);
+    }
+    Tap tap[ROWS];  // all of them first: nvcc reads none while it copies
+    UNROLL for (int i = 0; i < ROWS; ++i) tap[i] = now.ahead[i];
+    UNROLL for (int i = 0; i < ROWS; ++i) {
+      UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
+        const int phase = i * Tile::ROW + col % STRIDE * Tile::PHASE;
+        float* x = next.x + phase + strip * Tile::SPAN + (col + j) / STRIDE;
+        const bool inside = within(h0 + tap[i].h, shape.H) & within(w0 + tap[i].w + j, shape.W);
+        if (col + j < Tile::SPAN * STRIDE) copy_async<4>(x, corner + tap[i].offset + j, inside);
       }
     }
+    packed += BM * BK, rows += ROWS;
+    if (tid < ROWS) copy_async<16>(next.ahead + tid, rows);
     __pipeline_commit();
-    slot = slot == SLOTS - 1 ? 0 : slot + 1;  // from the newest step to the oldest
-    if (step < first) continue;
-    const float* w = slots[slot] + warp_m * MT * TILE + lane * 4;
-    const float* x0 = rows[0] + X::offset(step * BK + lane % 4) + lane / 4;
-    const float* x4 = rows[0] + X::offset(step * BK + lane % 4 + 4) + lane / 4;
-    __align__(16) float high[MT][4], low[4];
-    UNROLL for (int m = 0; m < MT; ++m) vec4(high[m]) = vec4(w + m * TILE);
-    UNROLL for (int j = 0; j < NT; j += 2) {
-      float x_high[2][2], x_low[2][2];  // of two strips, whose products don't wait for each other
-      UNROLL for (int i = 0; i < 4; ++i) {
-        const float x = (i % 2 ? x4 : x0)[(warp_n * NT + j + i / 2) * X::SPAN];
-        x_high[i / 2][i % 2] = PRODUCTS > 1 ? to_tf32(x) : x;
-        x_low[i / 2][i % 2] = x - x_high[i / 2][i % 2];
+    if (tile < 0) continue;
+    UNROLL_BY(1) for (int i = 0; i < BK / 8; ++i) {  // registers are short
+      float x_high[NT][2], x_low[NT][2];
+      const float* x0 = now.x + lane / 4 + Tile::offset(i, lane % 4);
+      const float* x4 = now.x + lane / 4 + Tile::offset(i, lane % 4 + 4);
+      UNROLL for (int j = 0; j < 2 * NT; ++j) {
+        const float x = (j % 2 ? x4 : x0)[(warp_n * NT + j / 2) * Tile::SPAN];
+        x_high[j / 2][j % 2] = PRODUCTS > 1 ? to_tf32(x) : x;
+        x_low[j / 2][j % 2] = x - x_high[j / 2][j % 2];
       }
-      if (PRODUCTS == 1) {
-        UNROLL for (int i = 0; i < 2 * MT; ++i) {
-          mma_tf32(sum[i / 2][j + i % 2], high[i / 2], x_high[i % 2], sum[i / 2][j + i % 2]);
+      UNROLL for (int m = 0; m < MT; ++m) {
+        __align__(16) float high[4];
+        float low[4], eight[NT][4] = {};
+        vec4(high) = vec4(now.w[i][warp_m * MT + m] + lane * 4);
+        if (PRODUCTS == 1) {
+          UNROLL for (int j = 0; j < NT; ++j) mma_tf32(sum[m][j], high, x_high[j], sum[m][j]);
+          continue;
         }
-        continue;
-      }
-      float eight[2 * MT][4] = {};  // the smallest first
-      UNROLL for (int i = 0; i < 2 * MT; ++i) {
-        if (i % 2 == 0) vec4(low) = vec4(w + i / 2 * TILE + HALF);
-        mma_tf32(eight[i], low, x_high[i % 2], eight[i]);
-      }
-      UNROLL for (int i = 0; i < 2 * MT; ++i) {
-        mma_tf32(eight[i], high[i / 2], x_low[i % 2], eight[i]);
-      }
-      UNROLL for (int i = 0; i < 2 * MT; ++i) {
-        mma_tf32(eight[i], high[i / 2], x_high[i % 2], eight[i]);
-        UNROLL for (int l = 0; l < 4; ++l) sum[i / 2][j + i % 2][l] += eight[i][l];
+        UNROLL for (int l = 0; l < 4; ++l) {
+          const float w = high[l];
+          high[l] = to_tf32(w), low[l] = w - high[l];
+        }
+        // The smallest first. The strips' products don't wait for each other.
+        UNROLL for (int j = 0; j < NT; ++j) mma_tf32(eight[j], low, x_high[j], eight[j]);
+        UNROLL for (int j = 0; j < NT; ++j) mma_tf32(eight[j], high, x_low[j], eight[j]);
+        UNROLL for (int j = 0; j < NT; ++j) {
+          mma_tf32(eight[j], high, x_high[j], eight[j]);
+          UNROLL for (int l = 0; l < 4; ++l) sum[m][j][l] += eight[j][l];
+        }
       }
     }
   }
@@ -206,22 +208,21 @@ int block_filters(int K) {
   return round_up(K, 128) <= min(by_64, by_96) ? 128 : by_96 <= by_64 ? 96 : 64;
 }
 
-int steps_of(const ConvShape& shape) { return static_cast<int>(ceil_div(shape.CRS(), BK)); }
-
-// Of the filters and the taps; the partial sums lie behind.
+// Of the filters and the taps; the partial sums lie behind. A tile has 24 for at least 21 taps, or 16.
 std::size_t packed_bytes(const ConvShape& shape) {
-  const std::size_t filters = round_up(shape.K, block_filters(shape.K)), steps = steps_of(shape);
-  return 2 * sizeof(float) * filters * steps * BK + sizeof(Tap) * (steps + SLOTS) * BK;
+  const std::size_t filters = round_up(shape.K, block_filters(shape.K));
+  const std::size_t padded_CRS = 24 * (shape.CRS() / 21 + int64_t{1}) + 8;
+  return filters * padded_CRS * sizeof(float) + sizeof(Tap) * (shape.CRS() + 3 * 24);
 }
 
-// As many as all multiprocessors take at once, and `limit` holds; of at least 4 steps.
+// As many as all multiprocessors take at once, and `limit` holds; of at least 48 taps.
 int parts_of(const ConvShape& shape, std::size_t limit) {
   const int64_t sums = shape.N * int64_t{shape.KPQ()};
   const int64_t blocks =
       ceil_div(shape.K, block_filters(shape.K)) * ceil_div(int64_t{shape.N} * shape.PQ(), BN);
   const int64_t room = (static_cast<double>(limit) - packed_bytes(shape)) / sizeof(float) / sums;
   const int64_t most = min(int64_t{16}, PER_SM * multiprocessors() / blocks);
-  return static_cast<int>(max(int64_t{1}, min(min(room, most), int64_t{steps_of(shape) / 4})));
+  return static_cast<int>(max(int64_t{1}, min(min(room, most), int64_t{shape.CRS() / 48})));
 }
 
 std::size_t workspace(const ConvShape& shape, std::size_t limit) {
@@ -231,19 +232,21 @@ std::size_t workspace(const ConvShape& shape, std::size_t limit) {
 
 template <int MT, int TAPS, int STRIDE, int PRODUCTS>
 void enqueue_rows(const Convolution& conv, cudaStream_t stream) {
-  constexpr int BM = 2 * MT * 16;
+  using Tile = Tiles<2 * MT * 16, TAPS, STRIDE>;
+  constexpr int BM = 2 * MT * 16, BK = Tile::BK;
   const ConvShape& shape = conv.shape;
-  const int blocks_m = static_cast<int>(ceil_div(shape.K, BM)), steps = steps_of(shape);
+  const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
+  const int tiles = static_cast<int>(ceil_div(shape.CRS(), Tile::USED));
   float* packed = static_cast<float*>(conv.workspace);
-  Tap* taps = reinterpret_cast<Tap*>(packed + int64_t{2} * blocks_m * BM * steps * BK);
-  launch(pack, grid_x((steps + int64_t{SLOTS}) * blocks_m), dim3(32, BM / 16), stream, shape, steps,
-         PRODUCTS > 1, conv.filters, packed, taps);
+  Tap* rows = reinterpret_cast<Tap*>(packed + int64_t{blocks_m} * BM * tiles * BK);
+  launch(pack<Tile>, grid_x((tiles + int64_t{2}) * (BK / 8) * blocks_m), dim3(32, BM / 16), stream,
+         shape, tiles, PRODUCTS == 1, conv.filters, packed, rows);
   const int row_length = TAPS > 1 ? round_up(shape.Q(), TN) : shape.Q();  // strips end with it
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.P() * row_length, BN);
   const int parts = parts_of(shape, conv.workspace_bytes);
   float* sums = parts > 1 ? packed + packed_bytes(shape) / sizeof(float) : conv.output;
   launch(conv2d_tiled<MT, TAPS, STRIDE, PRODUCTS>, dim3(grid_x(blocks_m * blocks_n), parts),
-         THREADS, stream, shape, blocks_m, row_length, conv.input, packed, taps, conv.bias, sums,
+         THREADS, stream, shape, blocks_m, row_length, conv.input, packed, rows, conv.bias, sums,
          conv.relu);
   if (parts == 1) return;
   launch(add_parts, grid_x(ceil_div(shape.N * int64_t{shape.KPQ()}, THREADS)), THREADS, stream,
