@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
 constexpr int AHEAD = 96;  // at least the taps by which CRS is rounded up, and looked ahead to
 
 std::size_t workspace(const ConvShape& shape, std::size_t) {
-  return (round_up(shape.K, 128) * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
+  return ((shape.K + std::size_t{128}) * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
 }
 
 template <int TM>

@@ -157,12 +157,12 @@ constexpr int AHEAD = 96;  // at least the taps by which CRS is rounded up, and 
 
 // Of the filters and the taps; the partial sums lie behind.
 std::size_t packed_bytes(const ConvShape& shape) {
-  const std::size_t filters = max(round_up(shape.K, 96), round_up(shape.K, 128));
-  return (filters * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
+  return ((shape.K + std::size_t{128}) * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
 }
 
 struct Plan {
   int TM, parts;
+  double cycles;
 };
 
 // Of the plans whose partial sums fit into `limit`, the one that leaves the busiest multiprocessor the
@@ -175,15 +175,14 @@ Plan best_plan(const ConvShape& shape, std::size_t limit) {
   const int SMS = multiprocessors();
   const int64_t sums = int64_t{shape.N} * shape.KPQ(), columns = ceil_div(sums / shape.K, BN);
   const double room = (limit - 1.0 * packed_bytes(shape)) / sizeof(float) / sums;
-  Plan best{};
-  double least = HUGE_VAL;
+  Plan best{0, 0, HUGE_VAL};
   for (const int TM : {4, 8, 12, 16})
     for (int parts = 1; parts == 1 || parts <= min(64.0, room); ++parts) {
       const int64_t share = ceil_div(ceil_div(shape.K, 8 * TM) * columns * parts, SMS);
       const double loop = (share + ceil_div(share, 3)) * (max(shape.CRS() / parts, 32) + 30.0);
-      const double adding = parts > 1 ? 4000 + least / 20 + parts * sums / 2 / SMS : 0;
+      const double adding = parts > 1 ? 4000 + best.cycles / 20 + parts * sums / 2 / SMS : 0;
       const double cycles = loop * (TM + 2) * TN + adding;
-      if (cycles < least) best = {TM, parts}, least = cycles;
+      if (cycles < best.cycles) best = {TM, parts, cycles};
     }
   return best;
 }
