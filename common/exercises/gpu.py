@@ -57,6 +57,7 @@ def kernels_of(launches):
             record["blocks"] = sum(grids)
         if "launch__shared_mem_per_block_static" in record:
             record["shared_bytes"] = record["launch__shared_mem_per_block_static"]
+        record["tensor_instructions"] = record.get(ncu.TENSOR[0])
         records.append({key: value for key, value in record.items() if value is not None})
     return records
 

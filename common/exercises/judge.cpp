@@ -161,6 +161,7 @@ void count(const Stage& stage, const std::vector<Problem>& problems) {
                                                            {"shared_bytes", kernel.shared_bytes},
                                                            {"places", Json::array(places)}};
       for (const auto& [name, value] : metrics(kernel)) members.push_back({name, value});
+      members.push_back({"tensor_instructions", kernel.tensor_instructions});  // zero, too
       kernels.push_back(Json::object(members));
     }
 #endif

@@ -44,7 +44,7 @@ COUNTERS = {
                   [COPY_WAVEFRONTS],
     "conflicts": [SHARED.format("bank_conflicts_pipe_lsu", op) for op in ("ld", "st")],
     "blocks": ["blocks"], "barriers": ["barriers"], "shared_bytes": ["shared_bytes"],
-    "launches": ["launches"]}
+    "tensor_instructions": ["tensor_instructions"], "launches": ["launches"]}
 FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
              ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.USub: operator.neg}

@@ -185,12 +185,13 @@ class Gpu(unittest.TestCase):
     def test_launches_of_a_kernel_become_one_record(self):
         launch = {"gpu__time_duration.sum": 5, "launch__grid_size": 10, "launch__block_size": None,
                   "launch__shared_mem_per_block_static": 8192,
-                  "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 7}
+                  "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 7,
+                  "sm__inst_executed_pipe_tensor_op_hmma.sum": 3}
         records = gpu.kernels_of([("conv2d", launch), ("add_bias_kernel", launch), ("conv2d", launch)])
         self.assertEqual([record["kernel"] for record in records], ["conv2d", "add_bias_kernel"])
         counters = tasks.counters_of(records, "conv2d")
-        self.assertEqual([counters[name] for name in ("blocks", "loads", "shared_bytes", "launches")],
-                         [20, 14, 8192, 2])
+        names = ("blocks", "loads", "shared_bytes", "launches", "tensor_instructions")
+        self.assertEqual([counters[name] for name in names], [20, 14, 8192, 2, 6])
         self.assertNotIn("barriers", counters)  # Nsight Compute has no such counter
 
     def test_a_goal_on_what_a_gpu_does_not_count_is_left_out(self):
