@@ -502,9 +502,71 @@ def draw_11():
     return picture
 
 
+# ---- 12 -------------------------------------------------------------------------------------------
+
+
+def draw_fragment(picture, x, y, name, rows, columns, held_by, marked):
+    """A matrix; held_by(row, column) says which lane has the value, and in which of its registers."""
+    colours, width, height = (YELLOW, SKY, ORANGE, GREEN), 27, 19
+    picture.text(x, y - 10, name, 14)
+    for row in range(rows):
+        for column in range(columns):
+            lane, register = held_by(row, column)
+            at = x + column * width, y + row * height
+            picture.rect(*at, width, height, colours[register], WHITE, 1)
+            picture.text(at[0] + width / 2, at[1] + 14, str(lane), 12, "middle", bold=lane == marked)
+    for row in range(rows):
+        for column in range(columns):
+            if held_by(row, column)[0] == marked:
+                picture.rect(x + column * width, y + row * height, width, height, "none", RED, 3)
+
+
+def tap_of(taps, product, i):
+    """Row and tap that stand for factor i of a tile's product, as in the kernel; None for a zero."""
+    if taps == 3:
+        return i, product
+    row, s = (product, i) if taps == 7 or product < 2 else (i // 4, 8 + i % 4)
+    return (row, s) if s < taps else None
+
+
+def draw_12():
+    """Which lane holds what of mma_tf32()'s matrices, and in which order a tile's taps are multiplied."""
+    picture, left, marked = Picture("Stage 12: fragments, and the order of taps", 620), 15, 5
+    picture.text(left, 24, "Which lane holds what of one product; red: the values of lane 5", bold=True)
+    draw_fragment(picture, left, 66, "16 filters × 8 taps: a[0…3]", 16, 8, lambda row, column: (
+        row % 8 * 4 + column % 4, row // 8 + column // 4 * 2), marked)
+    draw_fragment(picture, left + 265, 66, "8 taps × 8 pixels: b[0…1]", 8, 8, lambda row, column: (
+        column * 4 + row % 4, row // 4), marked)
+    draw_fragment(picture, left + 530, 66, "16 filters × 8 pixels: c[0…3]", 16, 8, lambda row, column: (
+        row % 8 * 4 + column // 2, row // 8 * 2 + column % 2), marked)
+    for i, text in enumerate(("[0]", "[1]", "[2]", "[3]")):
+        picture.rect(left + 265 + i * 54, 250, 24, 19, (YELLOW, SKY, ORANGE, GREEN)[i], WHITE, 1)
+        picture.text(left + 293 + i * 54, 264, text, 14)
+    for i, text in enumerate(("The product adds to c:", "each filter's 8 taps", "times each pixel's.")):
+        picture.text(left + 265, 302 + i * 22, text, 14)
+    y = 416
+    picture.text(left, y, "Three products, a tile of 24 factors: row and tap of each (colour: the row)",
+                 bold=True)
+    colours = (YELLOW, SKY, ORANGE, GREEN, PURPLE, PALE, BLUE, RED)
+    for line, taps in enumerate((3, 7, 11)):
+        top = y + 24 + line * 48
+        picture.text(left, top + 17, f"S = {taps}", 14)
+        for product in range(3):
+            for i in range(8):
+                found = tap_of(taps, product, i)
+                x = left + 60 + product * 250 + i * 30
+                picture.rect(x, top, 30, 24, colours[found[0]] if found else WHITE, GREY, 0.5)
+                fill = WHITE if found and found[0] > 5 else BLACK
+                picture.text(x + 15, top + 17, f"{found[0]},{found[1]}" if found else "0", 12, "middle",
+                             fill=fill)
+    picture.text(left, y + 190, "Lanes 4 · pixel + 0…3 read the first four factors of a product, then the "
+                 "other four.", 14)
+    return picture
+
+
 def draw_all(program):
     """All of them: {name of the file: Picture}. `program`: bin/convladder."""
     return {"stage_01": draw_01(program), "stage_02": draw_02(program), "stage_03": draw_03(program),
             "stage_04": draw_04(program), "stage_06": draw_06(), "stage_07": draw_07(),
             "stage_08": draw_08(program), "stage_09": draw_09(), "stage_10": draw_10(),
-            "stage_11": draw_11()}
+            "stage_11": draw_11(), "stage_12": draw_12()}
