@@ -6,7 +6,7 @@
 // Filters lie in the order of the tensor core's lanes; rows of the input as in stage 10. A tile has
 // 24 taps: 8 rows of 3, or 3 rows of 7 or 2 of 11 and zeros.
 // Should drop: instructions and reads of shared memory per multiplication.
-// What hurts: cutting factors, and adding sums up, cost as many instructions as the products.
+// What hurts: cutting factors and adding sums up, twice as many instructions as products.
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
