@@ -48,6 +48,7 @@ constexpr const char* HELP =
     "the geometric mean by which each stage is faster than each competitor, and on how many it "
     "is.\n"
     "\n"
+    "The records are written after each problem: an interrupted run leaves those that are done.\n"
     "Without --shape: every problem of --shapes, by default five well-known layers. Status 1 if\n"
     "anything failed or was impossible, if a problem named on the command line was rejected, or "
     "if\n"
@@ -243,8 +244,11 @@ void print_standings(const std::vector<BenchResult>& results) {
       results.size(), table.c_str());
 }
 
+// Each problem is written to the file `records` with those before it, as soon as it is measured: what
+// ends a run of an hour doesn't take the hour.
 std::vector<BenchResult> measure(const std::vector<Problem>& problems,
-                                 const BenchSettings& settings, const Machine& machine) {
+                                 const BenchSettings& settings, const Machine& machine,
+                                 const std::string& records) {
   Progress progress(static_cast<int64_t>(problems.size()));
   std::vector<BenchResult> results;
   std::string name;
@@ -257,6 +261,7 @@ std::vector<BenchResult> measure(const std::vector<Problem>& problems,
     results.push_back(bench.run(problem));
     progress.clear();
     print(results.back(), machine);
+    write_json(records, bench_json(machine, results));
   }
   return results;
 }
@@ -294,11 +299,10 @@ int bench_command(const std::vector<std::string>& arguments) {
   print_machine(machine);
   if (!rates.empty()) return write_rates(rates, machine), 0;
   wanted.competitors = find_competitors(names, machine);
-  const std::vector<BenchResult> results = measure(problems, wanted, machine);
+  const std::vector<BenchResult> results = measure(problems, wanted, machine, records);
   print_legend(wanted.repeats);
   print_standings(results);
   throw_if_interrupted();
-  write_json(records, bench_json(machine, results));
 
   const bool listed = options.has("--shapes") && !options.has("--shape");
   for (const BenchResult& result : results) {  // of a file's rows the output says enough
