@@ -54,7 +54,7 @@ struct Tiles {
 
 // One warp: 16 filters x 8 taps, in the order in which mma_tf32() takes them.
 template <class Tile>
-__global__ void pack(ConvShape shape, int tiles, bool rounded,
+__global__ void pack(ConvShape shape, int tiles, int64_t pitch, bool rounded,
                      const float* __restrict__ filters,  // [K,C,R,S]
                      float* __restrict__ packed,         // [blocks_m][tiles][BK / 8][BM / 16][TILE]
                      Tap* __restrict__ rows) {           // [(tiles + 2) * ROWS]
@@ -62,6 +62,8 @@ __global__ void pack(ConvShape shape, int tiles, bool rounded,
   const int lane = threadIdx.x, m = threadIdx.y, CRS = shape.CRS();
   const int product = blockIdx.x % PRODUCTS, tile = blockIdx.x / PRODUCTS % (tiles + 2);
   const int block_m = blockIdx.x / PRODUCTS / (tiles + 2), row = tile * ROWS + lane;
+  filters += blockIdx.z * shape.K * CRS, packed += blockIdx.z * pitch,
+      rows += blockIdx.z * pitch / 4;
   if (block_m + m + product == 0 && lane < ROWS) rows[row] = tap_at(row * TAPS, shape);
   if (tile >= tiles) return;
   __align__(16) float w[4];
@@ -70,7 +72,7 @@ __global__ void pack(ConvShape shape, int tiles, bool rounded,
     const int factor = lane % 4 + i / 2 * 4, s = Tile::tap(product, factor);
     const int crs = (tile * ROWS + Tile::row(product, factor)) * TAPS + s;
     w[i] = k < shape.K && s < TAPS && crs < CRS ? filters[k * CRS + crs] : 0.0f;
-    if (rounded) w[i] = to_tf32(w[i]);
+    if (rounded && w[i] == w[i]) w[i] = to_tf32(w[i]);  // else NaN, which stays
   }
   const int64_t at = ((int64_t{block_m} * tiles + tile) * PRODUCTS + product) * blockDim.y + m;
   vec4(packed + at * TILE + lane * 4) = vec4(w);
@@ -78,7 +80,7 @@ __global__ void pack(ConvShape shape, int tiles, bool rounded,
 
 template <int MT, int TAPS, int STRIDE, int PRODUCTS>
 __global__ void __launch_bounds__(THREADS, MT == 2 || (MT == 3 && PRODUCTS == 1) ? 3 : PER_SM)
-    conv2d_tiled(ConvShape shape, int blocks_m, int row_length,
+    conv2d_tiled(ConvShape shape, int blocks_m, int row_length, int64_t pitch,
                  const float* __restrict__ input,   // [N,C,H,W]
                  const float* __restrict__ packed,  // see pack()
                  const Tap* __restrict__ rows,      // [(tiles + 2) * ROWS]
@@ -95,6 +97,8 @@ __global__ void __launch_bounds__(THREADS, MT == 2 || (MT == 3 && PRODUCTS == 1)
   const int tiles = all / parts + (part < all % parts);
   const int k0 = blockIdx.x % blocks_m * BM;
   const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), row_length);
+  const int64_t group = blockIdx.z;
+  input += group * shape.CHW(), packed += group * pitch, rows += group * pitch / 4;
 
   // What this thread loads of x: every TN-th input under one strip, or one pixel's taps.
   const int strip = tid / TN, col = tid % TN;
@@ -168,8 +172,10 @@ __global__ void __launch_bounds__(THREADS, MT == 2 || (MT == 3 && PRODUCTS == 1)
     }
   }
 
-  // Partial sums are of this group alone, without gaps for the others; bias and ReLU come later.
+  // Partial sums lie in the workspace of their group, part by part; bias and ReLU come later.
+  output += group * (parts > 1 ? pitch : shape.KPQ());
   if (parts > 1) shape.groups = 1, output += part * shape.output_count(), bias = nullptr, relu = 0;
+  if (bias) bias += group * shape.K;
   const Pixel out = pixels[tid];
   const int64_t PQ = shape.PQ();
   UNROLL for (int m = 0; m < 2 * MT; ++m) {  // 8 filters of each warp
@@ -191,13 +197,14 @@ __global__ void __launch_bounds__(THREADS, MT == 2 || (MT == 3 && PRODUCTS == 1)
 }
 
 // Always in the same order, so that sums don't change from run to run.
-__global__ void add_parts(ConvShape shape, int parts, bool relu,
-                          const float* __restrict__ sums,  // [parts][N,K,P,Q]
+__global__ void add_parts(ConvShape shape, int parts, bool relu, int64_t pitch,
+                          const float* __restrict__ sums,  // [parts][N,K,P,Q], of each group
                           const float* __restrict__ bias,  // [K], or null
                           float* __restrict__ output) {    // [N,K,P,Q]
   const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x, KPQ = shape.KPQ();
   if (i >= shape.N * KPQ) return;
-  float sum = bias ? bias[i % KPQ / shape.PQ()] : 0.0f;
+  sums += blockIdx.z * pitch, output += int64_t{blockIdx.z} * KPQ;
+  float sum = bias ? bias[blockIdx.z * shape.K + i % KPQ / shape.PQ()] : 0.0f;
   UNROLL_BY(8) for (int part = 0; part < parts; ++part) sum += sums[shape.N * KPQ * part + i];
   output[i / KPQ * shape.output_pitch() + i % KPQ] = relu && sum < 0.0f ? 0.0f : sum;
 }
@@ -208,18 +215,18 @@ int block_filters(int K) {
   return round_up(K, 128) <= min(by_64, by_96) ? 128 : by_96 <= by_64 ? 96 : 64;
 }
 
-// Of the filters and the taps; the partial sums lie behind. A tile has 24 for at least 21 taps, or 16.
+// Of a group's filters and taps; its partial sums lie behind. A tile has 24 for at least 21 taps, or 16.
 std::size_t packed_bytes(const ConvShape& shape) {
   const std::size_t filters = round_up(shape.K, block_filters(shape.K));
   const std::size_t padded_CRS = 24 * (shape.CRS() / 21 + int64_t{1}) + 8;
   return filters * padded_CRS * sizeof(float) + sizeof(Tap) * (shape.CRS() + 3 * 24);
 }
 
-// As many as all multiprocessors take at once, and `limit` holds; of at least 48 taps.
+// At most 16, as many as fill PER_SM blocks of each multiprocessor; of at least 48 taps.
 int parts_of(const ConvShape& shape, std::size_t limit) {
   const int64_t sums = shape.N * int64_t{shape.KPQ()};
-  const int64_t blocks =
-      ceil_div(shape.K, block_filters(shape.K)) * ceil_div(int64_t{shape.N} * shape.PQ(), BN);
+  const int64_t blocks = shape.groups * ceil_div(shape.K, block_filters(shape.K)) *
+                         ceil_div(int64_t{shape.N} * shape.PQ(), BN);
   const int64_t room = (static_cast<double>(limit) - packed_bytes(shape)) / sizeof(float) / sums;
   const int64_t most = min(int64_t{16}, PER_SM * multiprocessors() / blocks);
   return static_cast<int>(max(int64_t{1}, min(min(room, most), int64_t{shape.CRS() / 48})));
@@ -239,18 +246,21 @@ void enqueue_rows(const Convolution& conv, cudaStream_t stream) {
   const int tiles = static_cast<int>(ceil_div(shape.CRS(), Tile::USED));
   float* packed = static_cast<float*>(conv.workspace);
   Tap* rows = reinterpret_cast<Tap*>(packed + int64_t{blocks_m} * BM * tiles * BK);
-  launch(pack<Tile>, grid_x((tiles + int64_t{2}) * (BK / 8) * blocks_m), dim3(32, BM / 16), stream,
-         shape, tiles, PRODUCTS == 1, conv.filters, packed, rows);
+  const int64_t pitch = conv.workspace_bytes / sizeof(float);  // from group to group
+  const unsigned blocks_packed = grid_x((tiles + int64_t{2}) * (BK / 8) * blocks_m);
+  launch(pack<Tile>, dim3(blocks_packed, 1, conv.groups), dim3(32, BM / 16), stream, shape, tiles,
+         pitch, PRODUCTS == 1, conv.filters, packed, rows);
   const int row_length = TAPS > 1 ? round_up(shape.Q(), TN) : shape.Q();  // strips end with it
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.P() * row_length, BN);
   const int parts = parts_of(shape, conv.workspace_bytes);
   float* sums = parts > 1 ? packed + packed_bytes(shape) / sizeof(float) : conv.output;
-  launch(conv2d_tiled<MT, TAPS, STRIDE, PRODUCTS>, dim3(grid_x(blocks_m * blocks_n), parts),
-         THREADS, stream, shape, blocks_m, row_length, conv.input, packed, rows, conv.bias, sums,
-         conv.relu);
+  const dim3 grid(grid_x(blocks_m * blocks_n), parts, conv.groups);
+  launch(conv2d_tiled<MT, TAPS, STRIDE, PRODUCTS>, grid, THREADS, stream, shape, blocks_m,
+         row_length, pitch, conv.input, packed, rows, conv.bias, sums, conv.relu);
   if (parts == 1) return;
-  launch(add_parts, grid_x(ceil_div(shape.N * int64_t{shape.KPQ()}, THREADS)), THREADS, stream,
-         shape, parts, conv.relu, sums, conv.bias, conv.output);
+  const unsigned blocks_sums = grid_x(ceil_div(shape.N * int64_t{shape.KPQ()}, THREADS));
+  launch(add_parts, dim3(blocks_sums, 1, conv.groups), THREADS, stream, shape, parts, conv.relu,
+         pitch, sums, conv.bias, conv.output);
 }
 
 template <int MT, int PRODUCTS>
@@ -280,7 +290,7 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
 }
 
 CONVLADDER_REGISTER_STAGE({"12_tensor_cores", "three products by tensor cores for each", enqueue,
-                           workspace, true, "12_tensor_cores (TF32)"});
+                           workspace, true, true, "12_tensor_cores (TF32)"});
 
 }  // namespace
 }  // namespace convladder

@@ -7,6 +7,9 @@
 namespace convladder {
 namespace {
 
+constexpr std::size_t WORKSPACE_ALIGNMENT = 256;
+constexpr std::size_t MOST_GROUPS = 65535;  // at once: of a grid's extent along z
+
 std::vector<Stage>& registry() {
   static std::vector<Stage> stages;
   return stages;
@@ -28,6 +31,21 @@ void require_no_earlier_error() {
   const cudaError_t left = cudaGetLastError();
   if (left == cudaErrorNotReady) return;  // the answer to a question, and no error
   check_cuda(left, "an earlier CUDA call");
+}
+
+// Of `limit` bytes of workspace: what each group gets, and how many are computed at once.
+struct Sharing {
+  std::size_t bytes;
+  int groups;
+};
+
+Sharing share_workspace(const Stage& stage, const ConvShape& shape, std::size_t limit) {
+  const std::size_t bytes = stage.workspace_bytes ? stage.workspace_bytes(shape, limit) : 0;
+  if (!stage.groups_at_once) return {bytes, 1};
+  const std::size_t aligned = (bytes + WORKSPACE_ALIGNMENT - 1) & ~(WORKSPACE_ALIGNMENT - 1);
+  const std::size_t most = std::min(aligned ? limit / aligned : MOST_GROUPS, MOST_GROUPS);
+  const int groups = std::min(shape.groups, std::max(static_cast<int>(most), 1));
+  return {groups > 1 ? aligned : bytes, groups};
 }
 
 // Group g of `conv`: in every image its channels lie behind those of the groups before.
@@ -84,7 +102,8 @@ Stage in_tf32(const Stage& stage) {
 std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::size_t limit) {
   validate(shape);
   if (!stage.workspace_bytes) return 0;
-  const std::size_t bytes = stage.workspace_bytes(shape, limit);
+  const Sharing sharing = share_workspace(stage, shape, limit);
+  const std::size_t bytes = sharing.groups * sharing.bytes;
   if (bytes > limit) {
     throw InvalidArgument("workspace limit = " + std::to_string(limit) + ": " + stage.name +
                           " needs at least " + std::to_string(bytes) + " bytes for " +
@@ -114,11 +133,17 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
                           std::to_string(conv.workspace ? conv.workspace_bytes : 0) + " bytes, " +
                           stage.name + " needs at least " + std::to_string(least));
   }
-  if (reinterpret_cast<std::uintptr_t>(conv.workspace) % 256 != 0) {
+  if (reinterpret_cast<std::uintptr_t>(conv.workspace) % WORKSPACE_ALIGNMENT != 0) {
     throw InvalidArgument("workspace is not aligned to 256 bytes");
   }
   require_no_earlier_error();
-  for (int g = 0; g < conv.shape.groups; ++g) stage.enqueue(group_of(conv, g), stream);
+  const Sharing sharing = share_workspace(stage, conv.shape, conv.workspace_bytes);
+  for (int64_t g = 0; g < conv.shape.groups; g += sharing.groups) {
+    Convolution part = group_of(conv, g);
+    part.groups = static_cast<int>(std::min<int64_t>(sharing.groups, conv.shape.groups - g));
+    if (sharing.groups > 1) part.workspace_bytes = sharing.bytes;
+    stage.enqueue(part, stream);
+  }
 }
 
 }  // namespace convladder

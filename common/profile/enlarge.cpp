@@ -1,9 +1,14 @@
 #include "common/profile/enlarge.h"
 
+#include <set>
+#include <utility>
+
 #include "common/simulator/launch.h"
 
 namespace convladder {
 namespace {
+
+using simulator::PlannedLaunch;
 
 constexpr double SECTOR_BYTES = 32;
 
@@ -11,33 +16,50 @@ double times(int64_t large, int64_t small) {
   return static_cast<double>(large) / static_cast<double>(small);
 }
 
+// No memory is touched.
+std::vector<PlannedLaunch> planned(const Stage& stage, const ConvShape& shape,
+                                   std::size_t workspace, bool bias, bool relu) {
+  Convolution conv;
+  conv.shape = shape;
+  auto* const somewhere = reinterpret_cast<float*>(uintptr_t{1} << 40);  // any address will do
+  conv.input = conv.filters = conv.output = somewhere;
+  conv.bias = bias ? somewhere : nullptr;
+  conv.workspace = somewhere;
+  conv.input_count = shape.input_count();
+  conv.filter_count = shape.filter_count();
+  conv.bias_count = bias ? shape.total_K() : 0;
+  conv.output_count = shape.output_count();
+  conv.relu = relu;
+  conv.precision = stage.precision;
+  conv.workspace_bytes = workspace;
+  return simulator::plan_launches([&] { run(stage, conv, nullptr); });
+}
+
+// The kernels, and in how many parts each has its sums.
+std::set<std::pair<const void*, int64_t>> kernels_of(const std::vector<PlannedLaunch>& launches) {
+  std::set<std::pair<const void*, int64_t>> kernels;
+  for (const PlannedLaunch& launch : launches) kernels.insert({launch.code, launch.blocks_y});
+  return kernels;
+}
+
 }  // namespace
 
 Enlarged enlarge(const Stage& stage, const ConvShape& counted, const ConvShape& whole, bool bias,
                  bool relu) {
-  Convolution conv;
-  conv.shape = whole;
-  // No memory is touched: any address will do.
-  auto* const somewhere = reinterpret_cast<float*>(uintptr_t{1} << 40);
-  conv.input = conv.filters = conv.output = somewhere;
-  conv.bias = bias ? somewhere : nullptr;
-  conv.workspace = somewhere;
-  conv.input_count = whole.input_count();
-  conv.filter_count = whole.filter_count();
-  conv.bias_count = bias ? whole.total_K() : 0;
-  conv.output_count = whole.output_count();
-  conv.relu = relu;
-  conv.workspace_bytes = workspace_bytes(stage, whole);
-
   Enlarged problem;
-  problem.launches = simulator::plan_launches([&] { run(stage, conv, nullptr); });
-  problem.inputs = times(conv.input_count, counted.input_count());
-  problem.outputs = times(conv.output_count, counted.output_count());
+  problem.launches = planned(stage, whole, workspace_bytes(stage, whole), bias, relu);
+  problem.inputs = times(whole.input_count(), counted.input_count());
+  problem.outputs = times(whole.output_count(), counted.output_count());
   problem.shared_sectors =
-      (sizeof(float) * static_cast<double>(conv.filter_count + conv.bias_count) +
+      (sizeof(float) * static_cast<double>(whole.filter_count() + (bias ? whole.total_K() : 0)) +
        static_cast<double>(workspace_bytes(stage, counted))) /
       SECTOR_BYTES;
   return problem;
+}
+
+bool is_alike(const Stage& stage, const ConvShape& counted, std::size_t workspace,
+              const Enlarged& whole) {
+  return kernels_of(planned(stage, counted, workspace, false, false)) == kernels_of(whole.launches);
 }
 
 }  // namespace convladder

@@ -56,13 +56,26 @@ struct StageProfile {
   std::optional<std::vector<Floor>> whole_floors;  // likewise, of the whole problem
 };
 
-// Of `stage` on the whole problem, from its kernels' counts on the job's.
+// Of `stage` on the whole problem, from its kernels' counts on the job's. The whole one may have so many
+// blocks that its sums stay whole where the job's are cut: then it is counted again, without the room
+// for parts.
 std::optional<std::vector<Floor>> whole_floors(const Stage& stage, const RunJob& job,
                                                const std::vector<KernelCounts>& kernels,
                                                const MachineRates& machine) {
   if (!job.whole) return std::nullopt;
-  return floors_of(kernels, enlarge(stage, job.shape, *job.whole, job.bias != nullptr, job.relu),
-                   machine);
+  const Enlarged whole = enlarge(stage, job.shape, *job.whole, job.bias != nullptr, job.relu);
+  if (is_alike(stage, job.shape, workspace_bytes(stage, job.shape), whole)) {
+    return floors_of(kernels, whole, machine);
+  }
+  if (!is_alike(stage, job.shape, least_workspace_bytes(stage, job.shape), whole)) {
+    return std::nullopt;
+  }
+  Placement placement;
+  placement.least_workspace = true;
+  const Trial trial(stage, job, placement);
+  trial.enqueue();
+  trial.wait();
+  return floors_of(simulator::take_kernel_counts(), whole, machine);
 }
 
 // `result` becomes what the reference says of the stage's output.

@@ -3,7 +3,7 @@
 
   common/profile/read_ncu.py stages [--bin build/gpu/bin] [--out common/tests/data/ncu_stages.csv]
       every stage on every problem of common/tests/data/counted_problems.csv; --stage NAME reads
-      one anew and keeps the other stages' rows of the file
+      this one anew and keeps the other stages' rows of the file
   common/profile/read_ncu.py patterns [--bin build/gpu/bin] [--out common/tests/data/ncu_patterns.csv]
       every way of addressing memory in common/profile/bank_patterns.cu
   common/profile/read_ncu.py global [--bin build/gpu/bin] [--out common/tests/data/ncu_global.csv]
@@ -119,8 +119,9 @@ def rows_of_stage(problem, stage, launches):
 
 
 def read_stages(binaries, stages):
-    """The header, the rows, and the (problem, stage) that were read."""
+    """After each problem the header, the rows, and the (problem, stage) that were read."""
     rows, read = [], set()
+    header = ["problem", "stage", "kernel", "launches"] + STAGE_METRICS
     metrics = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
     groups = [[stage] for stage in stages if stage in LIBRARY]
     groups.append([stage for stage in stages if stage not in LIBRARY])
@@ -131,7 +132,7 @@ def read_stages(binaries, stages):
                 rows += rows_of_stage(problem, stage, launches)
                 read.add((problem["name"], stage))
         print(f"{problem['name']}: {len(own)} stages", flush=True)
-    return ["problem", "stage", "kernel", "launches"] + STAGE_METRICS, rows, read
+        yield header, rows, read
 
 
 def kept_rows(path, header, read):
@@ -176,7 +177,8 @@ def main():
     parser.add_argument("what", choices=["stages", "patterns", "global"])
     parser.add_argument("--bin", default=os.path.join(ROOT, "build/gpu/bin"))
     parser.add_argument("--out")
-    parser.add_argument("--stage", choices=stage_names(), help="only this one (of stages)")
+    parser.add_argument("--stage", action="append", choices=stage_names(),
+                        help="only this one (of stages); may be repeated")
     arguments = parser.parse_args()
     out = arguments.out or os.path.join(ROOT, f"common/tests/data/ncu_{arguments.what}.csv")
     try:
@@ -185,9 +187,11 @@ def main():
         elif arguments.what == "global":
             header, rows = read_global(arguments.bin)
         else:
-            stages = [arguments.stage] if arguments.stage else stage_names()
-            header, rows, read = read_stages(arguments.bin, stages)
-            rows = kept_rows(out, header, read) + rows
+            # Written after each problem: a run that is cut off leaves what it has read.
+            command = f"common/profile/read_ncu.py {arguments.what}"
+            for header, rows, read in read_stages(arguments.bin, arguments.stage or stage_names()):
+                write_csv(out, header, kept_rows(out, header, read) + rows, command)
+            return
     except ncu.NcuError as error:
         sys.exit(f"read_ncu.py: error: {error}")
     write_csv(out, header, rows, f"common/profile/read_ncu.py {arguments.what}")

@@ -50,6 +50,7 @@ struct PlannedLaunch {
   // Of a library's call, whose blocks nobody knows: multiplications, and the sectors of its matrices.
   double library_products = 0;
   int64_t sectors_read = 0, sectors_written = 0;
+  int64_t blocks_y = 1;  // the grid's extent along y: the parts of a sum
 };
 
 // All launches of one kernel since take_kernel_counts(), added up.

@@ -182,7 +182,7 @@ void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argu
     set_last_error(cudaErrorInvalidConfiguration);
     return;
   }
-  if (is_planned({kernel, int64_t{grid.x} * grid.y * grid.z})) return;
+  if (is_planned({kernel, int64_t{grid.x} * grid.y * grid.z, 0, 0, 0, grid.y})) return;
   if (fault_due(Call::kLaunch)) {
     set_last_error(cudaErrorUnknown);
     return;

@@ -30,6 +30,7 @@ constexpr Stage NEEDY = {"97_needy", "", count_call, want_workspace, true};
 const StageRegistration plain_registration(PLAIN), needy_registration(NEEDY);
 
 constexpr Stage KEEPING = {"keeping", "", keep, want_workspace, true};  // not registered
+constexpr Stage TOGETHER = {"together", "", keep, want_workspace, true, true};
 
 // A valid problem over host memory; a stand-in never looks at it.
 class RunArguments : public testing::Test {
@@ -101,12 +102,12 @@ TEST_F(RunArguments, ValidOnesReachTheStage) { expect_accepted(NEEDY); }
 TEST_F(RunArguments, Tf32IsForStagesThatHaveIt) {
   conv.precision = Precision::kTf32;
   expect_rejected(PLAIN, "precision = tf32: 98_plain has FP32 alone");
-  constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, "96_both (TF32)"};
+  constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, false, "96_both (TF32)"};
   expect_accepted(BOTH);
 }
 
 TEST(StageInTf32, HasAnotherName) {
-  constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, "96_both (TF32)"};
+  constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, false, "96_both (TF32)"};
   EXPECT_EQ(BOTH.precision, Precision::kFp32);
   const Stage changed = in_tf32(BOTH);
   EXPECT_STREQ(changed.name, "96_both (TF32)");
@@ -174,6 +175,48 @@ TEST_F(RunGroups, AreEnqueuedOneAfterTheOther) {
     EXPECT_EQ(to_string(group.shape), to_string(conv.shape)) << g;
     EXPECT_TRUE(group.relu) << g;
   }
+}
+
+// As many at once as the workspace has room for, each with its own.
+TEST_F(RunGroups, AreEnqueuedTogether) {
+  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape), 3 * 4096u);
+  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 3 * 4096 - 1), 2 * 4096u);
+  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 4095), 3 * 1024u);
+  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 1024), 1024u);
+  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 1030), 1024u);
+  if (cudaPeekAtLastError() != cudaSuccess) GTEST_SKIP() << "no GPU: every CUDA call fails";
+  for (const int together : {3, 2, 1}) {
+    SCOPED_TRACE(together);
+    received.clear();
+    conv.workspace_bytes = together * 1024 + 512;
+    run(TOGETHER, conv, nullptr);
+    ASSERT_EQ(received.size(), together == 3 ? 1u : together == 2 ? 2u : 3u);
+    int begun = 0;
+    for (const Convolution& groups : received) {
+      EXPECT_EQ(groups.input, conv.input + begun * 2 * 35);
+      EXPECT_EQ(groups.workspace, conv.workspace);
+      EXPECT_LE(groups.groups * groups.workspace_bytes, conv.workspace_bytes);
+      EXPECT_GE(groups.workspace_bytes, 1024u);
+      EXPECT_EQ(groups.groups > 1 ? groups.workspace_bytes % 256 : 0, 0u);
+      begun += groups.groups;
+    }
+    EXPECT_EQ(begun, 3);
+  }
+}
+
+// A grid has 65,535 blocks along z.
+TEST_F(RunGroups, AreNoMoreThanAGridHolds) {
+  ConvArguments a;
+  a.c = a.k = a.groups = 70000;
+  conv.shape = make_conv_shape(a);
+  conv.input_count = conv.filter_count = conv.bias_count = conv.output_count = a.c;
+  conv.workspace_bytes = std::size_t{1} << 40;
+  if (cudaPeekAtLastError() != cudaSuccess) GTEST_SKIP() << "no GPU: every CUDA call fails";
+  run(TOGETHER, conv, nullptr);
+  ASSERT_EQ(received.size(), 2u);
+  EXPECT_EQ(received[0].groups, 65535);
+  EXPECT_EQ(received[1].groups, 70000 - 65535);
+  EXPECT_EQ(received[1].output, conv.output + 65535);
 }
 
 TEST_F(RunGroups, WithoutBiasNoneHasOne) {

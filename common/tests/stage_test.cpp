@@ -315,6 +315,24 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
   }
 }
 
+// The device's own NaN has all bits of its mantissa: rounding must not carry it over into a zero.
+TEST_F(StageTest, NanInAFilterReachesItsOutputs) {
+  const ConvShape shape = shapes_for_nan()[1];
+  TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  const uint32_t all_bits = 0x7fffffff;
+  std::memcpy(&data.filters[shape.CRS() / 2], &all_bits, sizeof(all_bits));
+  const HostProblem problem = host_problem(shape, data, true, false);
+  std::vector<Stage> precisions = {stage()};
+  if (stage().tf32_name) precisions.push_back(in_tf32(stage()));
+  for (const Stage& precision : precisions) {
+    SCOPED_TRACE(precision.name);
+    const std::vector<float> output = OnDevice(precision, problem).run_stage();
+    const int inside = shape.P() / 2 * shape.Q() + shape.Q() / 2;
+    EXPECT_TRUE(std::isnan(output[inside]));
+    EXPECT_FALSE(std::isnan(output[shape.PQ() + inside])) << "another filter's";
+  }
+}
+
 // The channels, filters and outputs of a group are those of a convolution of its own. N > 1, and the
 // channels of a group, its filters and the groups are three different numbers.
 TEST_F(StageTest, GroupsAreConvolutionsOfTheirOwn) {
