@@ -2,8 +2,9 @@
 //
 // Every multiplication fetches both of its operands from global memory: two loads per two FLOP.
 // The caches catch most of it, L1's data pipe does not: watch the global load requests.
-// What hurts: that pipe has 5 or 6 turns for each multiplication of a warp. Each input value is asked for K·R·S/stride² times, each filter value
-// N·P·Q times. Stage 02 turns the same sum into one matrix product and lets a library do it.
+// What hurts: that pipe has several turns for each multiplication of a warp. Each input value is asked
+// for K·R·S/stride² times, each filter value N·P·Q times. Stage 02 turns the same sum into one matrix
+// product and lets a library do it.
 #include "common/core/add_bias.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"

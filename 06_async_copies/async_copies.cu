@@ -2,8 +2,8 @@
 // the registers; while one tile is multiplied, those of the next SLOTS - 1 are under way.
 //
 // Should drop: the time warps wait for global memory; instructions per tile. No byte is saved.
-// What hurts: one copy per value, each with its own address and its own question whether it lies in
-// the padding. Stage 07 asks that once, beforehand.
+// What hurts: one copy per value, each with an address to be worked out from its channel, row and
+// column. Stage 07 does that once, beforehand.
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"

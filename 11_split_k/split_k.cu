@@ -1,8 +1,8 @@
-// Stage 11: stage 10, with the sum cut in parts where there are fewer blocks than multiprocessors.
+// Stage 11: stage 10, with the sum cut in parts where blocks are few for so many multiprocessors.
 //
 // A part is a run of tiles; the blocks of each part write their sums to the workspace, and a second
 // kernel adds them, in the same order every time. In how many parts, and how large a tile is: what
-// leaves the busiest multiprocessor the least to do.
+// by an estimate leaves the busiest multiprocessor the least to do.
 // Should drop: the time, where outputs are few and their sums are long. Rises: traffic.
 // What hurts: FP32 arithmetic itself.
 #include "common/core/copy_async.h"

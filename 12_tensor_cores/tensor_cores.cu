@@ -4,7 +4,8 @@
 // FP32's product. The tensor core truncates when it adds: it sums 8 taps, and registers the rest.
 // In TF32 (Convolution::precision) high·high is all there is.
 // Filters lie in the order of the tensor core's lanes; rows of the input as in stage 10. A tile has
-// 24 taps: 8 rows of 3, or 3 rows of 7 or 2 of 11 and zeros.
+// 24 taps: 8 rows of 3, or 3 rows of 7 or 2 of 11 and zeros. The grid's z is the group: all groups are
+// computed at once, each with a workspace of its own, as far as there is room.
 // Should drop: instructions and reads of shared memory per multiplication.
 // What hurts: cutting factors and adding sums up, twice as many instructions as products.
 #include "common/core/copy_async.h"

@@ -27,10 +27,14 @@ CACHES = ["l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct",
           "dram__bytes_read.sum", "dram__bytes_write.sum"]
 EXECUTION = ["gpu__time_duration.sum", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
              "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-             "smsp__issue_active.avg.pct_of_peak_sustained_active",
-             "sm__warps_active.avg.pct_of_peak_sustained_active"]
+             "smsp__inst_executed.sum", "smsp__issue_active.avg.pct_of_peak_sustained_active",
+             "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+             "sm__warps_active.avg.pct_of_peak_sustained_active",
+             "smsp__average_warp_latency_per_inst_issued.ratio"]
 EXECUTION += [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
-              for reason in ("long_scoreboard", "mio_throttle", "barrier")]
+              for reason in ("long_scoreboard", "lg_throttle", "mio_throttle", "short_scoreboard",
+                             "barrier", "wait", "not_selected", "math_pipe_throttle", "no_instruction",
+                             "dispatch_stall", "branch_resolving")]
 TENSOR = ["sm__inst_executed_pipe_tensor_op_hmma.sum"]
 LAUNCH = ["launch__grid_size", "launch__block_size", "launch__registers_per_thread",
           "launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic",

@@ -70,7 +70,7 @@ def per_request(profile, what):
 
 
 def stalled_on(profile, reason):
-    """Warps that wait for this, on average, per instruction issued."""
+    """Cycles that a warp waits for this, on average, per instruction that it issues."""
     return of_main_kernel(
         profile, f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio")
 
@@ -88,6 +88,8 @@ def warp_columns(profile):
         Column("FLOP / touched byte", intensity(profile, levels["touched"]), significant),
         Column("FFMA", summed(profile, lambda kernel: kernel.metrics.get(
             "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum")), scaled),
+        Column("instructions", summed(profile, lambda kernel: kernel.metrics.get(
+            "smsp__inst_executed.sum")), scaled),
         Column("profiled [ms]", summed(profile, lambda kernel: counters.times(
             1e-6, kernel.metrics.get("gpu__time_duration.sum"))), milliseconds),
     ]
@@ -134,9 +136,17 @@ def kernel_columns(profile):
             profile, "sm__warps_active.avg.pct_of_peak_sustained_active"), percent),
         Column("SM throughput", of_main_kernel(
             profile, "sm__throughput.avg.pct_of_peak_sustained_elapsed"), percent),
+        Column("issue slots", of_main_kernel(
+            profile, "smsp__issue_active.avg.pct_of_peak_sustained_active"), percent),
+        Column("L1's data pipe", of_main_kernel(
+            profile, "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"), percent),
         Column("L1 hits", of_main_kernel(profile, "l1tex__t_sector_hit_rate.pct"), percent),
         Column("L2 hits", of_main_kernel(profile, "lts__t_sector_hit_rate.pct"), percent),
+        Column("cycles / instruction", of_main_kernel(
+            profile, "smsp__average_warp_latency_per_inst_issued.ratio"), significant),
         Column("stalled: global", stalled_on(profile, "long_scoreboard"), significant),
+        Column("stalled: global queue", stalled_on(profile, "lg_throttle"), significant),
+        Column("stalled: shared", stalled_on(profile, "short_scoreboard"), significant),
         Column("stalled: shared queue", stalled_on(profile, "mio_throttle"), significant),
         Column("stalled: barrier", stalled_on(profile, "barrier"), significant),
     ]
