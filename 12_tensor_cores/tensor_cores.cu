@@ -79,8 +79,13 @@ __global__ void pack(ConvShape shape, int tiles, int64_t pitch, bool rounded,
   vec4(packed + at * TILE + lane * 4) = vec4(w);
 }
 
+// As many as the registers of MT x 32 sums have room for.
+constexpr int blocks_per_sm(int MT, int PRODUCTS) {
+  return MT == 1 ? 4 : MT == 2 || (MT == 3 && PRODUCTS == 1) ? 3 : PER_SM;
+}
+
 template <int MT, int TAPS, int STRIDE, int PRODUCTS>
-__global__ void __launch_bounds__(THREADS, MT == 2 || (MT == 3 && PRODUCTS == 1) ? 3 : PER_SM)
+__global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
     conv2d_tiled(ConvShape shape, int blocks_m, int row_length, int64_t pitch,
                  const float* __restrict__ input,   // [N,C,H,W]
                  const float* __restrict__ packed,  // see pack()
@@ -212,6 +217,7 @@ __global__ void add_parts(ConvShape shape, int parts, bool relu, int64_t pitch,
 
 // Filters of a block: as few as possible are computed for nothing.
 int block_filters(int K) {
+  if (K <= 32) return 32;
   const int by_64 = round_up(K, 64), by_96 = round_up(K, 96);
   return round_up(K, 128) <= min(by_64, by_96) ? 128 : by_96 <= by_64 ? 96 : 64;
 }
@@ -282,7 +288,8 @@ void enqueue_products(const Convolution& conv, cudaStream_t stream) {
   const int BM = block_filters(conv.shape.K);
   if (BM == 128) return enqueue_tiles<4, PRODUCTS>(conv, stream);
   if (BM == 96) return enqueue_tiles<3, PRODUCTS>(conv, stream);
-  enqueue_tiles<2, PRODUCTS>(conv, stream);
+  if (BM == 64) return enqueue_tiles<2, PRODUCTS>(conv, stream);
+  enqueue_tiles<1, PRODUCTS>(conv, stream);
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {

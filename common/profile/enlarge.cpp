@@ -17,8 +17,8 @@ double times(int64_t large, int64_t small) {
 }
 
 // No memory is touched.
-std::vector<PlannedLaunch> planned(const Stage& stage, const ConvShape& shape,
-                                   std::size_t workspace, bool bias, bool relu) {
+std::vector<PlannedLaunch> planned(const Stage& stage, const ConvShape& shape, bool bias,
+                                   bool relu) {
   Convolution conv;
   conv.shape = shape;
   auto* const somewhere = reinterpret_cast<float*>(uintptr_t{1} << 40);  // any address will do
@@ -31,7 +31,7 @@ std::vector<PlannedLaunch> planned(const Stage& stage, const ConvShape& shape,
   conv.output_count = shape.output_count();
   conv.relu = relu;
   conv.precision = stage.precision;
-  conv.workspace_bytes = workspace;
+  conv.workspace_bytes = workspace_bytes(stage, shape);
   return simulator::plan_launches([&] { run(stage, conv, nullptr); });
 }
 
@@ -47,7 +47,7 @@ std::set<std::pair<const void*, int64_t>> kernels_of(const std::vector<PlannedLa
 Enlarged enlarge(const Stage& stage, const ConvShape& counted, const ConvShape& whole, bool bias,
                  bool relu) {
   Enlarged problem;
-  problem.launches = planned(stage, whole, workspace_bytes(stage, whole), bias, relu);
+  problem.launches = planned(stage, whole, bias, relu);
   problem.inputs = times(whole.input_count(), counted.input_count());
   problem.outputs = times(whole.output_count(), counted.output_count());
   problem.shared_sectors =
@@ -57,9 +57,9 @@ Enlarged enlarge(const Stage& stage, const ConvShape& counted, const ConvShape& 
   return problem;
 }
 
-bool is_alike(const Stage& stage, const ConvShape& counted, std::size_t workspace,
+bool is_alike(const Stage& stage, const ConvShape& counted, bool bias, bool relu,
               const Enlarged& whole) {
-  return kernels_of(planned(stage, counted, workspace, false, false)) == kernels_of(whole.launches);
+  return kernels_of(planned(stage, counted, bias, relu)) == kernels_of(whole.launches);
 }
 
 }  // namespace convladder

@@ -11,9 +11,9 @@ namespace convladder {
 Enlarged enlarge(const Stage& stage, const ConvShape& counted, const ConvShape& whole, bool bias,
                  bool relu);
 
-// Whether `stage`, with that much workspace for `counted`, launches the kernels that `whole` does, and
-// cuts sums in as many parts: only then do the blocks of one do what those of the other do.
-bool is_alike(const Stage& stage, const ConvShape& counted, std::size_t workspace,
+// Whether `stage` launches the kernels for `counted` that it does for `whole`, and cuts sums in as many
+// parts: only then do the blocks of one do what those of the other do.
+bool is_alike(const Stage& stage, const ConvShape& counted, bool bias, bool relu,
               const Enlarged& whole);
 
 }  // namespace convladder

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/check/trial.h"
+#include "common/core/launch.h"
 #include "common/io/json.h"
 #include "common/io/progress.h"
 #include "common/io/table.h"
@@ -20,6 +21,7 @@
 #include "common/profile/last_profile.h"
 #include "common/profile/machine_rates.h"
 #include "common/simulator/counts.h"
+#include "common/simulator/launch.h"
 
 namespace convladder {
 namespace {
@@ -56,26 +58,39 @@ struct StageProfile {
   std::optional<std::vector<Floor>> whole_floors;  // likewise, of the whole problem
 };
 
-// Of `stage` on the whole problem, from its kernels' counts on the job's. The whole one may have so many
-// blocks that its sums stay whole where the job's are cut: then it is counted again, without the room
-// for parts.
+// The device's multiprocessors are fewer while this lives.
+struct FewerMultiprocessors {
+  explicit FewerMultiprocessors(int count) { simulator::set_multiprocessors(count); }
+  ~FewerMultiprocessors() { simulator::set_multiprocessors(all); }
+  int all = multiprocessors();
+};
+
+// Of `stage` on the whole problem, from its kernels' counts on the job's. A plan may depend on how many
+// blocks there are for each multiprocessor: where the whole problem's is another, the job is counted
+// again, for a device that is as much smaller.
 std::optional<std::vector<Floor>> whole_floors(const Stage& stage, const RunJob& job,
                                                const std::vector<KernelCounts>& kernels,
                                                const MachineRates& machine) {
   if (!job.whole) return std::nullopt;
-  const Enlarged whole = enlarge(stage, job.shape, *job.whole, job.bias != nullptr, job.relu);
-  if (is_alike(stage, job.shape, workspace_bytes(stage, job.shape), whole)) {
-    return floors_of(kernels, whole, machine);
-  }
-  if (!is_alike(stage, job.shape, least_workspace_bytes(stage, job.shape), whole)) {
-    return std::nullopt;
-  }
-  Placement placement;
-  placement.least_workspace = true;
-  const Trial trial(stage, job, placement);
+  const bool bias = job.bias != nullptr;
+  const Enlarged whole = enlarge(stage, job.shape, *job.whole, bias, job.relu);
+  if (is_alike(stage, job.shape, bias, job.relu, whole)) return floors_of(kernels, whole, machine);
+  const FewerMultiprocessors device(
+      std::max(1, static_cast<int>(multiprocessors() / whole.outputs)));
+  if (!is_alike(stage, job.shape, bias, job.relu, whole)) return std::nullopt;
+  const Trial trial(stage, job);
   trial.enqueue();
   trial.wait();
-  return floors_of(simulator::take_kernel_counts(), whole, machine);
+  const std::vector<KernelCounts> again = simulator::take_kernel_counts();
+  const std::optional<std::vector<Floor>> known = floors_of(again, whole, machine);
+  if (!known) return std::nullopt;
+  std::vector<Floor> floors(kernels.size());  // nothing of what the whole problem doesn't launch
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    for (std::size_t j = 0; j < again.size(); ++j) {
+      if (again[j].kernel == kernels[i].kernel) floors[i] = (*known)[j];
+    }
+  }
+  return floors;
 }
 
 // `result` becomes what the reference says of the stage's output.

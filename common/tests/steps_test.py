@@ -9,8 +9,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # The stages that bring more than the others: what they may change (else 40 lines), and their length
 # (else 120).
-FIRST, CHANGED = 3, {7: 60, 10: 80, 11: 60, 12: 290}
-LENGTH = {7: 150, 8: 150, 9: 165, 10: 190, 11: 245, 12: 300}
+FIRST, CHANGED = 3, {7: 60, 10: 80, 11: 60, 12: 295}
+LENGTH = {7: 150, 8: 150, 9: 165, 10: 190, 11: 245, 12: 305}
 COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//.*')
 
 
