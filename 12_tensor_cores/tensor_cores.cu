@@ -54,12 +54,13 @@ struct Tiles {
 };
 
 // One warp: 16 filters x 8 taps, in the order in which mma_tf32() takes them.
-template <class Tile>
+template <int BM, int TAPS, int STRIDE>
 __global__ void pack(ConvShape shape, int tiles, int64_t pitch, bool rounded,
                      const float* __restrict__ filters,  // [K,C,R,S]
                      float* __restrict__ packed,         // [blocks_m][tiles][BK / 8][BM / 16][TILE]
                      Tap* __restrict__ rows) {           // [(tiles + 2) * ROWS]
-  constexpr int ROWS = Tile::ROWS, TAPS = Tile::USED / ROWS, PRODUCTS = Tile::BK / 8;
+  using Tile = Tiles<BM, TAPS, STRIDE>;
+  constexpr int ROWS = Tile::ROWS, PRODUCTS = Tile::BK / 8;
   const int lane = threadIdx.x, m = threadIdx.y, CRS = shape.CRS();
   const int product = blockIdx.x % PRODUCTS, tile = blockIdx.x / PRODUCTS % (tiles + 2);
   const int block_m = blockIdx.x / PRODUCTS / (tiles + 2), row = tile * ROWS + lane;
@@ -255,8 +256,8 @@ void enqueue_rows(const Convolution& conv, cudaStream_t stream) {
   Tap* rows = reinterpret_cast<Tap*>(packed + int64_t{blocks_m} * BM * tiles * BK);
   const int64_t pitch = conv.workspace_bytes / sizeof(float);  // from group to group
   const unsigned blocks_packed = grid_x((tiles + int64_t{2}) * (BK / 8) * blocks_m);
-  launch(pack<Tile>, dim3(blocks_packed, 1, conv.groups), dim3(32, BM / 16), stream, shape, tiles,
-         pitch, PRODUCTS == 1, conv.filters, packed, rows);
+  launch(pack<BM, TAPS, STRIDE>, dim3(blocks_packed, 1, conv.groups), dim3(32, BM / 16), stream,
+         shape, tiles, pitch, PRODUCTS == 1, conv.filters, packed, rows);
   const int row_length = TAPS > 1 ? round_up(shape.Q(), TN) : shape.Q();  // strips end with it
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.P() * row_length, BN);
   const int parts = parts_of(shape, conv.workspace_bytes);

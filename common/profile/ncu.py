@@ -143,7 +143,14 @@ def _number(text):
 
 
 def plain_name(name):
-    """'void a::<unnamed>::kernel<8, 8>(float *)' -> 'kernel'."""
+    """'void a::<unnamed>::kernel<8, 8>(float *)' -> 'kernel'; of a mangled name likewise the last part
+    of the function's."""
+    if name.startswith("_ZN"):
+        rest = name[3:]
+        while length := re.match(r"\d+", rest):
+            rest = rest[length.end():]
+            name, rest = rest[:int(length[0])], rest[int(length[0]):]
+        return name
     name = name.replace("<unnamed>::", "").replace("(anonymous namespace)::", "")
     return re.split(r"[<(]", name)[0].split()[-1].split("::")[-1]
 

@@ -180,15 +180,25 @@ def print_tables(records, path, last):
 
 
 def read_all(program, own, options):
-    metrics, records = list(ncu.ALL), []
+    """The records of all stages; and 1 where one of them could not be read, with the reason said."""
+    metrics, records, reasons = list(ncu.ALL), [], set()
     stages = by_stage(own)
     for number, (stage, kernels) in enumerate(stages.items(), 1):
         progress(f"[{number}/{len(stages)}] {stage}: Nsight Compute")
-        records += read_stage(once(program, stage, options), metrics, kernels)
+        said = "counted"
+        try:
+            records += read_stage(once(program, stage, options), metrics, kernels)
+        except ncu.CountersUnavailable:
+            raise
+        except ncu.NcuError as error:
+            if str(error) not in reasons:
+                print(f"ladder: error: {error}", file=sys.stderr)
+            reasons.add(str(error))
+            said = "not counted"
         progress("")
-        print(f"{stage}: counted", flush=True)
+        print(f"{stage}: {said}", flush=True)
     print()
-    return records
+    return records, 1 if reasons else 0
 
 
 def fall_back(reason, own, described, options, path):
@@ -256,12 +266,12 @@ def main(arguments):
         write_ui_reports(program, own, options)
         return status
     try:
-        records = read_all(program, own, options)
+        records, failed = read_all(program, own, options)
     except ncu.CountersUnavailable as error:
         fall_back(error, own, described, chosen + options, path)
         return status
-    except ncu.NcuError as error:
-        fail(str(error))
+    if not records:
+        return 1
     rates = rates_of(own_options.machine, records[0]["machine"])
     if rates:
         add_floors(records, rates)
@@ -272,7 +282,7 @@ def main(arguments):
         fail(str(error))
     print(f"wrote {shortened(path)}")
     keep(stages, options)
-    return status
+    return status or failed
 
 
 if __name__ == "__main__":

@@ -380,7 +380,8 @@ class ProfileTest(FakeProgramTest):
 class NcuTest(unittest.TestCase):
     def test_plain_names(self):
         for name, plain in ((NAIVE, "conv2d_naive"), (FUSED, "conv2d_fused_bias"), (GEMM, GEMM),
-                            ("void (anonymous namespace)::k<3>(float*)", "k"), ("k", "k")):
+                            ("void (anonymous namespace)::k<3>(float*)", "k"), ("k", "k"),
+                            ("_ZN1a12_GLOBAL__N_x4packINS0_5TilesILi3EEEEEvi", "pack")):
             self.assertEqual(ncu.plain_name(name), plain)
 
     def test_no_metric_is_asked_for_twice(self):
