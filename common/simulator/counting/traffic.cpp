@@ -138,8 +138,8 @@ Wavefronts count_copies_past_l1(const WarpAccess& access) {
   return wavefronts;
 }
 
-// What L1's data pipe is busy with at the least, for some stages less than Nsight Compute says of the
-// instructions: zeros add nothing, but for the one wavefront of a request of zeros alone.
+// What L1's data pipe is busy with at the least, for some stages less than Nsight Compute says of
+// the instructions: zeros add nothing, but for the one wavefront of a request of zeros alone.
 int count_copy_passes(WarpAccess access) {
   for (unsigned lane = 0; lane < LANES; ++lane) {
     if (!copies(access, lane)) access.lanes &= ~(1u << lane);
@@ -157,8 +157,8 @@ int count_global_passes(const WarpAccess& access) {
   return total;
 }
 
-// As count_sectors() and count_unique_bytes() would say of a load or store, and count_global_passes(),
-// whose result it returns: each would sort the addresses anew.
+// As count_sectors() and count_unique_bytes() would say of a load or store; returns what
+// count_global_passes() would. Each of them would sort the addresses anew.
 int add_plain(const WarpAccess& access, GlobalCounts& counts) {
   uint64_t addresses[LANES];
   int size = 0;
