@@ -234,7 +234,7 @@ function byGroups(address, group, stacked) {
     const lanes = active(address).filter(lane => lane >= first && lane < first + group);
     const passes = stacked(lanes);
     passes.forEach((cells, i) => all.push({
-      label: group === LANES ? "" : `lanes ${first}–${first + group - 1}`, cells, conflict: i > 0, side: passes.side}));
+      label: group === LANES ? "" : `lanes ${first}–${first + group - 1}`, cells, conflict: i > 0, copy: passes.copy}));
   }
   return all;
 }
@@ -249,15 +249,13 @@ function stacks(words) {
   return passes;
 }
 
+// Each lane needs a pass of its bank, on either side; those of both sides add up.
 function copiesOf({address, from, bytes}) {
-  const copied = address.map((own, lane) => from[lane] === null ? null : own);
-  if (!active(copied).length) return [{label: "only zeros", cells: Array(BANKS).fill(null), conflict: false}];
-  if (bytes === 16) return copiesPastL1(copied, from);
-  return byGroups(copied, LANES * WORD / bytes, lanes => {  // each lane needs a pass of its bank, on either side
-    const [source, target] = [from, copied].map(side =>
-      stacks(lanes.flatMap(lane => wordsOf(side[lane], bytes).map(word => [word, [lane]]))));
-    const side = source.length > target.length ? "read, from the L1" : "written";
-    return Object.assign(source.length > target.length ? source : target, {side});
+  if (bytes === 16) return copiesPastL1(address, from);
+  return byGroups(address, LANES * WORD / bytes, lanes => {
+    const [source, target] = [from, address].map(side => stacks(lanes.filter(lane => side[lane] !== null)
+      .flatMap(lane => wordsOf(side[lane], bytes).map(word => [word, [lane]]))));
+    return Object.assign([...target, ...source.slice(1)], {copy: true});
   });
 }
 
@@ -267,7 +265,7 @@ function copiesPastL1(address, from) {
   for (let quarter = 0; quarter < LANES; quarter += 8) {
     let parcels = [];
     for (let lane = quarter; lane < quarter + 8; lane += 2) {
-      const [one, other] = [lane, lane + 1].map(own => address[own] === null ? null :
+      const [one, other] = [lane, lane + 1].map(own => address[own] === null || from[own] === null ? null :
         {bytes: 16, lanes: [own], from: Math.floor(from[own] / 16), to: Math.floor(address[own] / 16)});
       const half = parcel => [Math.floor(parcel.from / 2), Math.floor(parcel.to / 2)];
       if (one && other && from[lane] !== from[lane + 1] && String(half(one)) === String(half(other))) {
@@ -281,6 +279,11 @@ function copiesPastL1(address, from) {
       return a.bytes === b.bytes && a.from !== b.from && in_line(a.from) === in_line(b.from) &&
         in_line(a.to) === in_line(b.to) && ((a.from ^ a.to) & (line - 1)) === ((b.from ^ b.to) & (line - 1));
     };
+    if (!parcels.length) {  // only zeros, which pass the banks
+      const lanes = active(address).filter(lane => lane >= quarter && lane < quarter + 8);
+      const words = new Map(lanes.flatMap(lane => wordsOf(address[lane], 16).map(word => [word, [lane]])));
+      stacks([...words]).forEach((cells, i) => all.push({label: `lanes ${quarter}–${quarter + 7}`, cells, conflict: i > 0}));
+    }
     for (let first = true; parcels.length; first = false) {
       const taken = [parcels[0]], left = [];
       for (const parcel of parcels.slice(1)) (taken.every(other => together(parcel, other)) ? taken : left).push(parcel);
@@ -494,7 +497,7 @@ function banks(one, width) {
                 "aria-label": plural(found.length, "wavefront")}, numbers, rows),
     h("p", {class: "small"}, `A row is a wavefront${lines > 1 ? " (banks 0 to 15, below them 16 to 31)" : ""}, a cell a bank with the lane that it serves, or ×n lanes. `,
       h("span", {class: "key used"}), " served, ", h("span", {class: "key conflict"}), " a wavefront more, since a bank was wanted twice.",
-      found[0].side ? ` Of a copy, the banks where it is ${found[0].side}: that side takes the most wavefronts, or as many.` : "")];
+      found[0].copy ? " Of a copy, first the banks where it is written, then those where the L1 is read a second time and more." : "")];
 }
 
 // ---- Roofline and traffic ----

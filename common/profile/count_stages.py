@@ -41,7 +41,8 @@ def main(arguments):
         progress(f"[{number}/{len(problems)}] {problem['name']}")
         counted += [(problem["name"], record) for record in count(options.program, problem)]
     progress("")
-    metrics = [metric for metric in read_ncu.STAGE_METRICS if metric in counted[0][1]]
+    metrics = [metric for metric in read_ncu.STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
+               if metric in counted[0][1]]
     with open(options.out + ".part", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["problem", "stage", "kernel", "launches"] + metrics)

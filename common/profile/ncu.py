@@ -40,13 +40,12 @@ LAUNCH = ["launch__grid_size", "launch__block_size", "launch__registers_per_thre
           "launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic",
           "sm__maximum_warps_per_active_cycle_pct"]
 
-# L1's data pipe, all that goes through it and what loads and stores do; and the same for shared memory as
-# instructions count it, which know nothing of what other warps do at the time.
-PIPE = ["l1tex__data_pipe_lsu_wavefronts.sum", "l1tex__data_pipe_lsu_wavefronts_mem_lg.sum"]
-PIPE += [f"l1tex__data_bank_conflicts_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st")]
-PIPE += ["l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum"]
-SASS_SHARED = [f"smsp__sass_l1tex_data_{what}_mem_shared_op_{op}.sum" for op in ("ld", "st")
-               for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")]
+# All that goes through L1's data pipe, and the rounds through its tags; and wavefronts of shared memory as
+# instructions count them, which know nothing of what other warps do at the time.
+PIPE = ["l1tex__data_pipe_lsu_wavefronts.sum",
+        "l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum"]
+SASS_SHARED = [f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum"
+               for op in ("ld", "st")]
 
 ALL = EXECUTION + TENSOR + CACHES + GLOBAL + REQUESTED + COPIES + SHARED + PIPE[:1] + LAUNCH
 

@@ -1,5 +1,6 @@
 """The simulator's counts against Nsight Compute's readings of the same kernels on the same problems."""
 import csv
+import os
 from typing import NamedTuple
 
 import formats
@@ -7,9 +8,10 @@ import results
 
 KEY = ["problem", "stage", "kernel"]
 # What instructions say of shared memory knows no contention between warps, and has names of its own.
-ALSO = {f"smsp__sass_l1tex_data_{what}_mem_shared_op_{op}.sum": f"l1tex__data_{what}_mem_shared_op_{op}.sum"
-        for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu") for op in ("ld", "st")}
-WORST = 12  # rows of the table of what differs
+ALSO = {f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum":
+        f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")}
+AT_LEAST, PIPE = "pipe_wavefronts_at_least.sum", "l1tex__data_pipe_lsu_wavefronts.sum"
+DEVIATIONS = os.path.join(os.path.dirname(__file__), "../tests/data/deviations.csv")
 
 
 class Figure(NamedTuple):
@@ -27,15 +29,19 @@ class Figure(NamedTuple):
         return (self.counted - self.read) / self.read if self.read else float(self.counted != 0)
 
 
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
 def read_table(path):
     """{(problem, stage, kernel): {column: value}} of a CSV; empty cells are left out. Raises BadInput."""
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        if rows.fieldnames is None or not set(KEY) <= set(rows.fieldnames):
-            raise results.BadInput(f"{path}: has no columns {', '.join(KEY)}")
-        return {tuple(row[name] for name in KEY):
-                {name: float(value) for name, value in row.items()
-                 if name not in KEY and value and not name.endswith(".ratio")} for row in rows}
+    rows = rows_of(path)
+    if not rows or not set(KEY) <= set(rows[0]):
+        raise results.BadInput(f"{path}: has no columns {', '.join(KEY)}")
+    return {tuple(row[name] for name in KEY):
+            {name: float(value) for name, value in row.items()
+             if name not in KEY and value and not name.endswith(".ratio")} for row in rows}
 
 
 def figures(counts, readings):
@@ -50,8 +56,37 @@ def figures(counts, readings):
     return found
 
 
+def cause_of(figure, deviations):
+    """By the first row that fits; the test NsightCompute.StagesAgree holds the figures to it."""
+    return next((row["cause"] for row in deviations if row["metric"] == figure.metric and
+                 figure.stage in (row["stages"] or figure.stage).split()), "unknown")
+
+
+def differences(all_figures):
+    """Of each stage and counter that is not equal throughout: how many are, and the widest deviation."""
+    rows, deviations = [], rows_of(DEVIATIONS)
+    for stage, metric in sorted({(f.stage, f.metric) for f in all_figures if f.counted != f.read}):
+        own = [f for f in all_figures if (f.stage, f.metric) == (stage, metric)]
+        worst = max(own, key=lambda f: abs(f.deviation))
+        rows.append([stage, f"`{metric}`", f"{sum(f.counted == f.read for f in own)} of {len(own)}",
+                     f"{100 * worst.deviation:+.2f} %", worst.problem, f"{worst.counted:.0f}",
+                     f"{worst.read:.0f}", cause_of(worst, deviations)])
+    return rows
+
+
+def pipe_shares(counts, readings):
+    """By stage and kernel: what share of the pipe's wavefronts the counts explain, least and most."""
+    shares = {}
+    for (problem, *kernel), read in readings.items():
+        count = counts.get((problem, *kernel), {}).get(AT_LEAST)
+        if count and read.get(PIPE):
+            shares.setdefault(tuple(kernel), []).append((count / read[PIPE], problem))
+    return [[stage, kernel] + [f"{100 * share:.1f} %, {problem}" for share, problem in
+                               (min(own), max(own))] for (stage, kernel), own in sorted(shares.items())]
+
+
 def report(counts, readings):
-    """docs/results/counting.md: what is equal, by stage, and what differs most."""
+    """docs/results/counting.md: what is equal, by stage and counter, what differs and why."""
     stages = sorted({stage for _, stage, _ in counts})
     all_figures = figures(counts, readings)
     rows = []
@@ -66,13 +101,19 @@ def report(counts, readings):
                      formats.percent(100 * worst)])
     equal = sum(figure.counted == figure.read for figure in all_figures)
     problems = len({problem for problem, _, _ in counts})
+    metrics = []
+    for metric in sorted({figure.metric for figure in all_figures}):
+        own = [[f.counted == f.read for f in all_figures if (f.stage, f.metric) == (stage, metric)]
+               for stage in stages]
+        metrics.append([f"`{metric}`"] + [f"{sum(same)}/{len(same)}" if same else "" for same in own])
     parts = [f"{equal} of {len(all_figures)} figures are equal. Counted on {problems} problems:\n",
-             formats.markdown(["stage", "problems read", "figures", "equal", "widest deviation"], rows)]
-    apart = sorted((figure for figure in all_figures if figure.counted != figure.read),
-                   key=lambda figure: -abs(figure.deviation))
-    if apart:
-        parts += ["What differs most:\n", formats.markdown(
-            ["stage", "kernel", "problem", "counter", "counted", "read", "deviation"],
-            [[f.stage, f.kernel, f.problem, f"`{f.metric}`", f"{f.counted:.0f}", f"{f.read:.0f}",
-              f"{100 * f.deviation:+.2f} %"] for f in apart[:WORST]])]
+             formats.markdown(["stage", "problems read", "figures", "equal", "widest deviation"], rows),
+             "How many are equal, by counter and stage:\n",
+             formats.markdown(["counter"] + [stage[:2] for stage in stages], metrics)]
+    if apart := differences(all_figures):
+        parts += ["What differs, most of each at:\n", formats.markdown(
+            ["stage", "counter", "equal", "deviation", "problem", "counted", "read", "cause"], apart)]
+    if shares := pipe_shares(counts, readings):
+        parts += ["What the counts explain of L1's data pipe, whose wavefronts they must not exceed:\n",
+                  formats.markdown(["stage", "kernel", "least", "most"], shares)]
     return "\n".join(parts)

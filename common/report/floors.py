@@ -33,20 +33,6 @@ def machine_of(gpu):
     return known.get(gpu)
 
 
-def pipe_wavefronts(metrics):
-    """Of L1's data pipe: as read, else those of shared memory and one for each load; None without."""
-    read = metrics.get("l1tex__data_pipe_lsu_wavefronts.sum")
-    kernel = results.Kernel("", 1, False, metrics)
-    shared = counters.shared_wavefronts(kernel)
-    loads = metrics.get("l1tex__t_requests_pipe_lsu" + counters.LOADS)
-    copies = counters.total(kernel, *(
-        f"sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts_cache_{way}.sum"
-        for way in counters.COPY_WAYS))
-    if read is not None or None in (shared, loads):
-        return read
-    return shared + loads - (copies or 0)
-
-
 def of_counters(metrics, rates):
     """(milliseconds, what limits it) of a kernel with these counters, all its launches together; None
     without any of them."""
@@ -55,7 +41,8 @@ def of_counters(metrics, rates):
     parts = {
         "multiplications": (metrics.get("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"),
                             rates["fmas_per_cycle"] * per_cycle),
-        "L1's data pipe": (pipe_wavefronts(metrics), rates["wavefronts_per_cycle"] * per_cycle),
+        "L1's data pipe": (metrics.get("l1tex__data_pipe_lsu_wavefronts.sum"),
+                           rates["wavefronts_per_cycle"] * per_cycle),
         "DRAM": (counters.total(kernel, "dram__bytes_read.sum", "dram__bytes_write.sum"),
                  1e9 * rates["dram_tb_per_s"])}
     known = [(amount / rate, limit) for limit, (amount, rate) in parts.items() if amount is not None]

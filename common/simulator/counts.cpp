@@ -11,7 +11,6 @@ GlobalCounts& operator+=(GlobalCounts& a, const GlobalCounts& b) {
   a.requests += b.requests;
   a.sectors += b.sectors;
   a.bytes += b.bytes;
-  a.bank_passes += b.bank_passes;
   return a;
 }
 
@@ -38,6 +37,7 @@ KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
   shared_load += other.shared_load;
   shared_store += other.shared_store;
   shared_copy += other.shared_copy;
+  pipe_wavefronts += other.pipe_wavefronts;
   tensor_instructions += other.tensor_instructions;
   sectors_read += other.sectors_read;
   sectors_written += other.sectors_written;
@@ -52,12 +52,6 @@ KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
     place.cost += count.cost;
   }
   return *this;
-}
-
-int64_t pipe_wavefronts(const KernelCounts& counts) {
-  const int64_t loads = LOADS_PASS_BANKS ? counts.load.bank_passes : counts.load.requests;
-  return loads + counts.shared_load.wavefronts + counts.shared_store.wavefronts +
-         counts.shared_copy.wavefronts;
 }
 
 bool counts_kernels() { return COUNTING; }
@@ -87,7 +81,6 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
     all.push_back({"smsp__sass_data_bytes" + suffix + ".sum", count.bytes});
     all.push_back({"smsp__sass_average_data_bytes_per_sector" + suffix + ".ratio",
                    ratio(count.bytes, count.sectors)});
-    all.push_back({"bank_passes" + suffix + ".sum", count.bank_passes});
   }
   const std::pair<const char*, const GlobalCounts&> copies[] = {{"_access", counts.copy_through_l1},
                                                                 {"_bypass", counts.copy_past_l1}};
@@ -107,6 +100,7 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
   }
   all.push_back({"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
                  counts.shared_copy.wavefronts});
+  all.push_back({"pipe_wavefronts_at_least.sum", counts.pipe_wavefronts});
   if (counts.knows_products) {
     all.push_back({"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", counts.products});
   }

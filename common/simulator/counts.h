@@ -14,15 +14,12 @@ struct GlobalCounts {
   int64_t requests = 0;  // instructions, each with at least one lane
   int64_t sectors = 0;   // different 32-byte sectors per instruction, added up
   int64_t bytes = 0;     // likewise, single ones: what several lanes ask for counts once
-  // Passes through the banks of L1, were they asked for their words as those of shared memory are: no
-  // reading confirms it yet (LOADS_PASS_BANKS).
-  int64_t bank_passes = 0;
 };
 
 // Warp instructions that access shared memory.
 struct SharedCounts {
   int64_t requests = 0;
-  int64_t wavefronts = 0;  // passes through the banks
+  int64_t wavefronts = 0;  // passes through the banks, as instructions say
   int64_t conflicts = 0;   // those of them due to bank conflicts
 };
 
@@ -37,7 +34,7 @@ struct LaunchWork {
   const void* code = nullptr;  // the kernel's; null: a library's kernel, whose blocks nobody knows
   int64_t blocks = 0;
   std::map<int64_t, int64_t> products;             // multiplications of floats
-  std::map<int64_t, int64_t> wavefronts;           // see pipe_wavefronts()
+  std::map<int64_t, int64_t> wavefronts;           // KernelCounts::pipe_wavefronts
   std::map<int64_t, int64_t> tensor_instructions;  // m16n8k8 in TF32, by warps
   double library_products = 0;                     // of a library's kernel, all of them
   int64_t sectors_read = 0, sectors_written = 0;   // as in KernelCounts
@@ -64,6 +61,10 @@ struct KernelCounts {
   GlobalCounts copy_through_l1, copy_past_l1;  // asynchronous copies of 4 or 8, and of 16 bytes
   SharedCounts shared_load, shared_store, shared_copy;
 
+  // Cycles that L1's data pipe of a multiprocessor is busy with these, at the least: passes through
+  // the banks, which global memory's loads and stores make as well.
+  int64_t pipe_wavefronts = 0;
+
   // Different 32-byte sectors that a launch reads (writes) at all: the least that DRAM can move.
   int64_t sectors_read = 0, sectors_written = 0;
 
@@ -84,14 +85,6 @@ struct KernelCounts {
   KernelCounts& operator+=(const KernelCounts& other);  // but for the name
 };
 
-// Whether Nsight Compute has confirmed GlobalCounts::bank_passes: the test NsightCompute.LoadsPassBanks
-// says when it has.
-constexpr bool LOADS_PASS_BANKS = false;
-
-// Cycles that L1's data pipe of a multiprocessor is busy with these at the least: the wavefronts of
-// shared memory, and for each load from global memory one, or its bank passes.
-int64_t pipe_wavefronts(const KernelCounts& counts);
-
 // True if this build counts; else no kernel is ever listed.
 bool counts_kernels();
 
@@ -99,7 +92,8 @@ bool counts_kernels();
 std::vector<KernelCounts> take_kernel_counts();
 
 // The counts under the names that Nsight Compute gives them. What it has no counter for is named
-// here in the same manner (sectors_touched_*, bank_passes_*). A library's kernel has only the sectors touched.
+// here in the same manner (sectors_touched_*, pipe_wavefronts_at_least). A library's kernel has only
+// the sectors touched.
 std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts);
 
 }  // namespace convladder::simulator

@@ -77,7 +77,7 @@ TEST_F(Counting, SectorsPerRequestFollowTheStride) {
   EXPECT_EQ(counts.kernel, "load_strided");
   EXPECT_EQ(counts.load.requests, 32);
   EXPECT_EQ(counts.load.bytes, 4096);
-  EXPECT_EQ(counts.load.bank_passes, 32 * 4);
+  EXPECT_EQ(counts.pipe_wavefronts, 32 * (4 + 1));
   EXPECT_EQ(counts.store.requests, 32);
   EXPECT_EQ(counts.store.sectors, 32 * 4);
   EXPECT_EQ(counts.sectors_read, 512);
@@ -91,6 +91,8 @@ TEST_F(Counting, WideAccessesAreOneRequest) {
   const KernelCounts quads = count_strided<float4>(256, 1, 0);
   EXPECT_EQ(quads.load.requests, 8);
   EXPECT_EQ(quads.load.sectors, 8 * 16);
+  EXPECT_EQ(quads.pipe_wavefronts, 8 * (4 + 4));
+  EXPECT_EQ(count_strided<float4>(256, 0, 0).pipe_wavefronts, 8 * (4 + 4));
   EXPECT_EQ(quads.store.requests, 8);
   EXPECT_EQ(quads.store.sectors, 8 * 16);
   EXPECT_EQ(quads.store.bytes, 4096);
@@ -277,7 +279,7 @@ TEST_F(Counting, WorkIsListedByLaunch) {
   launch(load_strided<float>, 1, 128, nullptr, from.data(), to.data(), 32, 1, 0);
   const std::vector<simulator::LaunchWork> work = counts().work;
   ASSERT_EQ(work.size(), 2u);
-  EXPECT_EQ(work[0].wavefronts, (std::map<int64_t, int64_t>{{4, 1}, {1, 1}}));
+  EXPECT_EQ(work[0].wavefronts, (std::map<int64_t, int64_t>{{8, 1}, {2, 1}}));
   EXPECT_EQ(work[0].sectors_read, 20);
   EXPECT_EQ(work[1].blocks, 1);
   EXPECT_EQ(work[1].sectors_written, 4);
@@ -337,8 +339,9 @@ __global__ void copy_some(const float* from, float* to, unsigned lanes) {
   to[threadIdx.x] = *reinterpret_cast<const float*>(mine);
 }
 
-// Lanes that copy the same word each take a wavefront; those that are filled with zeros take none.
-TEST_F(Counting, ZeroFilledLanesTakeNoWavefronts) {
+// Lanes that copy the same word each take a wavefront; those that are filled with zeros only pass
+// the banks that they are written to, which keeps the pipe no longer.
+TEST_F(Counting, ZeroFilledLanesReadNothing) {
   const Zeros from(4), to(32);
   const auto count = [&](const auto& kernel, unsigned lanes) {
     launch(kernel, 1, 32, nullptr, from.data(), to.data(), lanes);
@@ -346,12 +349,16 @@ TEST_F(Counting, ZeroFilledLanesTakeNoWavefronts) {
   };
   EXPECT_EQ(count(copy_some<4>, ~0u).shared_copy.wavefronts, 32);
   EXPECT_EQ(count(copy_some<4>, 0xf0f).shared_copy.wavefronts, 8);
-  EXPECT_EQ(count(copy_some<16>, 0x3).shared_copy.wavefronts, 2);
+  EXPECT_EQ(count(copy_some<16>, 0x3).shared_copy.wavefronts, 2 + 3);
+  int wavefronts = 1;
   for (const auto& kernel : {copy_some<4>, copy_some<8>, copy_some<16>}) {
     const KernelCounts filled = count(kernel, 0);
     EXPECT_EQ(filled.copy_through_l1.requests + filled.copy_past_l1.requests, 0);
     EXPECT_EQ(filled.shared_copy.requests, 1);
-    EXPECT_EQ(filled.shared_copy.wavefronts, 1);
+    EXPECT_EQ(filled.shared_copy.wavefronts, wavefronts);
+    EXPECT_EQ(filled.pipe_wavefronts,
+              1 + filled.shared_load.wavefronts + 1);  // the copy, reading it, the store
+    wavefronts *= 2;
     EXPECT_EQ(filled.shared_copy.conflicts, 0);
   }
 }

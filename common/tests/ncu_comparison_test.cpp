@@ -1,10 +1,9 @@
-// The simulator against Nsight Compute: requests and sectors within 1 %, wavefronts within 5 %. The
-// readings are made by common/profile/read_ncu.py on an H200; a stage that it has not read is named,
-// and left out.
+// The simulator against Nsight Compute: equal, or as near as common/tests/data/deviations.csv says.
+// The readings are made by common/profile/read_ncu.py on an H200; a stage that it has not read is
+// named, and left out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -49,34 +48,46 @@ std::vector<Row> read_readings(const std::string& name) {
   return rows;
 }
 
-bool has_readings(const std::string& name) {
-  return std::ifstream(CONVLADDER_SOURCE_DIR "/common/tests/data/" + name).good();
+constexpr const char* AT_LEAST = "pipe_wavefronts_at_least.sum";
+
+// The columns of the readings that a count stands beside.
+std::vector<std::string> readings_of(const std::string& metric) {
+  if (metric == AT_LEAST) return {"l1tex__data_pipe_lsu_wavefronts.sum"};
+  if (metric.rfind("l1tex__data_", 0) != 0) return {metric};
+  return {metric, "smsp__sass_l1tex_" + metric.substr(7)};  // of shared memory, by instructions
 }
 
-// How far the count may be from the reading; negative: not compared (ncu's derived figures, and
-// conflicts, which are a share of the wavefronts).
-double tolerance(const std::string& metric) {
-  const auto has = [&](const char* part) { return metric.find(part) != std::string::npos; };
-  if (has("t_requests") || has("t_sectors")) return 0.01;
-  if (has("wavefronts")) return 0.05;
-  if (has("data_bytes_mem") || has("ffma")) return 0.01;
-  return -1;
+// How far a count may be below and above the reading, as shares of it.
+std::pair<double, double> tolerance(const std::string& metric, const std::string& stage) {
+  static const std::vector<Row> deviations = read_readings("deviations.csv");
+  for (const Row& row : deviations) {
+    const std::string& stages = row.at("stages");
+    if (row.at("metric") != metric) continue;
+    if (!stages.empty() && (stage.empty() || stages.find(stage) == std::string::npos)) continue;
+    return {std::atof(row.at("lowest").c_str()), std::atof(row.at("highest").c_str())};
+  }
+  return {0, 0};
 }
 
 int figures = 0, equal = 0;  // of all that has been compared
 
-// Returns the number of metrics compared.
-int expect_close(const KernelCounts& counts, const Row& reading) {
+// Returns the number of figures compared. ncu's ratios are rounded, and left out.
+int expect_close(const KernelCounts& counts, const Row& reading, const std::string& stage = "") {
   int compared = 0;
   for (const auto& [metric, count] : metrics(counts)) {
-    const double allowed = tolerance(metric);
-    const auto cell = reading.find(metric);
-    if (allowed < 0 || cell == reading.end() || cell->second.empty()) continue;
-    const double read = std::atof(cell->second.c_str());
-    EXPECT_LE(std::fabs(count - read), allowed * std::fabs(read)) << metric;
-    ++compared;
-    figures += count != 0 || read != 0;
-    equal += count == read && count != 0;
+    for (const std::string& column : readings_of(metric)) {
+      const auto cell = reading.find(column);
+      if (cell == reading.end() || cell->second.empty()) continue;
+      if (column.find(".ratio") != std::string::npos) continue;
+      const double read = std::atof(cell->second.c_str());
+      const auto [lowest, highest] = tolerance(column, stage);
+      EXPECT_GE(count - read, lowest * read) << column << " of " << read;
+      EXPECT_LE(count - read, highest * read) << column << " of " << read;
+      ++compared;
+      if (metric == AT_LEAST) continue;  // is not to be equal
+      figures += count != 0 || read != 0;
+      equal += count == read && count != 0;
+    }
   }
   return compared;
 }
@@ -118,7 +129,7 @@ TEST(NsightCompute, StagesAgree) {
         }
         ASSERT_FALSE(reading.empty()) << "no reading: make them again";
         EXPECT_EQ(std::atoi(reading.at("launches").c_str()), counts.launches);
-        EXPECT_GE(expect_close(counts, reading), 6);
+        EXPECT_GE(expect_close(counts, reading, stage.name), 6);
         ++kernels;
       }
     }
@@ -160,41 +171,27 @@ TEST(NsightCompute, LanePatternsAgree) {
   EXPECT_GE(understood, 1488 - 100);
 }
 
-// The hypothesis behind GlobalCounts::bank_passes, against loads by themselves: what the pattern takes
-// beyond a load of one word by all lanes.
-TEST(NsightCompute, LoadsPassBanks) {
-  if (!has_readings("ncu_global.csv")) GTEST_SKIP() << "no reading of global memory alone";
-  const char* const READ = "l1tex__data_pipe_lsu_wavefronts_mem_lg.sum";
+// What global memory's loads and stores take of L1's data pipe is a lower bound, and mostly what is
+// read but for the one wavefront that any of these launches takes besides.
+TEST(NsightCompute, GlobalPatternsAgree) {
   const std::vector<Row> readings = read_readings("ncu_global.csv");
-  std::map<int, int64_t> least_count, least_read;  // by the bytes of a lane
-  std::map<int, std::pair<int, int>> agree;        // likewise: how many do, of how many
   std::size_t next = 0;
+  int whole = 0;
   simulator::take_kernel_counts();
   launch_global_patterns([&](const std::string& kind, int bytes, const LanePattern& pattern) {
+    SCOPED_TRACE(kind + ", " + std::to_string(bytes) + " bytes, " + pattern.name);
     ASSERT_LT(next, readings.size());
     const Row& reading = readings[next++];
     ASSERT_EQ(reading.at("pattern"), pattern.name) << "other patterns: make the readings again";
     ASSERT_EQ(reading.at("kind"), kind);
-    const int64_t count = simulator::take_kernel_counts().at(0).load.bank_passes;
-    if (kind != "global_read" || pattern.name == "first_0") return;
-    ASSERT_FALSE(reading.at(READ).empty()) << READ;
-    const int64_t read = std::atoll(reading.at(READ).c_str());
-    if (pattern.name == "bits_0") least_count[bytes] = count, least_read[bytes] = read;
-    const bool same = count - least_count[bytes] == read - least_read[bytes];
-    ++agree[bytes].second;
-    agree[bytes].first += same;
-    if (!same) {
-      std::cout << bytes << " bytes, " << pattern.name << ": " << count - least_count[bytes]
-                << " more passes counted, " << read - least_read[bytes] << " read\n";
-    }
+    const KernelCounts counts = simulator::take_kernel_counts().at(0);
+    EXPECT_GE(expect_close(counts, reading), 7);
+    const double read = std::atof(reading.at("l1tex__data_pipe_lsu_wavefronts.sum").c_str());
+    whole += counts.pipe_wavefronts + 1 == read;
   });
   EXPECT_EQ(next, readings.size());
-  bool all = true;
-  for (const auto& [bytes, count] : agree) {
-    std::cout << bytes << " bytes: " << count.first << " of " << count.second << " agree\n";
-    all &= count.first == count.second;
-  }
-  EXPECT_EQ(all, simulator::LOADS_PASS_BANKS) << "counts.h: LOADS_PASS_BANKS";
+  EXPECT_GE(whole, 755);
+  std::cout << whole << " of " << readings.size() << " are all that the pipe takes\n";
 }
 
 }  // namespace

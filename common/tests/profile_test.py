@@ -32,8 +32,7 @@ def launch(sectors, nanoseconds, **others):
             "dram__bytes_read.sum": "2,048", "dram__bytes_write.sum": "1,024",
             "lts__t_sectors_srcunit_tex_op_read.sum": "100",
             "lts__t_sectors_srcunit_tex_op_write.sum": "28",
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": "0",
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": "0",
+            "l1tex__data_pipe_lsu_wavefronts.sum": f"{sectors // 4:,}",
             "gpu__time_duration.sum": f"{nanoseconds:,}", "lts__t_sector_hit_rate.pct": "75.50",
             "launch__registers_per_thread": "32", "sm__throughput.avg.pct_of_peak_sustained_elapsed":
             "n/a", **others}
@@ -170,7 +169,7 @@ class ProfileTest(FakeProgramTest):
 
     def test_the_floor_stands_beside_the_time(self):
         out = self.profile()[1]
-        naive = self.records()[0]  # a million loads in 1 ms
+        naive = self.records()[0]  # a million wavefronts in 1 ms
         self.assertAlmostEqual(naive["floor_ms"], 1e6 / (132 * 1.98e6))
         self.assertEqual(naive["floor_limit"], "L1's data pipe")
         self.assertRegex(out,

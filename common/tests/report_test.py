@@ -676,7 +676,16 @@ class Counted(unittest.TestCase):
         self.assertIn("5 of 6 figures are equal. Counted on 2 problems", said)
         self.assertIn("| 02 | 1 | 4 | 3 | 9.09 % |", said)
         self.assertIn("| 03 | not read yet |  |  |  |", said)
-        self.assertIn(f"| 02 | k | p | `{self.SHARED}` | 50 | 55 | -9.09 % |", said)
+        self.assertIn(f"| `{self.LOADS}` | 1/1 | 1/1 |", said)
+        self.assertIn(f"| 02 | `{self.SHARED}` | 0 of 1 | -9.09 % | p | 50 | 55 | warps wait for each other |",
+                      said)
+        self.assertNotIn("data pipe", said)
+
+    def test_the_pipe_is_explained_in_part(self):
+        header = "problem,stage,kernel,"
+        counts = self.table(header + counted.AT_LEAST + "\np,01,k,60\nq,01,k,9\n")
+        readings = self.table(header + counted.PIPE + "\np,01,k,80\nq,01,k,10\n")
+        self.assertIn("| 01 | k | 75.0 %, p | 90.0 %, q |", counted.report(counts, readings))
 
     def test_a_count_where_nothing_was_read_is_no_small_matter(self):
         self.assertEqual(counted.Figure("p", "01", "k", self.LOADS, 3, 0).deviation, 1)
@@ -693,9 +702,6 @@ class Floors(unittest.TestCase):
 
     def floor(self, **metrics):
         names = {"ffma": "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-                 "loads": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-                 "shared_ld": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-                 "shared_st": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
                  "pipe": "l1tex__data_pipe_lsu_wavefronts.sum", "read": "dram__bytes_read.sum",
                  "write": "dram__bytes_write.sum"}
         return floors.of_counters({names[name]: value for name, value in metrics.items()}, self.RATES)
@@ -703,10 +709,8 @@ class Floors(unittest.TestCase):
     def test_the_longest_part_counts(self):
         self.assertEqual(self.floor(ffma=3e6, read=1, write=1), (3.0, "multiplications"))
         self.assertEqual(self.floor(ffma=3e6, read=2, write=2), (4.0, "DRAM"))
-        shared = {"loads": 10e3, "shared_ld": 20e3, "shared_st": 20e3}
-        self.assertEqual(self.floor(ffma=3e6, **shared), (5.0, "L1's data pipe"))
-        self.assertEqual(self.floor(pipe=60e3, **shared), (6.0, "L1's data pipe"))
-        self.assertIsNone(self.floor(loads=10e3))
+        self.assertEqual(self.floor(ffma=3e6, pipe=60e3), (6.0, "L1's data pipe"))
+        self.assertIsNone(self.floor(read=1))
 
     def test_the_rates_of_an_h200(self):
         rates = floors.machine_of("NVIDIA H200")

@@ -85,7 +85,7 @@ void LaunchCounts::add(const KernelCounts& block) {
   counts_ += block;
   ++work_.blocks;
   ++work_.products[static_cast<int64_t>(block.products)];
-  ++work_.wavefronts[pipe_wavefronts(block)];
+  ++work_.wavefronts[block.pipe_wavefronts];
   if (block.tensor_instructions > 0) ++work_.tensor_instructions[block.tensor_instructions];
 }
 

@@ -56,23 +56,32 @@ int passes(const WarpAccess& access, unsigned first, unsigned count) {
   return most;
 }
 
+bool copies(const WarpAccess& access, unsigned lane) {
+  return takes_part(access, lane) && access.from[lane] != NO_SOURCE;
+}
+
 // A copy of 4 or 8 bytes goes from the banks of the L1 to those of shared memory. Each lane needs
-// its own: not even lanes that copy the same word share one. 8-byte copies go by half warps.
-Wavefronts count_copies_through_l1(const WarpAccess& access) {
+// its own: not even lanes that copy the same word share one. 8-byte copies go by half warps. Lanes
+// that are filled with zeros need only the latter. What Nsight Compute says of an instruction adds
+// up the conflicts of both ends; in the pipe itself, as it reads that, they may overlap.
+Wavefronts count_copies_through_l1(const WarpAccess& access, bool overlap) {
   const unsigned group = LANES * WORD / access.bytes;
   Wavefronts wavefronts{0, 0};
   for (unsigned first = 0; first < LANES; first += group) {
     int from[BANKS] = {}, to[BANKS] = {};
-    int most = 0;
+    int most_from = 1, most_to = 0;
     for (unsigned lane = first; lane < first + group; ++lane) {
       if (!takes_part(access, lane)) continue;
       for (unsigned byte = 0; byte < access.bytes; byte += WORD) {
-        most = std::max({most, ++from[(access.from[lane] + byte) / WORD % BANKS],
-                         ++to[(access.address[lane] + byte) / WORD % BANKS]});
+        most_to = std::max(most_to, ++to[(access.address[lane] + byte) / WORD % BANKS]);
+        if (!copies(access, lane)) continue;
+        most_from = std::max(most_from, ++from[(access.from[lane] + byte) / WORD % BANKS]);
       }
     }
-    wavefronts.total += most;
-    wavefronts.conflicts += std::max(most - 1, 0);
+    if (most_to == 0) continue;
+    const int needed = overlap ? std::max(most_from, most_to) : most_from + most_to - 1;
+    wavefronts.total += needed;
+    wavefronts.conflicts += needed - 1;
   }
   return wavefronts;
 }
@@ -91,13 +100,13 @@ bool go_together(const Parcel& a, const Parcel& b) {
 }
 
 // A copy of 16 bytes, by quarter warps. Explains all readings of regular patterns, but not those
-// where lanes copy in no order.
+// where lanes copy in no order. A quarter that is all zeros only passes the banks.
 Wavefronts count_copies_past_l1(const WarpAccess& access) {
   Wavefronts wavefronts{0, 0};
   for (unsigned quarter = 0; quarter < LANES; quarter += 8) {
     std::vector<Parcel> parcels;
     for (unsigned lane = quarter; lane < quarter + 8; lane += 2) {
-      const bool both = takes_part(access, lane) && takes_part(access, lane + 1);
+      const bool both = copies(access, lane) && copies(access, lane + 1);
       const Parcel sector{SECTOR, access.from[lane] / SECTOR, access.address[lane] / SECTOR};
       if (both && access.from[lane] != access.from[lane + 1] &&
           access.from[lane + 1] / SECTOR == sector.from &&
@@ -106,13 +115,15 @@ Wavefronts count_copies_past_l1(const WarpAccess& access) {
         continue;
       }
       for (const unsigned one : {lane, lane + 1}) {
-        if (!takes_part(access, one)) continue;
+        if (!copies(access, one)) continue;
         parcels.push_back(
             {access.bytes, access.from[one] / access.bytes, access.address[one] / access.bytes});
       }
     }
-    if (parcels.empty()) continue;
-    --wavefronts.conflicts;  // the first one is none
+    const int zeros = parcels.empty() ? passes(access, quarter, 8) : 0;
+    wavefronts.total += zeros;
+    if (parcels.empty() && zeros == 0) continue;
+    wavefronts.conflicts += zeros - 1;  // the first one is none
     while (!parcels.empty()) {
       std::vector<Parcel> taken = {parcels.front()}, left;
       for (const Parcel& parcel : parcels) {
@@ -127,18 +138,28 @@ Wavefronts count_copies_past_l1(const WarpAccess& access) {
   return wavefronts;
 }
 
-// Lanes that are filled with zeros take no part, but the request takes a wavefront without them, too.
-Wavefronts count_copy_wavefronts(WarpAccess access) {
+// What L1's data pipe is busy with at the least, for some stages less than Nsight Compute says of
+// the instructions: zeros add nothing, but for the one wavefront of a request of zeros alone.
+int count_copy_passes(WarpAccess access) {
   for (unsigned lane = 0; lane < LANES; ++lane) {
-    if (access.from[lane] == NO_SOURCE) access.lanes &= ~(1u << lane);
+    if (!copies(access, lane)) access.lanes &= ~(1u << lane);
   }
-  if (access.lanes == 0) return {1, 0};
-  return access.bytes == 16 ? count_copies_past_l1(access) : count_copies_through_l1(access);
+  const Wavefronts needed =
+      access.bytes == 16 ? count_copies_past_l1(access) : count_copies_through_l1(access, true);
+  return std::max(needed.total, 1);
 }
 
-// As count_sectors(), count_unique_bytes() and count_wavefronts() would say of a load or store, which
-// sort the addresses anew each.
-void add_plain(const WarpAccess& access, GlobalCounts& counts) {
+// As of shared memory, but that half or quarter warps never go together.
+int count_global_passes(const WarpAccess& access) {
+  const unsigned group = std::min(LANES, LANES * WORD / access.bytes);
+  int total = 0;
+  for (unsigned first = 0; first < LANES; first += group) total += passes(access, first, group);
+  return total;
+}
+
+// As count_sectors() and count_unique_bytes() would say of a load or store; returns what
+// count_global_passes() would. Each of them would sort the addresses anew.
+int add_plain(const WarpAccess& access, GlobalCounts& counts) {
   uint64_t addresses[LANES];
   int size = 0;
   for (unsigned lane = 0; lane < LANES; ++lane) {
@@ -153,7 +174,7 @@ void add_plain(const WarpAccess& access, GlobalCounts& counts) {
   }
   counts.sectors += sectors;
   counts.bytes += size * static_cast<int>(access.bytes);
-  counts.bank_passes += access.bytes == WORD ? most : count_wavefronts(access).total;
+  return access.bytes == WORD ? most : count_global_passes(access);
 }
 
 }  // namespace
@@ -180,14 +201,20 @@ int count_unique_bytes(const WarpAccess& access) {
 // half warps and 16-byte ones by quarters. Two of these go together when each lane has the same
 // address as its neighbour (or as the neighbour's neighbour): then one value serves both.
 Wavefronts count_wavefronts(const WarpAccess& access) {
-  if (access.operation == Operation::kCopy) return count_copy_wavefronts(access);
-  unsigned group = access.bytes <= WORD ? LANES : LANES * WORD / access.bytes;
+  if (access.operation == Operation::kCopy) {
+    return access.bytes == 16 ? count_copies_past_l1(access)
+                              : count_copies_through_l1(access, false);
+  }
+  const unsigned own = access.bytes <= WORD ? LANES : LANES * WORD / access.bytes;
+  unsigned group = own;
   if (group < LANES && (pairs_agree(access, 1) || pairs_agree(access, 2))) group *= 2;
+  // Two that a store needs for both are no conflict.
+  const int least = access.operation == Operation::kStore ? static_cast<int>(group / own) : 1;
   Wavefronts wavefronts{0, 0};
   for (unsigned first = 0; first < LANES; first += group) {
     const int needed = passes(access, first, group);
     wavefronts.total += needed;
-    wavefronts.conflicts += std::max(needed - 1, 0);
+    wavefronts.conflicts += std::max(needed - least, 0);
   }
   return wavefronts;
 }
@@ -201,6 +228,8 @@ int64_t add(const WarpAccess& access, KernelCounts& counts) {
     ++shared.requests;
     shared.wavefronts += wavefronts.total;
     shared.conflicts += wavefronts.conflicts;
+    counts.pipe_wavefronts +=
+        access.operation == Operation::kCopy ? count_copy_passes(access) : wavefronts.total;
     return wavefronts.total;
   }
   GlobalCounts& global = access.operation == Operation::kLoad    ? counts.load
@@ -213,7 +242,7 @@ int64_t add(const WarpAccess& access, KernelCounts& counts) {
     global.sectors += count_sectors(access);
     global.bytes += count_unique_bytes(access);
   } else {
-    add_plain(access, global);
+    counts.pipe_wavefronts += add_plain(access, global);
   }
   return global.sectors - before;
 }

@@ -32,8 +32,7 @@ int count_sectors(const WarpAccess& access);
 int count_unique_bytes(const WarpAccess& access);
 
 // Passes through the 32 banks of shared memory, each 4 bytes wide. `conflicts` are those beyond
-// what the same lanes and bytes would need without bank conflicts. For a copy, see
-// count_copy_wavefronts() in traffic.cpp.
+// what the same lanes and bytes would need without bank conflicts.
 struct Wavefronts {
   int total, conflicts;
 };
