@@ -223,15 +223,17 @@ def benches(data, pattern):
 
 
 def layers(data):
-    """README.md: what the stages come to over many layers."""
+    """README.md: what the stages come to over many layers; a stage that several files have, by the first."""
     of_layers = benches(data, "layers_*.json")
     if not of_layers:
         return ""
+    standings = {(each.stage, each.competitor): each for bench in reversed(of_layers)
+                 for each in bench.standings}
     return (f"\nOver {len(of_layers[0].problems)} layers of published networks "
             "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many times as "
             "fast as the library a stage is, and on how many layers it is faster. "
             f"{of_layers[0].machine['gpu']}.\n\n"
-            f"{time_tables.standings_table([each for bench in of_layers for each in bench.standings])}\n")
+            f"{time_tables.standings_table([standings[key] for key in sorted(standings)])}\n")
 
 
 def some_layers(data, stage, names):

@@ -494,7 +494,8 @@ class Blocks(Folder):
         value["problems"][0]["records"] = [timed(2.0, stage=STAGES[1] + " (TF32)")]
         self.save(blocks.FOLDER + "/tf32_gpu.json", value)
         self.renew()
-        self.assertIn("| small | 4.000 | 2.000 | 10.0 | 3.000 | 1.50 |\n", self.read(STAGES[1] + "/README.md"))
+        self.assertIn("| small | 4.000 | 2.000 | 10.0 | 3.000 | 1.50 |\n",
+                      self.read(STAGES[1] + "/README.md"))
 
     def test_the_front_page_has_a_row_for_each_folder(self):
         self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
@@ -583,6 +584,11 @@ class Blocks(Folder):
                       "| 01_naive | 0.500 (1 of 3) |  |\n"
                       "| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n",
                       self.read("README.md"))
+        older = [{**standings[2], "won": 0}, {**standings[2], "stage": STAGES[2]}]
+        self.save(blocks.FOLDER + "/layers_older.json", {**bench_json(), "standings": older})
+        self.renew()
+        self.assertIn("| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n"
+                      "| 03_shared_tiling | 0.500 (1 of 3) |  |\n", self.read("README.md"))
 
     def test_two_machines(self):
         self.save(blocks.FOLDER + "/bench_a.json", bench_json())
