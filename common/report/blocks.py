@@ -184,8 +184,8 @@ def summary(data):
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
                      cells.cold or "not timed yet", cells.ceiling,
                      ratio(time_tables.time_ratio(cudnn, timing)), limit_of(data.root, stage)])
-    parts = [formats.markdown(["rung", "idea", "time [ms]", "of FP32 ceiling", "× cuDNN FP32",
-                               "what limits it"], rows)]
+    parts = [formats.markdown(["stage", "idea", "time [ms]", "of FP32 ceiling",
+                               "times as fast as cuDNN FP32", "what limits it"], rows)]
     if data.bench:
         parts.append(text.machine(data.bench))
     return "\n" + "\n".join(parts) + "\n"
