@@ -92,6 +92,8 @@ def renewed(data, name):
               "floors": held_floors, "counting": held_counts, "layers": layers,
               "measured": lambda data, *rows: measured(data, stage, rows),
               "difference": lambda data: difference(data.root, stage),
+              "some_layers": lambda data, *names: some_layers(data, stage, names),
+              "tf32": lambda data: tf32(data, stage),
               "ladder": lambda data: ladder(data, stage)}
 
     def fill(match):
@@ -182,8 +184,8 @@ def summary(data):
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
                      cells.cold or "not timed yet", cells.ceiling,
                      ratio(time_tables.time_ratio(cudnn, timing)), limit_of(data.root, stage)])
-    parts = [formats.markdown(["rung", "idea", "time [ms]", "of FP32 ceiling", "× cuDNN FP32",
-                               "what limits it"], rows)]
+    parts = [formats.markdown(["stage", "idea", "time [ms]", "of FP32 ceiling",
+                               "times as fast as cuDNN FP32", "what limits it"], rows)]
     if data.bench:
         parts.append(text.machine(data.bench))
     return "\n" + "\n".join(parts) + "\n"
@@ -215,16 +217,63 @@ def folded(title, body):
     return f"\n<details><summary>{title}</summary>\n\n{body}\n</details>\n\n"
 
 
+def benches(data, pattern):
+    """Of docs/results, in the order of their names."""
+    return [results.read_bench(path) for path in sorted(glob.glob(os.path.join(data.folder, pattern)))]
+
+
 def layers(data):
-    """README.md: what the stages come to over many layers."""
-    parts = []
-    for path in sorted(glob.glob(os.path.join(data.folder, "layers_*.json"))):
-        bench = results.read_bench(path)
-        parts.append(f"Over {len(bench.problems)} layers of published networks "
-                     "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many "
-                     "times as fast as the library a stage is, and on how many layers it is faster. "
-                     f"{bench.machine['gpu']}.\n\n{time_tables.standings_table(bench)}\n")
-    return "\n" + "".join(parts) if parts else ""
+    """README.md: what the stages come to over many layers; a stage that several files have, by the first."""
+    of_layers = benches(data, "layers_*.json")
+    if not of_layers:
+        return ""
+    standings = {(each.stage, each.competitor): each for bench in reversed(of_layers)
+                 for each in bench.standings}
+    return (f"\nOver {len(of_layers[0].problems)} layers of published networks "
+            "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many times as "
+            "fast as the library a stage is, and on how many layers it is faster. "
+            f"{of_layers[0].machine['gpu']}.\n\n"
+            f"{time_tables.standings_table([standings[key] for key in sorted(standings)])}\n")
+
+
+def some_layers(data, stage, names):
+    """A stage's README.md: the times of this stage and the one before on those of many layers."""
+    stages = stages_on_disk(data.root)
+    before = stages[stages.index(stage) - 1]
+    known = {problem.name: problem for bench in benches(data, "layers_*.json")
+             for problem in bench.problems if {before, stage} <= problem.stages.keys()}
+    if not known:
+        return ""
+    for name in names:
+        if name not in known:
+            raise results.BadInput(f"{stage}/README.md: both stages were timed on no layer '{name}'")
+    rows = [[name, known[name].shape, *time_tables.step_cells(known[name], before, stage)]
+            for name in names]
+    header = ["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before"]
+    return "\n" + formats.markdown(header, rows) + "\n"
+
+
+def tf32(data, stage):
+    """A stage's README.md: its times in TF32 beside those in FP32 and the library's in TF32, where the
+    same problem has them."""
+    def timings(problem):
+        known = next((each for each in (data.bench.problems if data.bench else [])
+                      if (each.name, each.shape) == (problem.name, problem.shape)), None)
+        rivals = known.competitors if known else []
+        return (known and known.stages.get(stage), problem.stages.get(stage + " (TF32)"),
+                next((rival.timing for rival in rivals
+                      if (rival.name, rival.precision) == ("cudnn", "tf32")), None))
+
+    rows = []
+    for bench in benches(data, "tf32_*.json"):
+        for problem in bench.problems:
+            fp32, here, cudnn = timings(problem)
+            cells = [time_tables.time_cells(timing, problem.flop, bench, "tf32")
+                     for timing in (fp32, here, cudnn)]
+            rows.append([problem.name, cells[0].cold, cells[1].cold, cells[1].tflops, cells[2].cold,
+                         ratio(time_tables.time_ratio(cudnn, here))])
+    return "\n" + formats.markdown(["problem", "FP32 [ms]", "TF32 [ms]", "TF32: TFLOP/s",
+                                    "cuDNN TF32 [ms]", "× cuDNN TF32"], rows) + "\n" if rows else ""
 
 
 def campaigns(data):
@@ -269,7 +318,7 @@ def measured(data, stage, rows):
     """A stage's README.md: this stage and the one before, on the first problem that has any of this
     stage: its time, and those counters that its page names. Folded: all counters, and the times on
     every problem. Only what was measured of it. The one before is of problems that have both: other
-    results may be of a ladder with other stages."""
+    results may be of a ladder with other stages. Times and counters of different batches stand apart."""
     stages = sorted({name for problem in data.problems if stage in text.stages_of(problem)
                      for name in text.stages_of(problem)})
     if stage not in stages:
@@ -277,10 +326,11 @@ def measured(data, stage, rows):
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None
     timed = data.bench and any(stage in problem.stages for problem in data.bench.problems)
     profile = next(filter(None, (best_profile(problem, stage) for problem in data.problems)), None)
-    shown, rest = [], []
+    shown, rest = [], []  # shown: what is measured, in which words, and its rows
     if timed:
         first = next(problem for problem in data.bench.problems if stage in problem.stages)
-        shown += time_tables.step_rows(first, data.bench, before, stage)
+        shown.append((first, f"on an {data.bench.machine['gpu']}",
+                      time_tables.step_rows(first, data.bench, before, stage)))
         rest += [text.machine(data.bench), text.COLD_MEDIANS,
                  time_tables.step_times_table(data.bench, before, stage)]
     if profile:
@@ -288,14 +338,20 @@ def measured(data, stage, rows):
         for name in rows:
             if name not in counted:
                 raise results.BadInput(f"{stage}/README.md: '{name}' is none of {', '.join(counted)}")
-        shown += [counted[name] for name in rows]
-        rest += [f"Counted by {counter_tables.source_of(profile)}:\n",
+        by = f"Counted by {counter_tables.source_of(profile)}"
+        kept = [counted[name] for name in rows]
+        if timed and (first.name, first.shape, first.bias) == (profile.name, profile.shape, profile.bias):
+            shown[0][2].extend(kept)
+        else:
+            shown.append((profile, by[0].lower() + by[1:], kept))
+            by += f", {profile.shape.split()[0]}"
+        rest += [f"{by}:\n",
                  counter_tables.step_table(profile, before, stage)]
     parts = []
-    if shown:
-        on = f", on an {data.bench.machine['gpu']}" if timed else ""
-        parts += [f"{formats.title_of(profile or first)}{on}:\n",
-                  formats.markdown(["", before or "", stage, "÷ before"], shown)]
+    for of, how, cells in shown:
+        if cells:
+            parts += [f"{formats.title_of(of)}, {how}:\n",
+                      formats.markdown(["", before or "", stage, "÷ before"], cells)]
     parts.append(folded("Every layer, every counter", "\n".join(rest) +
                         f"\n[What the words mean](../{FOLDER}/README.md#how-to-read-this)\n"))
     return "\n" + "\n".join(parts).lstrip()

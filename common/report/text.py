@@ -19,9 +19,8 @@ HOW_TO_READ = (
     "multiplications than the direct convolution's, which the floor and the TFLOP/s count.\n"
     "\n"
     "Figures with a `*` leave out a library's kernels, which that source doesn't count; nothing is "
-    "compared with them. Registers, occupancy, hit rates and stalls (warps that wait, per "
-    "instruction issued) are those of each stage's longest kernel. All others are sums over the "
-    "stage's kernels.\n"
+    "compared with them. Registers, occupancy, hit rates, shares of busy cycles and stalls "
+    "are those of each stage's longest kernel. All others are sums over the stage's kernels.\n"
     "\n" + "".join(f"- *{level.name}*: {level.meaning}.\n" for level in LEVELS) +
     "- *requests*: instructions of warps that go to global memory, asynchronous copies among "
     "them; *sectors / load* and *sectors / store*: how many 32-byte sectors such an instruction "

@@ -98,15 +98,22 @@ def step_rows(problem, bench, before, now):
             [HEADINGS.ceiling, cells[0].ceiling, cells[1].ceiling, ""]]
 
 
-def standings_table(bench):
+def standings_table(standings):
     """One row per stage, one column per competitor: the mean, and on how many problems it is won."""
-    competitors = list(dict.fromkeys(each.competitor for each in bench.standings))
-    rows = {each.stage: [each.stage] + [""] * len(competitors) for each in bench.standings}
-    for each in bench.standings:
+    competitors = list(dict.fromkeys(each.competitor for each in standings))
+    rows = {each.stage: [each.stage] + [""] * len(competitors) for each in standings}
+    for each in standings:
         if each.problems:
             cell = f"{ratio(each.mean)} ({each.won} of {each.problems})"
             rows[each.stage][1 + competitors.index(each.competitor)] = cell
     return markdown(["stage", *("× " + name for name in competitors)], list(rows.values()))
+
+
+def step_cells(problem, before, now):
+    """The cold medians of two neighbouring stages, and their quotient."""
+    timings = [problem.stages.get(stage) for stage in (before, now)]
+    return [*(milliseconds(timing.cold.median) if timing and timing.cold else "" for timing in timings),
+            ratio(time_ratio(timings[1], timings[0]))]
 
 
 def step_times_table(bench, before, now):

@@ -408,6 +408,8 @@ class CommittedTexts(unittest.TestCase):
         wanted.update((name, ["ladder", "difference", "measured"] if name >= "03"
                        else ["ladder", "measured"])
                       for name in blocks.texts(ROOT) if name[0].isdigit())
+        wanted["11_split_k/README.md"].append("some_layers")
+        wanted["12_tensor_cores/README.md"].append("tf32")
         self.assertEqual(len(wanted), 3 + len(glob.glob(os.path.join(ROOT, "[0-9][0-9]_*"))))
         for name, names in wanted.items():
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
@@ -460,6 +462,40 @@ class Blocks(Folder):
         self.assertEqual(shown.count("\n| "), 5, shown)
         self.assertIn("| small | 8.000 | 4.000 | 0.500 |", folded)
         self.assertIn("](roofline_small_n2_ncu.svg)", self.read(blocks.FOLDER + "/README.md"))
+
+    def test_times_and_counters_of_different_batches_stand_apart(self):
+        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
+        self.save(blocks.FOLDER + "/profile_sim.json",
+                  [{**record, "shape": SHAPE.replace("n2", "n1")} for record in profile_json()])
+        self.renew()
+        time, counts = self.read(STAGES[1] + "/README.md").split("small: ")[1:]
+        self.assertIn(f"{SHAPE}, bias, on an a GPU:\n", time)
+        self.assertIn("| time [ms] |", time)
+        self.assertNotIn("DRAM", time)
+        self.assertTrue(counts.startswith(SHAPE.replace("n2", "n1") + ", bias, counted by Nsight Compute:\n"))
+        self.assertIn("| DRAM |", counts)
+        self.assertIn("\nCounted by Nsight Compute, n1:\n", counts)
+
+    def test_some_of_many_layers(self):
+        self.save(STAGES[1] + "/README.md", "<!-- generated: some_layers | small -->\n<!-- end -->\n")
+        self.renew()
+        self.assertNotIn("|\n", self.read(STAGES[1] + "/README.md"))
+        self.save(blocks.FOLDER + "/layers_gpu.json", bench_json())
+        self.renew()
+        self.assertIn(f"| small | {SHAPE} | 8.000 | 4.000 | 0.500 |\n", self.read(STAGES[1] + "/README.md"))
+        self.save(STAGES[1] + "/README.md", "<!-- generated: some_layers | large -->\n<!-- end -->\n")
+        with self.assertRaisesRegex(results.BadInput, "on no layer 'large'"):
+            self.renew()
+
+    def test_times_in_tf32(self):
+        self.save(STAGES[1] + "/README.md", "<!-- generated: tf32 -->\n<!-- end -->\n")
+        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json([rival("cudnn", "tf32", 3.0)]))
+        value = bench_json()
+        value["problems"][0]["records"] = [timed(2.0, stage=STAGES[1] + " (TF32)")]
+        self.save(blocks.FOLDER + "/tf32_gpu.json", value)
+        self.renew()
+        self.assertIn("| small | 4.000 | 2.000 | 10.0 | 3.000 | 1.50 |\n",
+                      self.read(STAGES[1] + "/README.md"))
 
     def test_the_front_page_has_a_row_for_each_folder(self):
         self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
@@ -548,6 +584,11 @@ class Blocks(Folder):
                       "| 01_naive | 0.500 (1 of 3) |  |\n"
                       "| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n",
                       self.read("README.md"))
+        older = [{**standings[2], "won": 0}, {**standings[2], "stage": STAGES[2]}]
+        self.save(blocks.FOLDER + "/layers_older.json", {**bench_json(), "standings": older})
+        self.renew()
+        self.assertIn("| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n"
+                      "| 03_shared_tiling | 0.500 (1 of 3) |  |\n", self.read("README.md"))
 
     def test_two_machines(self):
         self.save(blocks.FOLDER + "/bench_a.json", bench_json())

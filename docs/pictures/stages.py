@@ -478,7 +478,7 @@ def draw_11():
                          (WHITE, SKY, ORANGE, GREEN)[count], GREY, 0.5)
         most = -(-blocks // MULTIPROCESSORS)
         picture.text(x, 56, f"stage {name}: {blocks} block{'s' * (blocks > 1)}", 14)
-        picture.text(x, 166, f"the busiest: {most} · {-(-C * R // plan[1])} rows of filters, for "
+        picture.text(x, 166, f"the busiest: {most} · {-(-C * R // plan[1])} filter rows, for "
                      f"{plan[0]} filters", 14)
     picture.text(left, 190, "white: none, blue: one, orange: two, green: three", 14)
     y, size, parts = 250, 24, STAGE_11[1]
