@@ -1,7 +1,7 @@
 // Stage 06: stage 05, with copies that nobody waits for. They go from global to shared memory past
 // the registers; while one tile is multiplied, those of the next SLOTS - 1 are under way.
 //
-// Should drop: the time warps wait for global memory; instructions per tile. No byte is saved.
+// Should drop: the time warps wait for global memory. The threads ask for as many bytes as before.
 // What hurts: one copy per value, each with an address to be worked out from its channel, row and
 // column. Stage 07 does that once, beforehand.
 #include "common/core/copy_async.h"

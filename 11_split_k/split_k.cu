@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     slot = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // from the newest tile to the oldest
     if (tile < 0) continue;
     __align__(16) float x[Tile::SPAN];
-    // A longer body was slower on an H200: most likely it no longer fits the instruction cache.
+    // A longer body was slower on an H200.
     UNROLL_BY(BK * TM <= 150 ? BK : TAPS) for (int i = 0; i < BK; ++i) {
       __align__(16) float w[TM];
       const int s = i * STRIDE % TAPS, tap = i / TAPS * TAPS + s;  // phase by phase

@@ -112,6 +112,9 @@ step tf32 json "docs/results/tf32_$name.json" '"convladder bench"' \
 step layers json "docs/results/layers_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --shapes common/layers.csv --competitors cudnn --repeats 5 \
   --stage 10_sliding_rows --stage 11_split_k --stage 12_tensor_cores
+step layers_tf32 json "docs/results/layers_tf32_$name.json" '"convladder bench"' \
+  "${ladder[@]}" bench --shapes common/layers.csv --competitors cudnn --repeats 5 \
+  --stage 12_tensor_cores --precision tf32
 step machine "${ladder[@]}" bench --machine "common/machines/$name.json"
 step profile json "docs/results/profile_$name.json" '"source": "ncu"' "${ladder[@]}" profile
 mapfile -t layers < <(layers)
