@@ -98,7 +98,7 @@ class Renew(unittest.TestCase):
     def test_no_step_begins_when_the_time_is_up(self):
         status, said, calls = self.renew("--minutes", "0")
         self.assertEqual((status, "bench" in calls), (0, False))
-        self.assertIn("left for the next call, after 0 minutes: build bench tf32 layers machine"
+        self.assertIn("left for the next call, after 0 minutes: build bench tf32 layers layers_tf32 machine"
                       " profile", said)
 
     def test_a_failed_step_keeps_what_there_was_and_is_tried_again(self):
