@@ -718,8 +718,8 @@ class Counted(unittest.TestCase):
         self.assertIn("| 02 | 1 | 4 | 3 | 9.09 % |", said)
         self.assertIn("| 03 | not read yet |  |  |  |", said)
         self.assertIn(f"| `{self.LOADS}` | 1/1 | 1/1 |", said)
-        self.assertIn(f"| 02 | `{self.SHARED}` | 0 of 1 | -9.09 % | p | 50 | 55 | warps wait for each other |",
-                      said)
+        self.assertIn(f"| 02 | `{self.SHARED}` | 0 of 1 | -9.09 % | p | 50 | 55 | warps wait for each "
+                      "other |", said)
         self.assertNotIn("data pipe", said)
 
     def test_the_pipe_is_explained_in_part(self):
