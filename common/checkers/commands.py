@@ -24,12 +24,15 @@ NEEDS = ("gpu", "slow", "manual")
 GPU_ONLY = re.compile(r"^(ncu|nsys|compute-sanitizer)\b|^\./ladder (bench|sanitize)\b"
                       r"|\bbuild[ /]gpu\b|--preset[ =]gpu\b|--backend[ =]gpu\b")
 # What takes minutes, and what stands in for it unless --slow is given: the build that later commands
-# rely on, the same check on smaller problems, one image instead of many, one problem, one stage under
-# one tool.
+# rely on, the same check on smaller problems, fewer problems, what has run already, one image instead
+# of many, what the tests have done already, one problem, one stage under one tool.
 STAND_INS = (
     (r"\./ladder test", "./ladder build sim all"),
     (r"(\./ladder check --stage \w+(?: --offset \d)?)", r"\1 --max-gmac 0.001"),
+    (r"(\./ladder check --fuzz) \d+(.*)", r"\1 10\2"),
+    (r"\./ladder profile --backend sim|\./ladder --backend sim profile", "./ladder profile"),
     (r"(\./ladder profile .*--batch) \d+", r"\1 1"),
+    (r"ctest --preset sim -R '\^lint'", "ctest --preset sim -N -R '^lint'"),
     (r"\./ladder bench", "./ladder bench --shape resnet50_3x3_64_b64"),
     (r"\./ladder sanitize.*", "./ladder sanitize --tool memcheck --stage 01_naive"),
 )
