@@ -44,7 +44,7 @@ inline void mma_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2], co
 #endif
 
 // The nearest TF32 number (of two, the one farther from zero). Beyond the largest of them: infinity.
-// What it makes of NaN is no number that counts: it may be 0.
+// NaN may become 0.
 __device__ inline float to_tf32(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof(bits));
