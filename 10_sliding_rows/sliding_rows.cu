@@ -81,16 +81,17 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     __pipeline_wait_prior(SLOTS - 2);  // this thread's copies of this tile are done
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
-    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
-      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
-    }
+    // The inputs first: on an H200 that is 1 % faster than last.
     UNROLL for (int i = 0; i < BK / TAPS; ++i) {
       const Tap tap = taps[i * TAPS];
       UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
         float* x = slot->x[i][strip] + col % STRIDE * Tile::SPAN + col / STRIDE + j / STRIDE;
-        const bool inside = within(h0 + tap.h, shape.H) & within(w0 + tap.w + j, shape.W);
+        bool inside = within(h0 + tap.h, shape.H) & within(w0 + (TAPS > 1 ? j : tap.w), shape.W);
         if (col + j < Tile::SPAN * STRIDE) copy_async<4>(x, corner + tap.offset + j, inside);
       }
+    }
+    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
+      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
     }
     packed += BM * BK, taps += BK;
     __pipeline_commit();
@@ -102,10 +103,9 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
       __align__(16) float w[TM];
       const int s = i * STRIDE % TAPS, tap = i / TAPS * TAPS + s;  // phase by phase
       UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[tap][ty * TM + m]);
-      if (s < STRIDE) {
-        const float* xs = &slot->x[i / TAPS][tx][s * Tile::SPAN];
-        UNROLL for (int j = 0; j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
-      }
+      // Read once in each phase: all taps of a phase slide over the same values.
+      const float* xs = &slot->x[i / TAPS][tx][s % STRIDE * Tile::SPAN];
+      UNROLL for (int j = 0; s < STRIDE && j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
       UNROLL for (int m = 0; m < TM; ++m) {
         UNROLL for (int t = 0; t < TN; ++t) {
           const int j = m % 2 ? TN - 1 - t : t;  // to and fro: the last x is the next one, too

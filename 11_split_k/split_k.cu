@@ -2,9 +2,11 @@
 //
 // A part is a run of tiles; the blocks of each part write their sums to the workspace, and a second
 // kernel adds them, in the same order every time. In how many parts, and how large a tile is: what
-// by an estimate leaves the busiest multiprocessor the least to do.
+// by an estimate leaves the busiest multiprocessor the least to do. For the same reason the blocks of
+// all groups are launched at once. A grid's y is the part, its z the group.
 // Should drop: the time, where outputs are few and their sums are long. Rises: traffic.
 // What hurts: FP32 arithmetic itself.
+#include "common/core/add_parts.h"
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
@@ -32,26 +34,27 @@ struct Tiles {
 template <int BM>
 __global__ void pack(ConvShape shape, int blocks_k, int padded_CRS,
                      const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [blocks_m][padded_CRS][BM]
+                     float* __restrict__ packed,         // [G][blocks_m][padded_CRS][BM]
                      Tap* __restrict__ taps) {           // [padded_CRS + ...]
   __shared__ float turned[32][32 + 1];
   const int tx = threadIdx.x, ty = threadIdx.y, CRS = shape.CRS();
   const int k0 = blockIdx.x % blocks_k * 32, crs0 = blockIdx.x / blocks_k * 32;
+  filters += blockIdx.z * shape.K * CRS, packed += int64_t{blockIdx.z} * blocks_k * 32 * padded_CRS;
   const bool inside = k0 + ty < shape.K && crs0 + tx < CRS;
   turned[tx][ty] = inside ? filters[(k0 + ty) * CRS + crs0 + tx] : 0.0f;
   __syncthreads();  // written along one axis, read along the other
   const int k = k0 + tx, crs = crs0 + ty;
   const int64_t row = int64_t{k / BM} * padded_CRS + crs;
   if (crs < padded_CRS) packed[row * BM + k % BM] = turned[ty][tx];
-  if (k == 0) taps[crs] = tap_at(crs, shape);
+  if (k + blockIdx.z == 0) taps[crs] = tap_at(crs, shape);
 }
 
 template <int TM, int TAPS, int STRIDE, int BK>
 __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     conv2d_tiled(ConvShape shape, int blocks_m, int row_length,
                  const float* __restrict__ input,   // [N,C,H,W]
-                 const float* __restrict__ packed,  // [blocks_m][tiles * BK][BM]
-                 const Tap* __restrict__ taps,      // [(tiles + SLOTS - 1) * BK]
+                 const float* __restrict__ packed,  // [G][blocks_m][all * BK][BM]
+                 const Tap* __restrict__ taps,      // [(all + SLOTS - 1) * BK]
                  const float* __restrict__ bias,    // [K], or null
                  float* __restrict__ output,        // [N,K,P,Q]
                  bool relu) {
@@ -59,11 +62,12 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   using Tile = Tiles<BM, TAPS, STRIDE, BK>;
   __shared__ __align__(16) Tile slots[SLOTS];
   __shared__ __align__(16) float panel[BM / TM][BN];
-  const int tid = threadIdx.x, all = (shape.CRS() + BK - 1) / BK, parts = gridDim.y;
-  const int part = blockIdx.y, first = all / parts * part + min(part, all % parts);
+  const int tid = threadIdx.x, part = blockIdx.y, parts = gridDim.y, group = blockIdx.z;
+  const int all = (shape.CRS() + BK - 1) / BK, first = all / parts * part + min(part, all % parts);
   const int tiles = all / parts + (part < all % parts);
   const int k0 = blockIdx.x % blocks_m * BM;
   const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), row_length);
+  input += group * shape.CHW();
 
   // What this thread loads of x: every TN-th input under one strip, or one pixel's taps.
   const int strip = tid / TN, col = tid % TN;
@@ -72,7 +76,8 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w + (TAPS > 1 ? col : 0);
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
-  packed += (int64_t{k0} * all + int64_t{first} * BM) * BK + tid * 4, taps += first * BK;
+  packed += ((int64_t{group} * blocks_m * BM + k0) * all + int64_t{first} * BM) * BK + tid * 4;
+  taps += first * BK;
 
   // A warp multiplies 4 rows of filters by 8 strips: the fewest values that it can read.
   const int lane = tid % 32, warp = tid / 32;
@@ -83,16 +88,17 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     __pipeline_wait_prior(SLOTS - 2);  // this thread's copies of this tile are done
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
-    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
-      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
-    }
+    // The inputs first: on an H200 that is 1 % faster than last.
     UNROLL for (int i = 0; i < BK / TAPS; ++i) {
       const Tap tap = taps[i * TAPS];
       UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
         float* x = slot->x[i][strip] + col % STRIDE * Tile::SPAN + col / STRIDE + j / STRIDE;
-        const bool inside = within(h0 + tap.h, shape.H) & within(w0 + tap.w + j, shape.W);
+        bool inside = within(h0 + tap.h, shape.H) & within(w0 + (TAPS > 1 ? j : tap.w), shape.W);
         if (col + j < Tile::SPAN * STRIDE) copy_async<4>(x, corner + tap.offset + j, inside);
       }
+    }
+    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
+      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
     }
     packed += BM * BK, taps += BK;
     __pipeline_commit();
@@ -104,10 +110,9 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
       __align__(16) float w[TM];
       const int s = i * STRIDE % TAPS, tap = i / TAPS * TAPS + s;  // phase by phase
       UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[tap][ty * TM + m]);
-      if (s < STRIDE) {
-        const float* xs = &slot->x[i / TAPS][tx][s * Tile::SPAN];
-        UNROLL for (int j = 0; j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
-      }
+      // Read once in each phase: all taps of a phase slide over the same values.
+      const float* xs = &slot->x[i / TAPS][tx][s % STRIDE * Tile::SPAN];
+      UNROLL for (int j = 0; s < STRIDE && j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
       UNROLL for (int m = 0; m < TM; ++m) {
         UNROLL for (int t = 0; t < TN; ++t) {
           const int j = m % 2 ? TN - 1 - t : t;  // to and fro: the last x is the next one, too
@@ -117,8 +122,9 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     }
   }
 
-  // Partial sums are of this group alone, without gaps for the others; bias and ReLU come later.
-  if (parts > 1) shape.groups = 1, output += part * shape.output_count(), bias = nullptr, relu = 0;
+  // Partial sums lie like the output, part by part. The first has the bias; ReLU comes when all are added.
+  if (parts > 1) output += part * shape.output_count(), relu = 0, bias = part ? nullptr : bias;
+  output += group * shape.KPQ(), bias += bias ? group * shape.K : 0;
   const int k1 = k0 + ty * TM;
   UNROLL for (int m = 0; m < TM; ++m) {
     const float b = bias && k1 + m < shape.K ? bias[k1 + m] : 0.0f;
@@ -141,55 +147,40 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   }
 }
 
-// The bias and ReLU wait for the whole sum. Neighbouring threads add up neighbouring outputs.
-__global__ void add_parts(ConvShape shape, int parts, bool relu,
-                          const float* __restrict__ sums,  // [parts][N,K,P,Q]
-                          const float* __restrict__ bias,  // [K], or null
-                          float* __restrict__ output) {    // [N,K,P,Q]
-  const int64_t KPQ = shape.KPQ(), i = int64_t{blockIdx.x} * THREADS + threadIdx.x;
-  if (i >= shape.N * KPQ) return;
-  float sum = bias ? bias[i % KPQ / shape.PQ()] : 0.0f;
-  UNROLL_BY(8) for (int part = 0; part < parts; ++part) sum += sums[shape.N * KPQ * part + i];
-  output[i / KPQ * shape.output_pitch() + i % KPQ] = relu && sum < 0.0f ? 0.0f : sum;
-}
-
 constexpr int AHEAD = 96;  // at least the taps by which CRS is rounded up, and looked ahead to
 
-// Of the filters and the taps; the partial sums lie behind.
+// Of a group's filters and taps; the partial sums lie behind those of all groups.
 std::size_t packed_bytes(const ConvShape& shape) {
   return ((shape.K + std::size_t{128}) * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
 }
 
-struct Plan {
-  int TM, parts;
-  double cycles;
-};
-
-// Of the plans whose partial sums fit into `limit`, the one that leaves the busiest multiprocessor the
-// fewest cycles, as estimated: of at most 64 parts, none of which is worth less than 32 taps.
+// The TM and the number of parts, among those whose partial sums fit into `limit`, that leave the
+// busiest multiprocessor the fewest cycles, as estimated: of at most 64 parts, none of which is worth
+// less than 32 taps.
 // A block costs 30 taps beside its own, for its first tiles to come and its sums to go; a tap costs 2
 // filters beside its own, for its inputs to be copied and read. Blocks that share a multiprocessor,
 // up to three, lose a block's time, as one alone does. Adding costs 4000 cycles until it begins,
 // and 8 bytes for each partial sum, 16 in a cycle. It must save a twentieth more than that.
-Plan best_plan(const ConvShape& shape, std::size_t limit) {
-  const int SMS = multiprocessors();
-  const int64_t sums = int64_t{shape.N} * shape.KPQ(), columns = ceil_div(sums / shape.K, BN);
-  const double room = (limit - 1.0 * packed_bytes(shape)) / sizeof(float) / sums;
-  Plan best{0, 0, HUGE_VAL};
+std::pair<int, int> best_plan(const ConvShape& shape, std::size_t limit) {
+  const int64_t SMS = multiprocessors(), sums = shape.output_count();
+  const int64_t columns = shape.groups * ceil_div(int64_t{shape.N} * shape.PQ(), BN);
+  double least = HUGE_VAL, room = 1.0 * limit - 1.0 * shape.groups * packed_bytes(shape);
+  std::pair<int, int> best;
   for (const int TM : {4, 8, 12, 16})
-    for (int parts = 1; parts == 1 || parts <= min(64.0, room); ++parts) {
+    for (int parts = 1; parts == 1 || parts <= min(64.0, room / sizeof(float) / sums); ++parts) {
       const int64_t share = ceil_div(ceil_div(shape.K, 8 * TM) * columns * parts, SMS);
       const double loop = (share + ceil_div(share, 3)) * (max(shape.CRS() / parts, 32) + 30.0);
-      const double adding = parts > 1 ? 4000 + best.cycles / 20 + parts * sums / 2 / SMS : 0;
+      const double adding = parts > 1 ? 4000 + least / 20 + parts * sums / 2 / SMS : 0;
       const double cycles = loop * (TM + 2) * TN + adding;
-      if (cycles < best.cycles) best = {TM, parts, cycles};
+      if (cycles < least) least = cycles, best = {TM, parts};
     }
   return best;
 }
 
 std::size_t workspace(const ConvShape& shape, std::size_t limit) {
-  const std::size_t parts = best_plan(shape, limit).parts;
-  return packed_bytes(shape) + (parts > 1 ? parts * sizeof(float) * shape.N * shape.KPQ() : 0);
+  const std::size_t parts = best_plan(shape, limit).second;
+  return shape.groups * packed_bytes(shape) +
+         (parts > 1 ? parts * sizeof(float) * shape.output_count() : 0);
 }
 
 template <int TM, int TAPS, int STRIDE, int BK>
@@ -199,19 +190,18 @@ void enqueue_rows(const Convolution& conv, cudaStream_t stream) {
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   const int padded_CRS = round_up(shape.CRS(), BK), blocks_k = blocks_m * (BM / 32);
   float* packed = static_cast<float*>(conv.workspace);
-  Tap* taps = reinterpret_cast<Tap*>(packed + int64_t{blocks_m} * BM * padded_CRS);
+  Tap* taps = reinterpret_cast<Tap*>(packed + int64_t{shape.groups} * blocks_m * BM * padded_CRS);
   const int64_t blocks = ceil_div(padded_CRS + (SLOTS - 1) * BK, 32) * blocks_k;
-  launch(pack<BM>, grid_x(blocks), dim3(32, 32), stream, shape, blocks_k, padded_CRS, conv.filters,
-         packed, taps);
+  launch(pack<BM>, dim3(grid_x(blocks), 1, shape.groups), dim3(32, 32), stream, shape, blocks_k,
+         padded_CRS, conv.filters, packed, taps);
   const int row_length = TAPS > 1 ? round_up(shape.Q(), TN) : shape.Q();  // strips end with it
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.P() * row_length, BN);
-  const int parts = best_plan(shape, conv.workspace_bytes).parts;
-  float* sums = parts > 1 ? packed + packed_bytes(shape) / sizeof(float) : conv.output;
-  launch(conv2d_tiled<TM, TAPS, STRIDE, BK>, dim3(grid_x(blocks_m * blocks_n), parts), THREADS,
-         stream, shape, blocks_m, row_length, conv.input, packed, taps, conv.bias, sums, conv.relu);
-  if (parts == 1) return;
-  launch(add_parts, grid_x(ceil_div(shape.N * int64_t{shape.KPQ()}, THREADS)), THREADS, stream,
-         shape, parts, conv.relu, sums, conv.bias, conv.output);
+  const int parts = best_plan(shape, conv.workspace_bytes).second;
+  const dim3 grid(grid_x(blocks_m * blocks_n), parts, shape.groups);
+  float* sums = packed + shape.groups * packed_bytes(shape) / sizeof(float);
+  launch(conv2d_tiled<TM, TAPS, STRIDE, BK>, grid, THREADS, stream, shape, blocks_m, row_length,
+         conv.input, packed, taps, conv.bias, parts > 1 ? sums : conv.output, conv.relu);
+  if (parts > 1) add_parts(sums, parts, conv, stream);
 }
 
 template <int TM>
@@ -228,15 +218,14 @@ void enqueue_tiles(const Convolution& conv, cudaStream_t stream) {
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const int TM = best_plan(conv.shape, conv.workspace_bytes).TM;
+  const int TM = best_plan(conv.shape, conv.workspace_bytes).first;
   if (TM == 16) return enqueue_tiles<16>(conv, stream);
   if (TM == 12) return enqueue_tiles<12>(conv, stream);
   if (TM == 4) return enqueue_tiles<4>(conv, stream);
   enqueue_tiles<8>(conv, stream);
 }
 
-CONVLADDER_REGISTER_STAGE({"11_split_k", "sums in parts where blocks are few", enqueue, workspace,
-                           true});
+CONVLADDER_REGISTER_STAGE({"11_split_k", "sums cut in parts", enqueue, workspace, true, true});
 
 }  // namespace
 }  // namespace convladder

@@ -4,10 +4,10 @@
 // FP32's product. The tensor core truncates when it adds: it sums 8 taps, and registers the rest.
 // In TF32 (Convolution::precision) high·high is all there is.
 // Filters lie in the order of the tensor core's lanes; rows of the input as in stage 10. A tile has
-// 24 taps: 8 rows of 3, or 3 rows of 7 or 2 of 11 and zeros. The grid's z is the group: all groups are
-// computed at once, each with a workspace of its own, as far as there is room.
+// 24 taps: 8 rows of 3, or 3 rows of 7 or 2 of 11 and zeros.
 // Should drop: instructions and reads of shared memory per multiplication.
 // What hurts: cutting factors and adding sums up, twice as many instructions as products.
+#include "common/core/add_parts.h"
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
@@ -55,28 +55,29 @@ struct Tiles {
 
 // One warp: 16 filters x 8 taps, in the order in which mma_tf32() takes them.
 template <int BM, int TAPS, int STRIDE>
-__global__ void pack(ConvShape shape, int tiles, int64_t pitch, bool rounded,
+__global__ void pack(ConvShape shape, int tiles, bool rounded,
                      const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [blocks_m][tiles][BK / 8][BM / 16][TILE]
+                     float* __restrict__ packed,         // [G][blocks_m][tiles] of Tile::w
                      Tap* __restrict__ rows) {           // [(tiles + 2) * ROWS]
   using Tile = Tiles<BM, TAPS, STRIDE>;
   constexpr int ROWS = Tile::ROWS, PRODUCTS = Tile::BK / 8;
   const int lane = threadIdx.x, m = threadIdx.y, CRS = shape.CRS();
   const int product = blockIdx.x % PRODUCTS, tile = blockIdx.x / PRODUCTS % (tiles + 2);
   const int block_m = blockIdx.x / PRODUCTS / (tiles + 2), row = tile * ROWS + lane;
-  filters += blockIdx.z * shape.K * CRS, packed += blockIdx.z * pitch,
-      rows += blockIdx.z * pitch / 4;
-  if (block_m + m + product == 0 && lane < ROWS) rows[row] = tap_at(row * TAPS, shape);
+  const int group = blockIdx.z, blocks_m = gridDim.x / PRODUCTS / (tiles + 2);
+  if (group + block_m + m + product == 0 && lane < ROWS) rows[row] = tap_at(row * TAPS, shape);
   if (tile >= tiles) return;
   __align__(16) float w[4];
   UNROLL for (int i = 0; i < 4; ++i) {
     const int k = (block_m * blockDim.y + m) * 16 + lane / 4 + i % 2 * 8;
     const int factor = lane % 4 + i / 2 * 4, s = Tile::tap(product, factor);
     const int crs = (tile * ROWS + Tile::row(product, factor)) * TAPS + s;
-    w[i] = k < shape.K && s < TAPS && crs < CRS ? filters[k * CRS + crs] : 0.0f;
+    const bool exists = k < shape.K && s < TAPS && crs < CRS;
+    w[i] = exists ? filters[(group * shape.K + k) * CRS + crs] : 0.0f;
     if (rounded && w[i] == w[i]) w[i] = to_tf32(w[i]);  // else NaN, which stays
   }
-  const int64_t at = ((int64_t{block_m} * tiles + tile) * PRODUCTS + product) * blockDim.y + m;
+  const int64_t to = (int64_t{group} * blocks_m + block_m) * tiles + tile;
+  const int64_t at = (to * PRODUCTS + product) * blockDim.y + m;
   vec4(packed + at * TILE + lane * 4) = vec4(w);
 }
 
@@ -87,7 +88,7 @@ constexpr int blocks_per_sm(int MT, int PRODUCTS) {
 
 template <int MT, int TAPS, int STRIDE, int PRODUCTS>
 __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
-    conv2d_tiled(ConvShape shape, int blocks_m, int row_length, int64_t pitch,
+    conv2d_tiled(ConvShape shape, int blocks_m, int row_length,
                  const float* __restrict__ input,   // [N,C,H,W]
                  const float* __restrict__ packed,  // see pack()
                  const Tap* __restrict__ rows,      // [(tiles + 2) * ROWS]
@@ -99,13 +100,12 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
   constexpr int BK = Tile::BK, ROWS = Tile::ROWS;
   __shared__ Tile slots[2];
   __shared__ __align__(16) float panel[2 * TN][BN + 8];
-  const int tid = threadIdx.x, all = (shape.CRS() + Tile::USED - 1) / Tile::USED, parts = gridDim.y;
-  const int part = blockIdx.y, first = all / parts * part + min(part, all % parts);
-  const int tiles = all / parts + (part < all % parts);
+  const int tid = threadIdx.x, part = blockIdx.y, parts = gridDim.y, group = blockIdx.z;
+  const int64_t all = (shape.CRS() + Tile::USED - 1) / Tile::USED, first = all * part / parts;
+  const int tiles = static_cast<int>(all * (part + 1) / parts - first);
   const int k0 = blockIdx.x % blocks_m * BM;
   const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), row_length);
-  const int64_t group = blockIdx.z;
-  input += group * shape.CHW(), packed += group * pitch, rows += group * pitch / 4;
+  input += group * shape.CHW(), output += group * shape.KPQ(), bias += bias ? group * shape.K : 0;
 
   // What this thread loads of x: every TN-th input under one strip, or one pixel's taps.
   const int strip = tid / TN, col = tid % TN;
@@ -114,7 +114,8 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w + (TAPS > 1 ? col : 0);
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
-  packed += (int64_t{k0} * all + int64_t{first} * BM) * BK + tid * 4, rows += first * ROWS + tid;
+  packed += ((group * blocks_m * BM + k0) * all + first * BM) * BK + tid * 4;
+  rows += first * ROWS + tid;
   if (tid < ROWS) slots[1].ahead[tid] = *rows;
   for (int i = Tile::ZEROS + tid; i < Tile::X; i += THREADS) {
     slots[0].x[i] = slots[1].x[i] = 0.0f;
@@ -128,20 +129,21 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
     __pipeline_wait_prior(0);  // this thread's copies of this tile are done
     __syncthreads();           // everybody's are, and the tile before is read to the end
     const bool more = tile + 1 < tiles;
-    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
-      const bool whole = i + THREADS * 4 <= BM * BK;  // then nvcc need not look at tid
-      float* w = next.w[0][0] + tid * 4 + i;
-      if (whole || i + tid * 4 < BM * BK) copy_async<16>(w, packed + i, more);
-    }
     Tap tap[ROWS];  // all of them first: nvcc reads none while it copies
     UNROLL for (int i = 0; i < ROWS; ++i) tap[i] = now.ahead[i];
     UNROLL for (int i = 0; i < ROWS; ++i) {
       UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
         const int phase = i * Tile::ROW + col % STRIDE * Tile::PHASE;
         float* x = next.x + phase + strip * Tile::SPAN + (col + j) / STRIDE;
-        const bool inside = within(h0 + tap[i].h, shape.H) & within(w0 + tap[i].w + j, shape.W);
+        const int w = w0 + (TAPS > 1 ? j : tap[i].w);  // a row begins with its first column
+        const bool inside = within(h0 + tap[i].h, shape.H) & within(w, shape.W);
         if (col + j < Tile::SPAN * STRIDE) copy_async<4>(x, corner + tap[i].offset + j, inside);
       }
+    }
+    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
+      const bool whole = i + THREADS * 4 <= BM * BK;  // then nvcc need not look at tid
+      float* w = next.w[0][0] + tid * 4 + i;
+      if (whole || i + tid * 4 < BM * BK) copy_async<16>(w, packed + i, more);
     }
     packed += BM * BK, rows += ROWS;
     if (tid < ROWS) copy_async<16>(next.ahead + tid, rows);
@@ -179,10 +181,8 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
     }
   }
 
-  // Partial sums lie in the workspace of their group, part by part; bias and ReLU come later.
-  output += group * (parts > 1 ? pitch : shape.KPQ());
-  if (parts > 1) shape.groups = 1, output += part * shape.output_count(), bias = nullptr, relu = 0;
-  if (bias) bias += group * shape.K;
+  // Partial sums lie like the output, part by part. The first part has the bias; ReLU comes later.
+  if (parts > 1) output += part * shape.output_count(), relu = 0, bias = part ? nullptr : bias;
   const Pixel out = pixels[tid];
   const int64_t PQ = shape.PQ();
   UNROLL for (int m = 0; m < 2 * MT; ++m) {  // 8 filters of each warp
@@ -203,19 +203,6 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
   }
 }
 
-// Always in the same order, so that sums don't change from run to run.
-__global__ void add_parts(ConvShape shape, int parts, bool relu, int64_t pitch,
-                          const float* __restrict__ sums,  // [parts][N,K,P,Q], of each group
-                          const float* __restrict__ bias,  // [K], or null
-                          float* __restrict__ output) {    // [N,K,P,Q]
-  const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x, KPQ = shape.KPQ();
-  if (i >= shape.N * KPQ) return;
-  sums += blockIdx.z * pitch, output += int64_t{blockIdx.z} * KPQ;
-  float sum = bias ? bias[blockIdx.z * shape.K + i % KPQ / shape.PQ()] : 0.0f;
-  UNROLL_BY(8) for (int part = 0; part < parts; ++part) sum += sums[shape.N * KPQ * part + i];
-  output[i / KPQ * shape.output_pitch() + i % KPQ] = relu && sum < 0.0f ? 0.0f : sum;
-}
-
 // Filters of a block: as few as possible are computed for nothing.
 int block_filters(int K) {
   if (K <= 32) return 32;
@@ -223,16 +210,17 @@ int block_filters(int K) {
   return round_up(K, 128) <= min(by_64, by_96) ? 128 : by_96 <= by_64 ? 96 : 64;
 }
 
-// Of a group's filters and taps; its partial sums lie behind. A tile has 24 for at least 21 taps, or 16.
+// Of all groups' filters, and of the taps; the partial sums lie behind. A tile has 24 for at least 21
+// taps, or 16.
 std::size_t packed_bytes(const ConvShape& shape) {
-  const std::size_t filters = round_up(shape.K, block_filters(shape.K));
+  const std::size_t filters = shape.groups * round_up(int64_t{shape.K}, block_filters(shape.K));
   const std::size_t padded_CRS = 24 * (shape.CRS() / 21 + int64_t{1}) + 8;
   return filters * padded_CRS * sizeof(float) + sizeof(Tap) * (shape.CRS() + 3 * 24);
 }
 
 // At most 16, as many as fill PER_SM blocks of each multiprocessor; of at least 48 taps.
 int parts_of(const ConvShape& shape, std::size_t limit) {
-  const int64_t sums = shape.N * int64_t{shape.KPQ()};
+  const int64_t sums = shape.output_count();
   const int64_t blocks = shape.groups * ceil_div(shape.K, block_filters(shape.K)) *
                          ceil_div(int64_t{shape.N} * shape.PQ(), BN);
   const int64_t room = (static_cast<double>(limit) - packed_bytes(shape)) / sizeof(float) / sums;
@@ -242,7 +230,7 @@ int parts_of(const ConvShape& shape, std::size_t limit) {
 
 std::size_t workspace(const ConvShape& shape, std::size_t limit) {
   const std::size_t parts = parts_of(shape, limit);
-  return packed_bytes(shape) + (parts > 1 ? parts * sizeof(float) * shape.N * shape.KPQ() : 0);
+  return packed_bytes(shape) + (parts > 1 ? parts * sizeof(float) * shape.output_count() : 0);
 }
 
 template <int MT, int TAPS, int STRIDE, int PRODUCTS>
@@ -253,22 +241,18 @@ void enqueue_rows(const Convolution& conv, cudaStream_t stream) {
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   const int tiles = static_cast<int>(ceil_div(shape.CRS(), Tile::USED));
   float* packed = static_cast<float*>(conv.workspace);
-  Tap* rows = reinterpret_cast<Tap*>(packed + int64_t{blocks_m} * BM * tiles * BK);
-  const int64_t pitch = conv.workspace_bytes / sizeof(float);  // from group to group
+  Tap* rows = reinterpret_cast<Tap*>(packed + int64_t{shape.groups} * blocks_m * BM * tiles * BK);
   const unsigned blocks_packed = grid_x((tiles + int64_t{2}) * (BK / 8) * blocks_m);
-  launch(pack<BM, TAPS, STRIDE>, dim3(blocks_packed, 1, conv.groups), dim3(32, BM / 16), stream,
-         shape, tiles, pitch, PRODUCTS == 1, conv.filters, packed, rows);
+  launch(pack<BM, TAPS, STRIDE>, dim3(blocks_packed, 1, shape.groups), dim3(32, BM / 16), stream,
+         shape, tiles, PRODUCTS == 1, conv.filters, packed, rows);
   const int row_length = TAPS > 1 ? round_up(shape.Q(), TN) : shape.Q();  // strips end with it
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.P() * row_length, BN);
   const int parts = parts_of(shape, conv.workspace_bytes);
   float* sums = parts > 1 ? packed + packed_bytes(shape) / sizeof(float) : conv.output;
-  const dim3 grid(grid_x(blocks_m * blocks_n), parts, conv.groups);
+  const dim3 grid(grid_x(blocks_m * blocks_n), parts, shape.groups);
   launch(conv2d_tiled<MT, TAPS, STRIDE, PRODUCTS>, grid, THREADS, stream, shape, blocks_m,
-         row_length, pitch, conv.input, packed, rows, conv.bias, sums, conv.relu);
-  if (parts == 1) return;
-  const unsigned blocks_sums = grid_x(ceil_div(shape.N * int64_t{shape.KPQ()}, THREADS));
-  launch(add_parts, dim3(blocks_sums, 1, conv.groups), THREADS, stream, shape, parts, conv.relu,
-         pitch, sums, conv.bias, conv.output);
+         row_length, conv.input, packed, rows, conv.bias, sums, conv.relu);
+  if (parts > 1) add_parts(sums, parts, conv, stream);
 }
 
 template <int MT, int PRODUCTS>

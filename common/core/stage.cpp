@@ -8,7 +8,7 @@ namespace convladder {
 namespace {
 
 constexpr std::size_t WORKSPACE_ALIGNMENT = 256;
-constexpr std::size_t MOST_GROUPS = 65535;  // at once: of a grid's extent along z
+constexpr int MOST_GROUPS = 65535;  // at once: of a grid's extent along z
 
 std::vector<Stage>& registry() {
   static std::vector<Stage> stages;
@@ -33,35 +33,34 @@ void require_no_earlier_error() {
   check_cuda(left, "an earlier CUDA call");
 }
 
-// Of `limit` bytes of workspace: what each group gets, and how many are computed at once.
-struct Sharing {
-  std::size_t bytes;
-  int groups;
-};
-
-Sharing share_workspace(const Stage& stage, const ConvShape& shape, std::size_t limit) {
-  const std::size_t bytes = stage.workspace_bytes ? stage.workspace_bytes(shape, limit) : 0;
-  if (!stage.groups_at_once) return {bytes, 1};
-  const std::size_t aligned = (bytes + WORKSPACE_ALIGNMENT - 1) & ~(WORKSPACE_ALIGNMENT - 1);
-  const std::size_t most = std::min(aligned ? limit / aligned : MOST_GROUPS, MOST_GROUPS);
-  const int groups = std::min(shape.groups, std::max(static_cast<int>(most), 1));
-  return {groups > 1 ? aligned : bytes, groups};
+// The piece of a problem that a stage is asked for where it computes one group after the other. One
+// that computes them at once, but finds no room for their workspace, gets an image at a time, too.
+ConvShape piece_of(const Stage& stage, const ConvShape& shape) {
+  ConvShape piece = shape;
+  if (stage.groups_at_once && shape.groups > 1) piece.N = piece.groups = 1;
+  return piece;
 }
 
-// Group g of `conv`: in every image its channels lie behind those of the groups before.
-Convolution group_of(const Convolution& conv, int64_t g) {
+// Whether the stage computes all groups at once, within `limit` bytes of workspace.
+bool computes_all(const Stage& stage, const ConvShape& shape, std::size_t limit) {
+  return stage.groups_at_once && shape.groups <= MOST_GROUPS &&
+         (!stage.workspace_bytes || stage.workspace_bytes(shape, 0) <= limit);
+}
+
+// Of image n of `conv` on, group g: in every image its channels lie behind those of the groups before.
+Convolution part_of(const Convolution& conv, int64_t n, int64_t g) {
   const ConvShape& shape = conv.shape;
-  Convolution group = conv;
-  const auto advance = [g](auto*& pointer, int64_t& count, int64_t elements) {
-    pointer += g * elements;
-    count -= g * elements;
+  Convolution part = conv;
+  const auto advance = [](auto*& pointer, int64_t& count, int64_t elements) {
+    pointer += elements;
+    count -= elements;
   };
-  advance(group.input, group.input_count, shape.CHW());
+  advance(part.input, part.input_count, n * shape.input_pitch() + g * shape.CHW());
   // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result): a group's filters fit an int
-  advance(group.filters, group.filter_count, shape.K * shape.CRS());
-  if (conv.bias) advance(group.bias, group.bias_count, shape.K);
-  advance(group.output, group.output_count, shape.KPQ());
-  return group;
+  advance(part.filters, part.filter_count, g * (shape.K * shape.CRS()));
+  if (conv.bias) advance(part.bias, part.bias_count, g * shape.K);
+  advance(part.output, part.output_count, n * shape.output_pitch() + g * shape.KPQ());
+  return part;
 }
 
 }  // namespace
@@ -102,8 +101,8 @@ Stage in_tf32(const Stage& stage) {
 std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::size_t limit) {
   validate(shape);
   if (!stage.workspace_bytes) return 0;
-  const Sharing sharing = share_workspace(stage, shape, limit);
-  const std::size_t bytes = sharing.groups * sharing.bytes;
+  const bool all = computes_all(stage, shape, limit);
+  const std::size_t bytes = stage.workspace_bytes(all ? shape : piece_of(stage, shape), limit);
   if (bytes > limit) {
     throw InvalidArgument("workspace limit = " + std::to_string(limit) + ": " + stage.name +
                           " needs at least " + std::to_string(bytes) + " bytes for " +
@@ -114,7 +113,7 @@ std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::siz
 
 std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape) {
   validate(shape);
-  return stage.workspace_bytes ? stage.workspace_bytes(shape, 0) : 0;
+  return stage.workspace_bytes ? stage.workspace_bytes(piece_of(stage, shape), 0) : 0;
 }
 
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
@@ -137,12 +136,14 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
     throw InvalidArgument("workspace is not aligned to 256 bytes");
   }
   require_no_earlier_error();
-  const Sharing sharing = share_workspace(stage, conv.shape, conv.workspace_bytes);
-  for (int64_t g = 0; g < conv.shape.groups; g += sharing.groups) {
-    Convolution part = group_of(conv, g);
-    part.groups = static_cast<int>(std::min<int64_t>(sharing.groups, conv.shape.groups - g));
-    if (sharing.groups > 1) part.workspace_bytes = sharing.bytes;
-    stage.enqueue(part, stream);
+  if (computes_all(stage, conv.shape, conv.workspace_bytes)) return stage.enqueue(conv, stream);
+  const ConvShape piece = piece_of(stage, conv.shape);
+  for (int64_t n = 0; n < conv.shape.N; n += piece.N) {
+    for (int64_t g = 0; g < conv.shape.groups; ++g) {
+      Convolution part = part_of(conv, n, g);
+      part.shape = piece;
+      stage.enqueue(part, stream);
+    }
   }
 }
 

@@ -41,26 +41,22 @@ struct Convolution {
   // Scratch memory, 256-byte aligned (as cudaMalloc gives it), contents undefined before and after.
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
-
-  // Of what run() hands to a stage: how many groups to compute, from the one at the pointers on. The
-  // workspace_bytes are each one's then, and the workspaces lie one behind the other.
-  int groups = 1;
 };
 
 // Registered by the stage's own source file; see CONVLADDER_REGISTER_STAGE below.
 struct Stage {
   const char* name;     // the folder's name: "01_naive"
   const char* summary;  // the one idea, in a few words
-  // Enqueues the work of one group on `stream` (with `groups_at_once` that of conv.groups) and returns;
-  // allocates nothing (but a library handle, once). Arguments are valid already: the pointers are at
-  // the group's first channel and filter, and conv.shape speaks of that group; only its pitches tell
-  // that there are others.
+  // Enqueues the work of one group on `stream` and returns; allocates nothing (but a library handle,
+  // once). Arguments are valid already: the pointers are at the group's first channel and filter, and
+  // conv.shape speaks of that group; only its pitches tell that there are others. With
+  // `groups_at_once` it is the work of all conv.shape.groups, from the first one's pointers on.
   void (*enqueue)(const Convolution& conv, cudaStream_t stream);
-  // Bytes of workspace the stage wants for one group, at most `limit` (if it can work with that little; else the
-  // least it can work with). Null: none.
+  // Bytes of workspace the stage wants for that work, at most `limit` (if it can work with that
+  // little; else the least it can work with). Null: none.
   std::size_t (*workspace_bytes)(const ConvShape& shape, std::size_t limit);
   bool fuses_relu;
-  bool groups_at_once = false;  // in one launch, as many as have room in the workspace
+  bool groups_at_once = false;  // in one launch, if there is room for their workspace
   // What its rows are called in TF32, for they are never those of FP32; null: it has FP32 alone.
   const char* tf32_name = nullptr;
   Precision precision = Precision::kFp32;  // in which it is checked and timed: see in_tf32()
@@ -88,8 +84,8 @@ std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
 // Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU or
 // TF32 where the stage has none), then enqueues. Throws InvalidArgument for the arguments, and CudaError
 // for an error that an earlier call left behind: then the output is untouched. Throws CudaError
-// where the runtime refuses the work. Asynchronous, ordered on `stream`. Groups that are not
-// computed at once follow one another with the same workspace.
+// where the runtime refuses the work. Asynchronous, ordered on `stream`. Groups that are not computed
+// at once follow one another with the same workspace.
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream);
 
 struct StageRegistration {

@@ -97,16 +97,18 @@ class Build:
     def __init__(self, preset):
         self.folder = os.path.join(ROOT, "build", preset)
         self.on_gpu = preset == "gpu"
-        self.compile_words = self._compile_words()
+        self.compile_folder, self.compile_words = self._compile_words()
         self.links = {}  # what words() gave
 
     def _compile_words(self):
+        """Where this build compiles a kernel, and in which words."""
         with open(os.path.join(self.folder, "compile_commands.json"), encoding="utf-8") as file:
             for entry in json.load(file):
                 if entry["file"] == os.path.join(ROOT, EXEMPLAR):
                     words = shlex.split(entry["command"])
                     words[words.index("-o"):words.index("-o") + 2] = []
-                    return [word for word in words if word not in ("-c", entry["file"])]
+                    words = [word for word in words if word not in ("-c", entry["file"])]
+                    return entry["directory"], words
         raise CannotJudge(f"{self.folder}/compile_commands.json has no {EXEMPLAR}")
 
     def _link_words(self, room, target):
@@ -138,7 +140,7 @@ class Build:
         words = self.compile_words + ["-o", object_file, "-c", source]
         if not self.on_gpu:
             words += ["-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage"]
-        done = limited(words, self.folder, None if self.on_gpu else COMPILE_SECONDS)
+        done = limited(words, self.compile_folder, None if self.on_gpu else COMPILE_SECONDS)
         if done.returncode != 0:
             raise Failed(COMPILE, compiler_message(done, source))
         if not self.on_gpu:

@@ -6,6 +6,7 @@ say took its time at the rates of common/machines/*.json.
 """
 import csv
 import glob
+import math
 import os
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import results
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "machines")
 FORMAT, VERSION = "convladder machine", 1
+TENSOR_FLOP = 2 * 16 * 8 * 8  # of an instruction of stage 12; other kernels here have none
 
 
 def read_machine(path):
@@ -41,6 +43,8 @@ def of_counters(metrics, rates):
     parts = {
         "multiplications": (metrics.get("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"),
                             rates["fmas_per_cycle"] * per_cycle),
+        "tensor cores": (metrics.get("sm__inst_executed_pipe_tensor_op_hmma.sum"),
+                         1e9 * rates.get("tf32_tflops", math.inf) / TENSOR_FLOP),
         "L1's data pipe": (metrics.get("l1tex__data_pipe_lsu_wavefronts.sum"),
                            rates["wavefronts_per_cycle"] * per_cycle),
         "DRAM": (counters.total(kernel, "dram__bytes_read.sum", "dram__bytes_write.sum"),

@@ -203,7 +203,7 @@ std::vector<BadInput> bad_for(const Stage& stage) {
   using C = convladder_convolution;
   std::vector<BadInput> bad;
   if (!stage.fuses_relu) bad.push_back({"relu = 1: ", [](C& c) { c.relu = 1; }});
-  const std::size_t least = stage.workspace_bytes ? stage.workspace_bytes(shape_of(PROBLEM), 0) : 0;
+  const std::size_t least = least_workspace_bytes(stage, shape_of(PROBLEM));
   if (least == 0) {
     bad.push_back({"workspace is not aligned to 256 bytes", [](C& c) { shift(c.workspace, 8); }});
     return bad;
@@ -307,7 +307,7 @@ TEST_P(CApi, WorkspaceIsWhatCppSays) {
             CONVLADDER_SUCCESS)
       << convladder_last_error();
   EXPECT_EQ(bytes, workspace_bytes(stage(), shape));
-  const std::size_t least = stage().workspace_bytes ? stage().workspace_bytes(shape, 0) : 0;
+  const std::size_t least = least_workspace_bytes(stage(), shape);
   EXPECT_EQ(convladder_workspace_bytes(stage().name, &PROBLEM, least, &bytes), CONVLADDER_SUCCESS);
   EXPECT_EQ(bytes, least);
   if (least == 0) return;

@@ -205,7 +205,7 @@ TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
 
 // ---- Workspace ----
 
-// Two groups, which take turns with the workspace of one.
+// Two groups, which take turns with the workspace of one where there is none for both.
 ConvArguments groups_of(int channels) {
   ConvArguments a;
   a.n = 5, a.c = 2 * channels, a.h = 9, a.w = 12, a.k = 14, a.r = 3, a.s = 2, a.stride_w = 2;
@@ -399,6 +399,16 @@ TEST_F(PlanTest, BlocksOf96FiltersHaveRoom) {
   if (multiprocessors() == 3) {
     EXPECT_EQ(launched_blocks[1], 5 * 3) << "no blocks of 96";
   }
+}
+
+// So many filters and taps that those of two groups don't fit into one group's room with its slack.
+TEST_F(PlanTest, GroupsHaveRoom) {
+  ConvArguments a;
+  a.c = 800, a.h = a.w = 7, a.k = 1024, a.groups = 2;
+  const ConvShape shape = make_conv_shape(a);
+  run_on(shape, make_test_data(shape, DataKind::kUniform, 1));
+  EXPECT_EQ(launched_blocks.size(), 3u) << "both groups in one launch, their parts added in another";
+  EXPECT_GT(most_parts, 1);
 }
 
 }  // namespace

@@ -30,7 +30,11 @@ constexpr Stage NEEDY = {"97_needy", "", count_call, want_workspace, true};
 const StageRegistration plain_registration(PLAIN), needy_registration(NEEDY);
 
 constexpr Stage KEEPING = {"keeping", "", keep, want_workspace, true};  // not registered
-constexpr Stage TOGETHER = {"together", "", keep, want_workspace, true, true};
+std::size_t want_for_groups(const ConvShape& shape, std::size_t limit) {
+  const std::size_t groups = shape.groups;
+  return groups * (limit >= groups * 4096 ? 4096 : 1024);
+}
+constexpr Stage TOGETHER = {"together", "", keep, want_for_groups, true, true};
 
 // A valid problem over host memory; a stand-in never looks at it.
 class RunArguments : public testing::Test {
@@ -177,46 +181,51 @@ TEST_F(RunGroups, AreEnqueuedOneAfterTheOther) {
   }
 }
 
-// As many at once as the workspace has room for, each with its own.
-TEST_F(RunGroups, AreEnqueuedTogether) {
+// If their workspace has room; else one after the other, and so with every image.
+TEST_F(RunGroups, AreEnqueuedAtOnce) {
+  constexpr std::size_t ALL = 3 * 1024;
   EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape), 3 * 4096u);
-  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 3 * 4096 - 1), 2 * 4096u);
-  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 4095), 3 * 1024u);
-  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 1024), 1024u);
-  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 1030), 1024u);
+  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, 3 * 4096 - 1), ALL);
+  EXPECT_EQ(workspace_bytes(TOGETHER, conv.shape, ALL - 1), 1024u);
+  EXPECT_EQ(least_workspace_bytes(TOGETHER, conv.shape), 1024u);
   if (cudaPeekAtLastError() != cudaSuccess) GTEST_SKIP() << "no GPU: every CUDA call fails";
-  for (const int together : {3, 2, 1}) {
-    SCOPED_TRACE(together);
-    received.clear();
-    conv.workspace_bytes = together * 1024 + 512;
-    run(TOGETHER, conv, nullptr);
-    ASSERT_EQ(received.size(), together == 3 ? 1u : together == 2 ? 2u : 3u);
-    int begun = 0;
-    for (const Convolution& groups : received) {
-      EXPECT_EQ(groups.input, conv.input + begun * 2 * 35);
-      EXPECT_EQ(groups.workspace, conv.workspace);
-      EXPECT_LE(groups.groups * groups.workspace_bytes, conv.workspace_bytes);
-      EXPECT_GE(groups.workspace_bytes, 1024u);
-      EXPECT_EQ(groups.groups > 1 ? groups.workspace_bytes % 256 : 0, 0u);
-      begun += groups.groups;
-    }
-    EXPECT_EQ(begun, 3);
+  conv.workspace_bytes = ALL;
+  run(TOGETHER, conv, nullptr);
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_EQ(received[0].input, conv.input);
+  EXPECT_EQ(to_string(received[0].shape), to_string(conv.shape));
+
+  received.clear();
+  conv.workspace_bytes = ALL - 1;
+  run(TOGETHER, conv, nullptr);
+  ASSERT_EQ(received.size(), 6u);
+  for (int i = 0; i < 6; ++i) {
+    const int n = i / 3, g = i % 3;
+    const Convolution& part = received[i];
+    EXPECT_EQ(part.input, conv.input + (n * 6 + g * 2) * 35) << i;
+    EXPECT_EQ(part.filters, conv.filters + g * 4 * 12) << i;
+    EXPECT_EQ(part.bias, conv.bias + g * 4) << i;
+    EXPECT_EQ(part.output, conv.output + (n * 12 + g * 4) * 18) << i;
+    EXPECT_EQ(part.input_count, conv.input_count - (n * 6 + g * 2) * 35) << i;
+    EXPECT_EQ(part.output_count, conv.output_count - (n * 12 + g * 4) * 18) << i;
+    EXPECT_EQ(part.workspace, conv.workspace) << i;
+    EXPECT_EQ(to_string(part.shape), "n1 c2 5x7 k4 3x2 stride 1x1 pad 0x0 dil 1x1") << i;
   }
 }
 
 // A grid has 65,535 blocks along z.
 TEST_F(RunGroups, AreNoMoreThanAGridHolds) {
-  ConvArguments a;
-  a.c = a.k = a.groups = 70000;
-  conv.shape = make_conv_shape(a);
-  conv.input_count = conv.filter_count = conv.bias_count = conv.output_count = a.c;
-  conv.workspace_bytes = std::size_t{1} << 40;
   if (cudaPeekAtLastError() != cudaSuccess) GTEST_SKIP() << "no GPU: every CUDA call fails";
-  run(TOGETHER, conv, nullptr);
-  ASSERT_EQ(received.size(), 2u);
-  EXPECT_EQ(received[0].groups, 65535);
-  EXPECT_EQ(received[1].groups, 70000 - 65535);
-  EXPECT_EQ(received[1].output, conv.output + 65535);
+  for (const int groups : {65535, 65536}) {
+    ConvArguments a;
+    a.c = a.k = a.groups = groups;
+    conv.shape = make_conv_shape(a);
+    conv.input_count = conv.filter_count = conv.bias_count = conv.output_count = a.c;
+    conv.workspace_bytes = std::size_t{1} << 40;
+    received.clear();
+    run(TOGETHER, conv, nullptr);
+    EXPECT_EQ(received.size(), groups == 65535 ? 1u : 65536u);
+  }
 }
 
 TEST_F(RunGroups, WithoutBiasNoneHasOne) {

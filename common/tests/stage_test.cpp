@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <iterator>
+#include <optional>
 
 #include "common/check/compare.h"
 #include "common/check/problems.h"
@@ -134,28 +135,25 @@ class StageTest : public DeviceTest {
     }
   }
 
-  // All data kinds, with and without bias and ReLU. Small problems see every layout; large ones one
-  // after the other.
+  // Small problems: each data kind in every layout, where each layout comes with and without bias, and
+  // with and without ReLU. Large ones: each kind with each of the four, while layouts take turns.
   static void check_problem(const ConvShape& shape) {
-    std::size_t next_layout = 0;
-    for (const auto& [kind, kind_name] : DATA_KINDS) {
+    std::size_t turn = 0;
+    const std::size_t places = is_small(shape) ? std::size(LAYOUTS) : 4;
+    for (std::size_t k = 0; k < std::size(DATA_KINDS); ++k) {
+      const auto& [kind, kind_name] = DATA_KINDS[k];
       const TestData data = make_test_data(shape, kind, 1);
-      for (const bool bias : {true, false}) {
-        for (const bool relu : {false, true}) {
-          if (relu && !stage().fuses_relu) continue;
-          SCOPED_TRACE(std::string(kind_name) + (bias ? ", bias" : ", no bias") +
-                       (relu ? ", ReLU" : ""));
-          const HostProblem problem = host_problem(shape, data, bias, relu);
-          const Reference reference = reference_for(problem);
-          choose_gpu(next_layout);
-          for (const Placement& layout : LAYOUTS) {
-            const bool its_turn = &layout == &LAYOUTS[next_layout % std::size(LAYOUTS)];
-            if (!is_small(shape) && !its_turn) continue;
-            check_case(problem, reference, rule_for(kind), layout);
-            if (HasFailure()) return;  // the first failure says it; a large problem has many
-          }
-          ++next_layout;
-        }
+      std::optional<Reference> references[4];
+      for (std::size_t place = 0; place < places; ++place, ++turn) {
+        const std::size_t four = (k == 1 ? 3 - place % 4 : place + k) % 4;
+        const bool bias = four % 2 == 0, relu = four / 2 == 1 && stage().fuses_relu;
+        SCOPED_TRACE(std::string(kind_name) + (bias ? ", bias" : ", no bias") +
+                     (relu ? ", ReLU" : ""));
+        const HostProblem problem = host_problem(shape, data, bias, relu);
+        if (!references[four]) references[four] = reference_for(problem);
+        choose_gpu(turn);
+        check_case(problem, *references[four], rule_for(kind), LAYOUTS[turn % std::size(LAYOUTS)]);
+        if (HasFailure()) return;  // the first failure says it; a large problem has many
       }
     }
   }

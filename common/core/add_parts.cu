@@ -1,0 +1,29 @@
+#include "common/core/add_parts.h"
+
+#include "common/core/launch.h"
+
+namespace convladder {
+namespace {
+
+constexpr int THREADS = 128;
+
+// Neighbouring threads add up neighbouring outputs.
+__global__ void add_parts_kernel(int64_t count, int parts, bool relu,
+                                 const float* __restrict__ sums,  // [parts][count]
+                                 float* __restrict__ output) {    // [count]
+  const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x;
+  if (i >= count) return;
+  float sum = 0.0f;
+  UNROLL_BY(8) for (int part = 0; part < parts; ++part) sum += sums[count * part + i];
+  output[i] = relu && sum < 0.0f ? 0.0f : sum;  // false for NaN, which stays
+}
+
+}  // namespace
+
+void add_parts(const float* sums, int parts, const Convolution& conv, cudaStream_t stream) {
+  const int64_t count = conv.shape.output_count();
+  launch(add_parts_kernel, grid_x(ceil_div(count, THREADS)), THREADS, stream, count, parts,
+         conv.relu, sums, conv.output);
+}
+
+}  // namespace convladder
