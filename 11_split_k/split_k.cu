@@ -110,9 +110,9 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
       __align__(16) float w[TM];
       const int s = i * STRIDE % TAPS, tap = i / TAPS * TAPS + s;  // phase by phase
       UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[tap][ty * TM + m]);
-      // Read once in each phase: all taps of a phase slide over the same values.
+      // The first tap of a phase reads, the others slide over its values: from BN on there are none.
       const float* xs = &slot->x[i / TAPS][tx][s % STRIDE * Tile::SPAN];
-      UNROLL for (int j = 0; s < STRIDE && j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
+      UNROLL for (int j = s < STRIDE ? 0 : BN; j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
       UNROLL for (int m = 0; m < TM; ++m) {
         UNROLL for (int t = 0; t < TN; ++t) {
           const int j = m % 2 ? TN - 1 - t : t;  // to and fro: the last x is the next one, too

@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
       const float* x0 = now.x + lane / 4 + Tile::offset(i, lane % 4);
       const float* x4 = now.x + lane / 4 + Tile::offset(i, lane % 4 + 4);
       UNROLL for (int j = 0; j < 2 * NT; ++j) {
-        const float x = (j % 2 ? x4 : x0)[(warp_n * NT + j / 2) * Tile::SPAN];
+        const float x = *((j % 2 ? x4 : x0) + (warp_n * NT + j / 2) * Tile::SPAN);
         x_high[j / 2][j % 2] = PRODUCTS > 1 ? to_tf32(x) : x;
         x_low[j / 2][j % 2] = x - x_high[j / 2][j % 2];
       }

@@ -407,7 +407,8 @@ TEST_F(PlanTest, GroupsHaveRoom) {
   a.c = 800, a.h = a.w = 7, a.k = 1024, a.groups = 2;
   const ConvShape shape = make_conv_shape(a);
   run_on(shape, make_test_data(shape, DataKind::kUniform, 1));
-  EXPECT_EQ(launched_blocks.size(), 3u) << "both groups in one launch, their parts added in another";
+  EXPECT_EQ(launched_blocks.size(), 3u)
+      << "both groups in one launch, their parts added in another";
   EXPECT_GT(most_parts, 1);
 }
 

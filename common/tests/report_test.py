@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REPORT = os.path.join(ROOT, "common/report/report.py")
@@ -744,13 +745,16 @@ class Floors(unittest.TestCase):
     def floor(self, **metrics):
         names = {"ffma": "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
                  "pipe": "l1tex__data_pipe_lsu_wavefronts.sum", "read": "dram__bytes_read.sum",
-                 "write": "dram__bytes_write.sum"}
+                 "write": "dram__bytes_write.sum", "hmma": "sm__inst_executed_pipe_tensor_op_hmma.sum"}
         return floors.of_counters({names[name]: value for name, value in metrics.items()}, self.RATES)
 
     def test_the_longest_part_counts(self):
         self.assertEqual(self.floor(ffma=3e6, read=1, write=1), (3.0, "multiplications"))
         self.assertEqual(self.floor(ffma=3e6, read=2, write=2), (4.0, "DRAM"))
         self.assertEqual(self.floor(ffma=3e6, pipe=60e3), (6.0, "L1's data pipe"))
+        self.assertEqual(self.floor(ffma=3e6, hmma=1e6), (3.0, "multiplications"))
+        with mock.patch.dict(self.RATES, tf32_tflops=0.512):  # a millisecond: 250,000 instructions
+            self.assertEqual(self.floor(ffma=3e6, hmma=1e6), (4.0, "tensor cores"))
         self.assertIsNone(self.floor(read=1))
 
     def test_the_rates_of_an_h200(self):

@@ -492,13 +492,13 @@ def draw_11():
         middle = left + (first + rows / 2) * size
         picture.line(middle, y + 28, middle, y + 56, BLACK, 2, arrow=True)
         picture.rect(middle - 68, y + 60, 136, 28, colour)
-        picture.text(middle, y + 79, f"sums {part}: workspace", 13, "middle")
+        picture.text(middle, y + 79, f"sums {part}: workspace" if part else "sums 0, and bias", 13, "middle")
         picture.line(middle, y + 92, left + 16.5 * size + (part - parts // 2) * 60, y + 122, BLACK, 2,
                      arrow=True)
         first += rows
     picture.rect(left + 8 * size, y + 126, 17 * size, 28, ORANGE)
     added = " + ".join(map(str, range(parts)))
-    picture.text(left + 16.5 * size, y + 145, f"add_parts: bias + {added}, then ReLU: output", 14, "middle")
+    picture.text(left + 16.5 * size, y + 145, f"add_parts: {added}, then ReLU: output", 14, "middle")
     return picture
 
 
