@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     __pipeline_wait_prior(SLOTS - 2);  // this thread's copies of this tile are done
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
-    // The inputs first: on an H200 that is 1 % faster than last.
+    // The inputs first: on an H200 AlexNet's layer takes 1.5 % less so, others up to 1.5 % more.
     UNROLL for (int i = 0; i < BK / TAPS; ++i) {
       const Tap tap = taps[i * TAPS];
       UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
