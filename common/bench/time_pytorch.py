@@ -172,6 +172,7 @@ def open_torch():
     if not torch.cuda.is_available():
         raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU")
     torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark_limit = 0  # tries all of cuDNN's plans, not the first 10
     return torch
 
 
