@@ -422,6 +422,19 @@ class LongWork(Door):
                 self.assertIn("another ./ladder works in build/sim: waiting", said + outputs[1][1])
                 self.assertEqual((first.returncode, second.returncode), (0, 0))
 
+    def test_a_program_that_has_counted_does_not_count_again(self):
+        before = "counted before by the same program"
+        traffic = self.repo / "build/report/traffic.txt"
+        self.assertNotIn(before, self.ladder("run")[2])
+        self.write("repo/common/machines/h200.json", "{}")
+        for name in ("trace.json", "profile.json"):
+            (traffic.parent / name).touch()
+        for age, again in ((60, True), (-60, False)):  # of what was counted; the program is new
+            os.utime(traffic, 2 * (time.time() - age,))
+            status, out, err = self.ladder("run")
+            self.assertEqual((status, before in err), (0, not again))
+            self.assertIn("profile --trace", out)
+
     def test_interrupted(self):
         self.write("slow", "")
         with self.start("check", start_new_session=True) as process:
