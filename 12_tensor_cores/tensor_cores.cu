@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
     __syncthreads();           // everybody's are, and the tile before is read to the end
     const bool more = tile + 1 < tiles;
     Tap tap[ROWS];  // all of them first: nvcc reads none while it copies
-    UNROLL for (int i = 0; i < ROWS; ++i) tap[i] = now.ahead[i];
+    UNROLL for (int i = 0; i < ROWS; ++i) tap[i] = read_tap<TAPS>(now.ahead + i);
     UNROLL for (int i = 0; i < ROWS; ++i) {
       UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
         const int phase = i * Tile::ROW + col % STRIDE * Tile::PHASE;

@@ -100,4 +100,12 @@ __device__ inline Tap tap_at(int crs, const ConvShape& shape) {
   return {(c * shape.H + h) * shape.W + w, h, w};
 }
 
+// In one access. Of a row's first tap all but w, which nobody looks up.
+template <int TAPS>
+__device__ inline Tap read_tap(const Tap* tap) {
+  if (TAPS == 1) return *tap;
+  const int2 row = *reinterpret_cast<const int2*>(tap);
+  return {row.x, row.y, 0};
+}
+
 }  // namespace convladder
