@@ -180,9 +180,9 @@ Json warp_json(const TracedKernel& kernel, const TracedWarp& warp, const GlobalM
     if (shared && access.operation == Operation::kCopy) {
       uint32_t sources = access.lanes;
       for (unsigned lane = 0; lane < LANES; ++lane) {
-        if (access.from[lane] == simulator::NO_SOURCE) sources &= ~(1u << lane);
+        if (access.other_end[lane] == simulator::NO_SOURCE) sources &= ~(1u << lane);
       }
-      from = relative(sources, [&](unsigned lane) { return access.from[lane]; });
+      from = relative(sources, [&](unsigned lane) { return access.other_end[lane]; });
       // Only the low bits are known, and those of the first one beyond LINE differ from run to run.
       for (double& value : from.pattern) {
         if (!std::isnan(value)) value = static_cast<int16_t>(static_cast<int64_t>(value));

@@ -16,11 +16,20 @@ class BlockProducts {
   explicit BlockProducts(const void* kernel = nullptr);
 
   bool known() const { return !of_block_.empty(); }
-  // Products of floats in the block whose hook returns to `pc`; 0 where that is no such block's.
-  unsigned of(const void* pc) const {
-    const std::size_t at = reinterpret_cast<uintptr_t>(pc) - begin_;
-    return at < of_block_.size() ? of_block_[at] : 0;
-  }
+
+  // What is looked up at the begin of every block: nothing to follow.
+  struct View {
+    uintptr_t begin = 0;
+    std::size_t size = 0;
+    const uint16_t* of_block = nullptr;
+
+    // Products of floats in the block whose hook returns to `pc`; 0 where that is no such block's.
+    unsigned of(const void* pc) const {
+      const std::size_t at = reinterpret_cast<uintptr_t>(pc) - begin;
+      return at < size ? of_block[at] : 0;
+    }
+  };
+  View view() const { return {begin_, of_block_.size(), of_block_.data()}; }
 
  private:
   uintptr_t begin_ = 0;

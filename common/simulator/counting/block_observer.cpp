@@ -46,6 +46,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   left_.assign((threads_ + WARP - 1) / WARP, 0);
   counts_ = {};
   products_ = 0;
+  block_products_ = launch_->products->view();
   by_instruction_.clear();
   if (launch_->number == launch_number_) return;
 
@@ -121,9 +122,9 @@ void BlockObserver::mma() {
 void BlockObserver::pause() { watching = nullptr; }
 
 // A loop that never ends comes through here at every turn.
-void BlockObserver::enter_code(const void* pc) {
-  log_->block(pc, warp_log_.loops());
-  products_ += launch_->products->of(pc);
+void BlockObserver::enter_again(const void* pc) {
+  log_->jump_to(pc, warp_log_.loops());
+  products_ += block_products_.of(pc);
   if (log_->steps() >= MOST_EVENTS || interval_ >= MOST_BARRIERS) stop_endless(pc);
 }
 
@@ -153,7 +154,7 @@ void BlockObserver::access_shared(const Access& access) {
   require_shared_variable(access);
   require_aligned(access);
   log_->access(access.pc, Space::kShared, access.operation, access.bytes, access.address,
-               access.from);
+               access.other_end);
   const bool write = access.operation != Operation::kLoad;
   Touch now = touch(access.pc);
   now.stamp.in_flight = access.operation == Operation::kCopy;
@@ -190,18 +191,20 @@ void BlockObserver::access_global(const Access& access) {
     }
     if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
   }
-  log_->access(access.pc, Space::kGlobal, access.operation, access.bytes, access.address);
+  log_->access(access.pc, Space::kGlobal, access.operation, access.bytes, access.address,
+               access.other_end);
 }
 
 void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
                                const void* pc) {
   const auto size = static_cast<unsigned>(bytes);
+  const auto destination = reinterpret_cast<uintptr_t>(to);
   uintptr_t source = NO_SOURCE;
   if (zfill < bytes) {
     source = reinterpret_cast<uintptr_t>(from);
-    access_global({source, size, Operation::kCopy, pc});
+    access_global({source, size, Operation::kCopy, pc, destination});
   }
-  access_shared({reinterpret_cast<uintptr_t>(to), size, Operation::kCopy, pc, source});
+  access_shared({destination, size, Operation::kCopy, pc, source});
   watching = this;
 }
 

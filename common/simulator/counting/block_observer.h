@@ -21,8 +21,8 @@ struct Access {
   uintptr_t address;
   unsigned bytes;
   Operation operation;
-  const void* pc;      // where the hook's call returns to
-  uintptr_t from = 0;  // of a copy to shared memory: its source, or NO_SOURCE
+  const void* pc;           // where the hook's call returns to
+  uintptr_t other_end = 0;  // of a copy: its source, or NO_SOURCE; or its destination
 };
 
 class BlockObserver : public Observer {
@@ -43,7 +43,14 @@ class BlockObserver : public Observer {
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
-  void enter_code(const void* pc);
+  // Called at every basic block of a kernel, more often than all else: forwards it is just this.
+  // Returns false for a jump back, which is for enter_again().
+  bool enter_code(const void* pc) {
+    if (!log_->enter(pc)) return false;
+    products_ += block_products_.of(pc);
+    return true;
+  }
+  void enter_again(const void* pc);
 
  private:
   void access_shared(const Access& access);
@@ -75,8 +82,9 @@ class BlockObserver : public Observer {
   std::vector<std::vector<LaneLog::Event>> memory_;  // for logs that have none
   std::vector<unsigned> left_;                       // per warp: lanes whose log is complete
   WarpLog warp_log_;
-  KernelCounts counts_;                 // of this block
-  int64_t products_ = 0;                // likewise
+  KernelCounts counts_;   // of this block
+  int64_t products_ = 0;  // likewise
+  BlockProducts::View block_products_;
   CountsByInstruction by_instruction_;  // likewise, where launches are traced
 
   // Shared memory: the worker's thread-local storage, of which only the kernel's variables are it.

@@ -61,9 +61,10 @@ void __tsan_write_range(void* address, unsigned long bytes) {
 
 void __sanitizer_cov_trace_pc() {
   BlockObserver* const observer = watching;
-  if (!observer) return;
+  const void* const pc = __builtin_return_address(0);
+  if (!observer || observer->enter_code(pc)) return;
   watching = nullptr;
-  observer->enter_code(__builtin_return_address(0));
+  observer->enter_again(pc);
   watching = observer;
 }
 

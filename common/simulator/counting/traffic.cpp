@@ -57,7 +57,7 @@ int passes(const WarpAccess& access, unsigned first, unsigned count) {
 }
 
 bool copies(const WarpAccess& access, unsigned lane) {
-  return takes_part(access, lane) && access.from[lane] != NO_SOURCE;
+  return takes_part(access, lane) && access.other_end[lane] != NO_SOURCE;
 }
 
 // A copy of 4 or 8 bytes goes from the banks of the L1 to those of shared memory. Each lane needs
@@ -75,7 +75,7 @@ Wavefronts count_copies_through_l1(const WarpAccess& access, bool overlap) {
       for (unsigned byte = 0; byte < access.bytes; byte += WORD) {
         most_to = std::max(most_to, ++to[(access.address[lane] + byte) / WORD % BANKS]);
         if (!copies(access, lane)) continue;
-        most_from = std::max(most_from, ++from[(access.from[lane] + byte) / WORD % BANKS]);
+        most_from = std::max(most_from, ++from[(access.other_end[lane] + byte) / WORD % BANKS]);
       }
     }
     if (most_to == 0) continue;
@@ -107,17 +107,17 @@ Wavefronts count_copies_past_l1(const WarpAccess& access) {
     std::vector<Parcel> parcels;
     for (unsigned lane = quarter; lane < quarter + 8; lane += 2) {
       const bool both = copies(access, lane) && copies(access, lane + 1);
-      const Parcel sector{SECTOR, access.from[lane] / SECTOR, access.address[lane] / SECTOR};
-      if (both && access.from[lane] != access.from[lane + 1] &&
-          access.from[lane + 1] / SECTOR == sector.from &&
+      const Parcel sector{SECTOR, access.other_end[lane] / SECTOR, access.address[lane] / SECTOR};
+      if (both && access.other_end[lane] != access.other_end[lane + 1] &&
+          access.other_end[lane + 1] / SECTOR == sector.from &&
           access.address[lane + 1] / SECTOR == sector.to) {
         parcels.push_back(sector);
         continue;
       }
       for (const unsigned one : {lane, lane + 1}) {
         if (!copies(access, one)) continue;
-        parcels.push_back(
-            {access.bytes, access.from[one] / access.bytes, access.address[one] / access.bytes});
+        parcels.push_back({access.bytes, access.other_end[one] / access.bytes,
+                           access.address[one] / access.bytes});
       }
     }
     const int zeros = parcels.empty() ? passes(access, quarter, 8) : 0;
@@ -185,7 +185,8 @@ int count_sectors(const WarpAccess& access) {
     for (unsigned lane = 0; lane < LANES; lane += 2) {
       const bool one = takes_part(access, lane), other = takes_part(access, lane + 1);
       const bool shared = one && other && access.address[lane] != access.address[lane + 1] &&
-                          access.address[lane] / SECTOR == access.address[lane + 1] / SECTOR;
+                          access.address[lane] / SECTOR == access.address[lane + 1] / SECTOR &&
+                          access.other_end[lane] / SECTOR == access.other_end[lane + 1] / SECTOR;
       sectors += shared ? 1 : one + other;
     }
     return sectors;

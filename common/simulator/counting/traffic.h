@@ -18,14 +18,17 @@ struct WarpAccess {
   unsigned bytes = 4;         // per lane: 1, 2, 4, 8 or 16
   uint32_t lanes = 0;         // a bit per lane that takes part
   uint64_t address[32] = {};  // of those lanes; aligned to `bytes`
-  uint16_t from[32] = {};     // where a copy to shared memory comes from: the address's low bits
+  uint16_t other_end[32] =
+      {};  // of a copy, the address's low bits: its source, as seen from shared
+           // memory, and its destination, as seen from global memory
 };
 
-// from[] of a lane whose copy is all zeros: no source is so badly aligned.
+// other_end[] of a lane whose copy is all zeros: no source is so badly aligned.
 constexpr uint16_t NO_SOURCE = 1;
 
 // The 32-byte sectors of global memory that the lanes ask for. Each counts once, but for copies of
-// 16 bytes, which go past the L1: there only lanes 2i and 2i + 1 share one.
+// 16 bytes, which go past the L1: there only lanes 2i and 2i + 1 share one, if its halves go to one
+// sector's worth of shared memory.
 int count_sectors(const WarpAccess& access);
 
 // The different bytes that the lanes ask for: a broadcast counts once.

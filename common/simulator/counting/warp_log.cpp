@@ -138,7 +138,7 @@ void WarpLog::enter(unsigned group, const LaneLog::Event& event, unsigned lane) 
   WarpAccess& access = groups_[group].access;
   access.lanes |= 1u << lane;
   access.address[lane] = event.address & ((1ull << LaneLog::ADDRESS_BITS) - 1);
-  access.from[lane] = static_cast<uint16_t>(event.address >> LaneLog::ADDRESS_BITS);
+  access.other_end[lane] = static_cast<uint16_t>(event.address >> LaneLog::ADDRESS_BITS);
 }
 
 // More iterations; the loops inside (and those behind, which have not begun) start afresh.

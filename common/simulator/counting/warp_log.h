@@ -66,19 +66,25 @@ class LaneLog {
     unsigned place() const { return static_cast<unsigned>(what >> 8); }
   };
 
-  // `from`: of a copy to shared memory, where it comes from, or NO_SOURCE.
+  // `other_end`: of a copy, or NO_SOURCE.
   void access(const void* pc, Space space, Operation operation, unsigned bytes, uint64_t address,
-              uint64_t from = 0) {
-    events_.push_back({pack(pc, space, operation, bytes), address | from << ADDRESS_BITS});
+              uint64_t other_end = 0) {
+    events_.push_back({pack(pc, space, operation, bytes), address | other_end << ADDRESS_BITS});
     last_code_ = reinterpret_cast<uint64_t>(pc);
     ++steps_;
   }
 
   // A basic block begins at `pc`. Code addresses grow along the source, so that a jump to an
-  // earlier one (or to the same) closes a loop.
-  void block(const void* pc, Loops& loops) {
+  // earlier one (or to the same) closes a loop: false, and it is for jump_to().
+  bool enter(const void* pc) {
     const auto begin = reinterpret_cast<uint64_t>(pc);
-    if (begin <= last_block_) jump(loops.jump(begin, last_code_), loops);
+    if (begin <= last_block_) return false;
+    last_block_ = last_code_ = begin;
+    return true;
+  }
+  void jump_to(const void* pc, Loops& loops) {
+    const auto begin = reinterpret_cast<uint64_t>(pc);
+    jump(loops.jump(begin, last_code_), loops);
     last_block_ = last_code_ = begin;
   }
 
@@ -92,7 +98,7 @@ class LaneLog {
   std::size_t steps() const { return steps_; }  // accesses and jumps back, also those left out
 
   static constexpr uint64_t JUMP = 0xff;        // no instruction's low byte
-  static constexpr unsigned ADDRESS_BITS = 48;  // above them: the low bits of `from`
+  static constexpr unsigned ADDRESS_BITS = 48;  // above them: the low bits of `other_end`
   static uint64_t code(uint64_t what) { return what >> 8; }
   static WarpAccess unpack(uint64_t what);  // with no lanes yet
 
