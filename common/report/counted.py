@@ -57,7 +57,7 @@ def figures(counts, readings):
 
 
 def cause_of(figure, deviations):
-    """By the first row that fits; the test NsightCompute.StagesAgree holds the figures to it."""
+    """By the first row that fits; the test NsightComputeOfStage.Agrees holds the figures to it."""
     return next((row["cause"] for row in deviations if row["metric"] == figure.metric and
                  figure.stage in (row["stages"] or figure.stage).split()), "unknown")
 

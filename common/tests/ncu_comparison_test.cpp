@@ -1,6 +1,6 @@
 // The simulator against Nsight Compute: equal, or as near as common/tests/data/deviations.csv says.
 // The readings are made by common/profile/read_ncu.py on an H200; a stage that it has not read is
-// named, and left out.
+// named, and only observed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ std::pair<double, double> tolerance(const std::string& metric, const std::string
   return {0, 0};
 }
 
-int figures = 0, equal = 0;  // of all that has been compared
+int figures = 0, equal = 0;  // of all that has been compared in a test
 
 // Returns the number of figures compared. ncu's ratios are rounded, and left out.
 int expect_close(const KernelCounts& counts, const Row& reading, const std::string& stage = "") {
@@ -92,53 +92,34 @@ int expect_close(const KernelCounts& counts, const Row& reading, const std::stri
   return compared;
 }
 
-// The stages that have been read, of those in this program.
-std::vector<Stage> read_stages(const std::vector<Row>& readings) {
-  std::vector<Stage> read;
-  for (const Stage& stage : stages()) {
-    const auto is_its = [&](const Row& row) { return row.at("stage") == stage.name; };
-    if (std::any_of(readings.begin(), readings.end(), is_its)) {
-      read.push_back(stage);
-    } else {
-      std::cout << stage.name << ": no reading\n";
-    }
-  }
-  return read;
-}
+// Each stage on each counted problem; under observation: it would find races and stray accesses, too.
+class NsightComputeOfStage : public testing::TestWithParam<Stage> {};
 
-TEST(NsightCompute, StagesAgree) {
-  const std::vector<Row> readings = read_readings("ncu_stages.csv");
-  const std::vector<Stage> read = read_stages(readings);
-  std::size_t kernels = 0;
+TEST_P(NsightComputeOfStage, Agrees) {
+  const Stage& stage = GetParam();
+  figures = equal = 0;
+  std::map<std::pair<std::string, std::string>, Row> readings;  // by problem and kernel
+  for (const Row& row : read_readings("ncu_stages.csv")) {
+    if (row.at("stage") == stage.name) readings[{row.at("problem"), row.at("kernel")}] = row;
+  }
+  if (readings.empty()) std::cout << stage.name << ": no reading\n";
   for (const Problem& problem : counted_problems()) {
-    const auto is_of_it = [&](const Row& row) { return row.at("problem") == problem.name; };
-    if (std::none_of(readings.begin(), readings.end(), is_of_it)) {
-      std::cout << problem.name << ": no reading\n";
-      continue;
-    }
-    for (const Stage& stage : read) {
-      for (const KernelCounts& counts : count_stage(stage, problem)) {
-        if (counts.library) continue;
-        SCOPED_TRACE(problem.name + ", " + stage.name + ", " + counts.kernel);
-        Row reading;
-        for (const Row& row : readings) {
-          if (row.at("problem") == problem.name && row.at("stage") == stage.name &&
-              row.at("kernel") == counts.kernel) {
-            reading = row;
-          }
-        }
-        ASSERT_FALSE(reading.empty()) << "no reading: make them again";
-        EXPECT_EQ(std::atoi(reading.at("launches").c_str()), counts.launches);
-        EXPECT_GE(expect_close(counts, reading, stage.name), 6);
-        ++kernels;
-      }
+    for (const KernelCounts& counts : count_stage(stage, problem)) {
+      if (counts.library || readings.empty()) continue;
+      SCOPED_TRACE(problem.name + ", " + counts.kernel);
+      const auto found = readings.find({problem.name, counts.kernel});
+      ASSERT_NE(found, readings.end()) << "no reading: make them again";
+      EXPECT_EQ(std::atoi(found->second.at("launches").c_str()), counts.launches);
+      EXPECT_GE(expect_close(counts, found->second, stage.name), 6);
     }
   }
-  EXPECT_GE(kernels, counted_problems().size());  // else none was read of what is counted
-  std::cout << "equal: " << equal << " of " << figures << " figures\n";
+  std::cout << stage.name << ": " << equal << " of " << figures << " figures are equal\n";
 }
 
-// Where a copy of 16 bytes lands in no order, ncu's figures follow no rule that we know.
+INSTANTIATE_TEST_SUITE_P(Of, NsightComputeOfStage, testing::ValuesIn(stages()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Where a copy of 16 bytes lands in no order, its wavefronts follow no rule that we know.
 bool is_understood(const std::string& kind, int bytes, const LanePattern& pattern) {
   const auto named = [&](const char* name) { return pattern.name.rfind(name, 0) == 0; };
   if (kind.rfind("copy", 0) != 0 || bytes < 16) return true;
@@ -157,8 +138,15 @@ TEST(NsightCompute, LanePatternsAgree) {
     ASSERT_EQ(reading.at("pattern"), pattern.name) << "other patterns: make the readings again";
     ASSERT_EQ(reading.at("kind"), kind);
     const KernelCounts counts = simulator::take_kernel_counts().at(0);
-    if (!is_understood(kind, bytes, pattern)) return;
-    ++understood;
+    if (is_understood(kind, bytes, pattern)) {
+      ++understood;
+    } else {
+      for (const char* wavefronts :
+           {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+            "l1tex__data_pipe_lsu_wavefronts.sum"}) {
+        reading[wavefronts] = "";
+      }
+    }
     // The L1's own counter sees a copy past it differently from the counter for such copies.
     if (kind == "copy_global" && bytes == 16)
       reading["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] = "";
