@@ -165,7 +165,7 @@ function difference(before, now) {
 
 // ---- What a warp asks for: by the rules of common/simulator/counting/traffic.cpp ----
 
-const runLength = instruction => instruction.space === "shared" && instruction.operation === "copy" ? 9 : 6;
+const runLength = instruction => instruction.operation === "copy" ? 9 : 6;
 
 function executions(instruction, runs) {
   let count = 0;
@@ -173,16 +173,16 @@ function executions(instruction, runs) {
   return count;
 }
 
-// The i-th time that the warp executes the instruction: address, per lane, or null; `from`, of a copy
-// to shared memory: null where zeros are written; and what the simulator has counted.
+// The i-th time that the warp executes the instruction: address, per lane, or null; of a copy its other
+// end, source or destination: null where zeros are written; and what the simulator has counted.
 function access(patterns, instruction, runs, i) {
   let at = 0;
   for (; i >= runs[at + 3]; at += runLength(instruction)) i -= runs[at + 3];
-  const [pattern, base, step, , cost, conflicts, from, fromBase, fromStep] = runs.slice(at, at + runLength(instruction));
+  const [pattern, base, step, , cost, conflicts, other, otherBase, otherStep] = runs.slice(at, at + runLength(instruction));
   const lanes = (numbers, begin) => numbers.map(number => number === null ? null : begin + number);
   return {space: instruction.space, operation: instruction.operation, bytes: instruction.bytes, cost, conflicts,
           address: lanes(patterns[pattern], base + i * step),
-          from: from === undefined ? null : lanes(patterns[from], fromBase + i * fromStep)};
+          otherEnd: other === undefined ? null : lanes(patterns[other], otherBase + i * otherStep)};
 }
 
 const active = address => [...address.keys()].filter(lane => address[lane] !== null);
@@ -193,15 +193,16 @@ const wordsOf = (address, bytes) => {
 };
 
 // [{sector, lanes}]: each sector once, but for copies of 16 bytes, of which only lanes 2i and 2i + 1
-// share one.
-function sectorsOf({address, operation, bytes}) {
+// share one, if they share one of shared memory, too.
+function sectorsOf({address, otherEnd, operation, bytes}) {
   const found = new Map();
   for (const lane of active(address)) {
     const sector = Math.floor(address[lane] / SECTOR);
     let key = sector;
     if (operation === "copy" && bytes === 16) {
       const twin = lane % 2 && address[lane - 1] !== null && address[lane - 1] !== address[lane] &&
-        Math.floor(address[lane - 1] / SECTOR) === sector;
+        Math.floor(address[lane - 1] / SECTOR) === sector &&
+        Math.floor(otherEnd[lane - 1] / SECTOR) === Math.floor(otherEnd[lane] / SECTOR);
       key = twin ? `${sector} ${lane - 1}` : `${sector} ${lane}`;
     }
     if (!found.has(key)) found.set(key, {sector, lanes: []});
@@ -250,7 +251,7 @@ function stacks(words) {
 }
 
 // Each lane needs a pass of its bank, on either side; those of both sides add up.
-function copiesOf({address, from, bytes}) {
+function copiesOf({address, otherEnd: from, bytes}) {
   if (bytes === 16) return copiesPastL1(address, from);
   return byGroups(address, LANES * WORD / bytes, lanes => {
     const [source, target] = [from, address].map(side => stacks(lanes.filter(lane => side[lane] !== null)
@@ -412,7 +413,7 @@ function figure(own, n) {
   const one = access(stage.patterns, instruction, sample.runs[own.instruction], own.i);
   const memory = instruction.space === "shared" ? kernel.shared : stage.memory;
   const tell = lane => one.address[lane] === null ? `lane ${lane} takes no part` : `lane ${lane}: ${placeOf(one.address[lane], memory)}` +
-    (one.from && one.from[lane] === null ? ", filled with zeros" : "");
+    (one.otherEnd && one.otherEnd[lane] === null ? ", filled with zeros" : "");
   const space = Math.max(place.clientWidth, 280);  // none while the page is not on show
   const parts = one.space === "shared" ? banks(one, space) : sectors(one, memory, space);
   if (drawn(one) !== one.cost) parts.unshift(h("p", {class: "notice"}, `Drawn: ${drawn(one)}; counted: ${one.cost}. Trust the count.`));

@@ -27,7 +27,7 @@ import text  # noqa: E402
 import time_tables  # noqa: E402
 from plan import roofline_points, traffic_levels  # noqa: E402
 
-TRACE_FORMAT, TRACE_VERSION = "convladder trace", 1
+TRACE_FORMAT, TRACE_VERSION = "convladder trace", 2
 PAGE_BYTES = 2_900_000  # of all that is in the page, pictures and warps included
 GAP, FILTER_SCALE, MAP_SCALE, COLUMNS = 6, 6, 2, 12  # of the pictures that run draws
 COMMANDS = {"bench": "./ladder bench", "profile": "./ladder profile", "run": "./ladder run",

@@ -132,27 +132,27 @@ struct Runs {
   std::size_t last = 0;  // where the last run begins
   std::size_t bytes = 2;
 
-  // What stays the same in a run, and the address (two for a copy to shared memory).
-  void add(int pattern, int64_t base, int cost, int conflicts, int from_pattern, int64_t from) {
-    const bool copy = from_pattern >= 0;
+  // What stays the same in a run, and the address (two for a copy).
+  void add(int pattern, int64_t base, int cost, int conflicts, int other_pattern, int64_t other) {
+    const bool copy = other_pattern >= 0;
     if (!numbers.empty()) {
       int64_t* run = &numbers[last];
-      const int64_t times = run[3], step = base - run[1], from_step = copy ? from - run[7] : 0;
+      const int64_t times = run[3], step = base - run[1], other_step = copy ? other - run[7] : 0;
       const bool same = run[0] == pattern && run[4] == cost && run[5] == conflicts &&
-                        (!copy || run[6] == from_pattern);
+                        (!copy || run[6] == other_pattern);
       if (same && times == 1) {
         run[2] = step, run[3] = 2;
-        if (copy) run[8] = from_step;
+        if (copy) run[8] = other_step;
         return;
       }
-      if (same && step == run[2] * times && (!copy || from_step == run[8] * times)) {
+      if (same && step == run[2] * times && (!copy || other_step == run[8] * times)) {
         ++run[3];
         return;
       }
     }
     last = numbers.size();
     numbers.insert(numbers.end(), {pattern, base, 0, 1, cost, conflicts});
-    if (copy) numbers.insert(numbers.end(), {from_pattern, from, 0});
+    if (copy) numbers.insert(numbers.end(), {other_pattern, other, 0});
     bytes += 40 + (copy ? 16 : 0);  // as long as they get, more or less
   }
 
@@ -175,25 +175,25 @@ Json warp_json(const TracedKernel& kernel, const TracedWarp& warp, const GlobalM
     const Relative at = relative(access.lanes, [&](unsigned lane) {
       return shared ? access.address[lane] : memory.address(access.address[lane]);
     });
-    Relative from;
-    int from_pattern = -1;
-    if (shared && access.operation == Operation::kCopy) {
-      uint32_t sources = access.lanes;
+    Relative other;
+    int other_pattern = -1;
+    if (access.operation == Operation::kCopy) {
+      uint32_t lanes = access.lanes;
       for (unsigned lane = 0; lane < LANES; ++lane) {
-        if (access.other_end[lane] == simulator::NO_SOURCE) sources &= ~(1u << lane);
+        if (access.other_end[lane] == simulator::NO_SOURCE) lanes &= ~(1u << lane);
       }
-      from = relative(sources, [&](unsigned lane) { return access.other_end[lane]; });
+      other = relative(lanes, [&](unsigned lane) { return access.other_end[lane]; });
       // Only the low bits are known, and those of the first one beyond LINE differ from run to run.
-      for (double& value : from.pattern) {
+      for (double& value : other.pattern) {
         if (!std::isnan(value)) value = static_cast<int16_t>(static_cast<int64_t>(value));
       }
-      from.base %= LINE;
-      from_pattern = patterns.number_of(from.pattern);
+      other.base %= LINE;
+      other_pattern = patterns.number_of(other.pattern);
     }
     Runs& own = runs[execution.instruction];
     used -= own.bytes;
     own.add(patterns.number_of(at.pattern), at.base, execution.cost, execution.conflicts,
-            from_pattern, from.base);
+            other_pattern, other.base);
     used += own.bytes;
   }
   std::vector<Json> lists, indices;

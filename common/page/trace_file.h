@@ -1,7 +1,7 @@
 // The file that `profile --trace` writes: every memory instruction of the stages' kernels with what
 // it costs, the addresses of some warps, and the source they are of. Counting simulator only.
 //
-// {"format": "convladder trace", "version": 1, "problem", "shape", "bias", "stages": [{
+// {"format": "convladder trace", "version": 2, "problem", "shape", "bias", "stages": [{
 //   "stage", "files": {"01_naive/naive.cu": its text},
 //   "memory": [{"name": "input", "begin", "bytes"}],    global memory: where the tensors lie
 //   "patterns": [[0, 16, 32, ...]],                     32 addresses less the first lane's; null: the
@@ -18,8 +18,8 @@
 //
 // A run is what one instruction does several times in a row with one pattern and one cost, addresses
 // growing by the same step: pattern, first lane's address, step, times, sectors or wavefronts,
-// conflicts. A copy's shared side has three more, of where it comes from: pattern, address of the
-// first lane that has a source, step; only the low 16 bits are meant.
+// conflicts. A copy has three more, of its other end, where it comes from or goes to: pattern, address
+// of the first lane that has one (zeros come from nowhere), step; only the low 16 bits are meant.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ namespace convladder {
 
 // Of the whole file: what would not fit of a warp is cut.
 constexpr std::size_t TRACE_BYTES = 18u << 20;
-constexpr int TRACE_VERSION = 1;
+constexpr int TRACE_VERSION = 2;
 
 // The kernels of one stage as a JSON object of at most about `bytes`.
 Json trace_record(const std::string& stage, const std::vector<simulator::TracedKernel>& kernels,

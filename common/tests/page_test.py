@@ -77,7 +77,7 @@ def small_trace(stage="01_naive", source="a\nb\n"):
     }
     return {
         "format": "convladder trace",
-        "version": 1,
+        "version": 2,
         "problem": "small",
         "shape": SHAPE,
         "bias": True,
@@ -200,7 +200,7 @@ class BadInput(Folder):
 
     def test_other_versions(self):
         for name, value in (
-            ("trace", {**small_trace(), "version": 2}),
+            ("trace", {**small_trace(), "version": 1}),
             ("profile", [{"version": 9}]),
             ("bench", {"format": "convladder bench", "version": 7}),
         ):
@@ -209,7 +209,7 @@ class BadInput(Folder):
                 **{"profiles" if name == "profile" else name: [path] if name == "profile" else path}
             )
             self.assertRegex(
-                self.notices(inputs)[name]["text"], r"version \d; this report reads version 1"
+                self.notices(inputs)[name]["text"], r"version \d; this report reads version \d"
             )
 
     def test_half_a_file(self):
