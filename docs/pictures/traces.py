@@ -29,7 +29,7 @@ def accesses_of(stage):
         begins = {place["name"]: place["begin"] for place in stage["memory"] + kernel["shared"]}
         for instruction, runs in zip(kernel["instructions"], kernel["warps"][0]["runs"]):
             shared = instruction["space"] == "shared"
-            length = 9 if shared and instruction["operation"] == "copy" else 6
+            length = 9 if instruction["operation"] == "copy" else 6
             for at in range(0, len(runs), length):
                 pattern, base, step, times, cost, conflicts = runs[at:at + 6]
                 costs = {"wavefronts": cost, "conflicts": conflicts} if shared else {"sectors": cost}
