@@ -1,6 +1,6 @@
 // The simulator against Nsight Compute: equal, or as near as common/tests/data/deviations.csv says.
 // The readings are made by common/profile/read_ncu.py on an H200; a stage that it has not read is
-// named, and only observed.
+// only observed, and counts as skipped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,7 +102,6 @@ TEST_P(NsightComputeOfStage, Agrees) {
   for (const Row& row : read_readings("ncu_stages.csv")) {
     if (row.at("stage") == stage.name) readings[{row.at("problem"), row.at("kernel")}] = row;
   }
-  if (readings.empty()) std::cout << stage.name << ": no reading\n";
   for (const Problem& problem : counted_problems()) {
     for (const KernelCounts& counts : count_stage(stage, problem)) {
       if (counts.library || readings.empty()) continue;
@@ -113,6 +112,7 @@ TEST_P(NsightComputeOfStage, Agrees) {
       EXPECT_GE(expect_close(counts, found->second, stage.name), 6);
     }
   }
+  if (readings.empty()) GTEST_SKIP() << "observed, but there is no reading to compare with";
   std::cout << stage.name << ": " << equal << " of " << figures << " figures are equal\n";
 }
 

@@ -18,9 +18,9 @@ struct WarpAccess {
   unsigned bytes = 4;         // per lane: 1, 2, 4, 8 or 16
   uint32_t lanes = 0;         // a bit per lane that takes part
   uint64_t address[32] = {};  // of those lanes; aligned to `bytes`
-  uint16_t other_end[32] =
-      {};  // of a copy, the address's low bits: its source, as seen from shared
-           // memory, and its destination, as seen from global memory
+  // Of a copy, the address's low bits: its source, as seen from shared memory, and its destination,
+  // as seen from global memory.
+  uint16_t other_end[32] = {};
 };
 
 // other_end[] of a lane whose copy is all zeros: no source is so badly aligned.
