@@ -1,15 +1,15 @@
 // Holds an output against the reference, by one of two rules.
 #pragma once
 
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "-ffast-math and -ffinite-math-only make NaN pass every check: compile without them"
+#endif
+
 #include <cstdint>
 #include <string>
 
 #include "common/check/reference.h"
 #include "common/core/stage.h"
-
-#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#error "-ffast-math and -ffinite-math-only make NaN pass every check: compile without them"
-#endif
 
 namespace convladder {
 

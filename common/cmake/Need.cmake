@@ -19,6 +19,9 @@
 #
 # Nothing that was missing is remembered: everything is looked for each time, and only what has
 # compiled, linked or been imported before, from the same files, is not tried again.
+if(POLICY CMP0174)
+  cmake_policy(SET CMP0174 NEW)  # a keyword's empty value is a value
+endif()
 function(convladder_need name package purpose necessity)
   cmake_parse_arguments(PARSE_ARGV 4 need "RUN"
     "REMEDY;HEADER;CODE;TARGET;VARIABLE;FOUND;DETAIL"
