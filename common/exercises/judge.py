@@ -94,9 +94,10 @@ def write_problems(path, rows):
 class Build:
     """A configured and built preset: how it compiles a kernel, and how it links the judge."""
 
-    def __init__(self, preset):
+    def __init__(self, preset, seconds=COMPILE_SECONDS):
         self.folder = os.path.join(ROOT, "build", preset)
         self.on_gpu = preset == "gpu"
+        self.seconds = None if self.on_gpu else seconds  # for a kernel
         self.compile_folder, self.compile_words = self._compile_words()
         self.links = {}  # what words() gave
 
@@ -129,9 +130,9 @@ class Build:
         with open(os.path.join(self.folder, "CMakeCache.txt"), encoding="utf-8") as file:
             return re.search(rf"^{name}:\w+=(.*)$", file.read(), re.MULTILINE).group(1)
 
-    def compile(self, source, folder, model=JUDGE):
-        """The program that judges `source`, in `folder`; or `model`, another program that has one stage,
-        with `source` as its stage. Raises Failed."""
+    def compile(self, source, folder, model=JUDGE, replaced="naive.cu"):
+        """The program that judges `source`, in `folder`; or `model`, another program, with `source` in the
+        place of the kernel `replaced`. Raises Failed."""
         source, object_file = os.path.abspath(source), os.path.join(folder, "kernel.o")
         program = os.path.join(folder, model[1])
         if model not in self.links:
@@ -140,12 +141,12 @@ class Build:
         words = self.compile_words + ["-o", object_file, "-c", source]
         if not self.on_gpu:
             words += ["-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage"]
-        done = limited(words, self.compile_folder, None if self.on_gpu else COMPILE_SECONDS)
+        done = limited(words, self.compile_folder, self.seconds)
         if done.returncode != 0:
             raise Failed(COMPILE, compiler_message(done, source))
         if not self.on_gpu:
             require_shared_memory(object_file, source)
-        words = [object_file if word.endswith("naive.cu.o") else word for word in link_words]
+        words = [object_file if word.endswith(f"/{replaced}.o") else word for word in link_words]
         words[words.index("-o") + 1] = program
         done = limited(words, link_folder, None)
         if done.returncode != 0:

@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,13 +25,9 @@ COMPILE_COMMANDS = os.environ.get("CONVLADDER_COMPILE_COMMANDS")
 
 @contextlib.contextmanager
 def patched(experiment):
-    """A folder with the patched kernel in its place."""
+    """The patched kernel, in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / experiment.file
-        source.parent.mkdir(parents=True)
-        shutil.copy(ROOT / experiment.file, source)
-        experiment.apply(folder)
-        yield source
+        yield run.patched(experiment, folder)
 
 
 def compile_command(file):
@@ -138,21 +133,22 @@ class OnGpu(unittest.TestCase):
                 text = (run.RECORDS / f"{made}_h200.json").read_text(encoding="utf-8")
                 pathlib.Path(command[-1]).write_text(text.replace('"ncu"', f'"{own_source}"'))
 
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("run.run", fake_run):
-            bench = run.Bench(pathlib.Path(folder), "gpu", 9, times_only)
-            return bench.measure("01_naive", "alexnet_conv1", None), commands
+        with unittest.mock.patch("run.run", fake_run), unittest.mock.patch("run.judge.Build"):
+            bench = run.Bench("gpu", 9, times_only)
+            folder = pathlib.Path("there")
+            return bench.measure(folder, "01_naive", "alexnet_conv1", None), commands[2:]
 
     def test_time_counters_and_the_machine(self):
         found, commands = self.measure(times_only=False)
         self.assertEqual(found["machine"], "NVIDIA H200")
         self.assertGreater(found["cold_ms"], 0)
         self.assertEqual({record["source"] for record in found["counted"]}, {"ncu"})
-        self.assertIn(" bench --stage 01_naive --shape alexnet_conv1 ", commands[1])
-        self.assertIn("profile_gpu.py --stage 01_naive --shape alexnet_conv1 ", commands[2])
+        self.assertIn("there/convladder bench --stage 01_naive --shape alexnet_conv1 ", commands[0])
+        self.assertIn("profile_gpu.py --bin there --stage 01_naive --shape alexnet_conv1 ", commands[1])
 
     def test_counters_can_be_left_out_or_be_refused(self):
         found, commands = self.measure(times_only=True)
-        self.assertEqual((found["counted"], len(commands)), ([], 2))
+        self.assertEqual((found["counted"], len(commands)), ([], 1))
         self.assertEqual(self.measure(False, own_source="simulator")[0]["counted"], [])
         self.assertIn("| time, cold [ms] |", run.table_of(
             {"name": "x", "before": found, "after": found, "failure": ""}))
@@ -187,6 +183,15 @@ class Tables(unittest.TestCase):
             kept = run.read_records(path)["experiments"]
             self.assertEqual([r["name"] for r in kept], ["01_a", "02_b"])
             self.assertEqual(kept[1], record("02_b", after=7))
+
+    def test_records_of_these_kernels_need_not_be_made_again(self):
+        chosen = run.all_experiments()[:2]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "records.json"
+            self.assertEqual(run.without_current(chosen, path), chosen)
+            run.keep(path, "sim", {**record(chosen[0].name), "kernels": run.kernels_digest()})
+            run.keep(path, "sim", {**record(chosen[1].name), "kernels": "of others"})
+            self.assertEqual(run.without_current(chosen, path), chosen[1:])
 
     def test_a_file_of_another_kind_is_refused(self):
         with self.assertRaises(run.results.BadInput):

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The experiments of the lessons ("Try it"), each a patch beside this script.
 
-  run.py                  tries all: applies each patch to a copy of the repository, builds, checks,
-                          and counts with the simulator before and after
+  run.py                  tries all: compiles the kernel with each patch, checks, and counts with the
+                          simulator before and after
   run.py --backend gpu    the same on a GPU: times with ./ladder bench, counters with Nsight Compute
   run.py --docs           writes what docs/results/experiments_*.json hold into the lessons
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -18,9 +19,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "common/report"))
+sys.path[:0] = [str(ROOT / "common" / room) for room in ("report", "exercises", "profile")]
 import counter_tables  # noqa: E402
 import formats  # noqa: E402
+import judge  # noqa: E402
 import results  # noqa: E402
 
 HERE = ROOT / "docs/experiments"
@@ -29,6 +31,7 @@ PROBLEM = "alexnet_conv1"
 # Small problems, every extent another, and cut down: a check of a few seconds.
 CHECK = ("check", "--shapes", "common/tests/data/counted_problems.csv", "--max-gmac", "0.003")
 FORMAT = "convladder experiments"
+PROGRAM = ("", "convladder")  # where it is linked, and what it is called
 CUDA_TOOLS = "/usr/local/cuda/bin"
 PRESETS = {"sim": "sim-count", "gpu": "gpu"}
 NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
@@ -85,89 +88,113 @@ def run(command, folder, environment=None):
     return done.stdout
 
 
-def copy_repository(tree):
-    """What is here now, committed or not, without builds and history."""
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "build", "__pycache__"))
+def patched(experiment, folder):
+    """The path of a copy of the experiment's kernel in `folder`, changed."""
+    source = pathlib.Path(folder) / experiment.file
+    source.parent.mkdir(parents=True)
+    shutil.copy(ROOT / experiment.file, source)
+    experiment.apply(folder)
+    return source
 
 
 class Bench:
-    """A copy of the repository in which one stage at a time is changed and measured."""
+    """Measures stages as they are, and changed: programs linked as the build's own, but for one kernel."""
 
-    def __init__(self, tree, backend, repeats, times_only):
-        self.tree, self.backend, self.repeats = tree, backend, repeats
-        self.times_only = times_only
-        self.preset = PRESETS[backend]
-        self.program = tree / "build" / self.preset / "bin/convladder"
+    def __init__(self, backend, repeats, times_only):
+        self.backend, self.repeats, self.times_only = backend, repeats, times_only
+        preset = PRESETS[backend]
+        run(["cmake", "--preset", preset], ROOT)
+        run(["cmake", "--build", "--preset", preset, "--parallel", os.cpu_count() or 1, "--target",
+             "convladder"], ROOT)
+        self.build = judge.Build(preset, seconds=None)
+        self.own = pathlib.Path(self.build.folder) / "bin"
         self.baseline = {}  # (stage, problem, batch): measured unchanged
-        run(["cmake", "--preset", self.preset], tree)
 
-    def build(self):
-        run(["cmake", "--build", "--preset", self.preset, "--parallel", os.cpu_count() or 1,
-             "--target", "convladder"], self.tree)
+    def compile(self, experiment, folder):
+        """Makes folder/convladder with the changed kernel; why there is none, or nothing."""
+        try:
+            source = patched(experiment, folder)
+            self.build.compile(source, folder, PROGRAM, pathlib.Path(experiment.file).name)
+        except judge.Failed as failure:
+            return str(failure)
+        return ""
 
-    def measure(self, stage, problem, batch):
-        """Records of profile; on a GPU also the median time with a cold L2, and the GPU's name."""
-        records = self.tree / "records.json"
-        if self.backend == "sim":
-            run([self.program, "profile", "--stage", stage, "--shape", problem, "--batch", batch,
-                 "--json", records], self.tree)
-            return {"counted": json.loads(records.read_text()), "cold_ms": None, "machine": ""}
-        run([self.program, "bench", "--stage", stage, "--shape", problem, "--competitors", "none",
-             "--repeats", self.repeats, "--json", records], self.tree)
-        timed, counted = results.read_bench(records), []
-        if not self.times_only:
-            run([sys.executable, "common/profile/profile_gpu.py", "--stage", stage, "--shape",
-                 problem, "--json", records], self.tree)
-            counted = [record for record in json.loads(records.read_text())
-                       if record["source"] == "ncu"]  # not what the simulator says in its place
+    def measure(self, folder, stage, problem, batch):
+        """Records of profile by folder/convladder; on a GPU also the median time with a cold L2, and the
+        GPU's name."""
+        with tempfile.NamedTemporaryFile(suffix=".json") as records:
+            program, json_file = folder / "convladder", pathlib.Path(records.name)
+            if self.backend == "sim":
+                run([program, "profile", "--stage", stage, "--shape", problem, "--batch", batch,
+                     "--json", json_file], ROOT)
+                return {"counted": json.loads(json_file.read_text()), "cold_ms": None, "machine": ""}
+            run([program, "bench", "--stage", stage, "--shape", problem, "--competitors", "none",
+                 "--repeats", self.repeats, "--json", json_file], ROOT)
+            timed, counted = results.read_bench(json_file), []
+            if not self.times_only:
+                run([sys.executable, "common/profile/profile_gpu.py", "--bin", folder, "--stage", stage,
+                     "--shape", problem, "--json", json_file], ROOT)
+                counted = [record for record in json.loads(json_file.read_text())
+                           if record["source"] == "ncu"]  # not what the simulator says in its place
         return {"counted": counted, "cold_ms": timed.problems[0].stages[stage].cold.median,
                 "machine": timed.machine["gpu"]}
 
-    def unchanged(self, experiment):
-        batch = experiment.batch if self.backend == "sim" else None
-        key = (experiment.stage, experiment.problem, batch)
+    def unchanged(self, *key):
         if key not in self.baseline:
-            self.build()
-            self.baseline[key] = self.measure(*key)
+            self.baseline[key] = self.measure(self.own, *key)
         return self.baseline[key]
 
-    def attempt(self, experiment):
-        """The experiment's record. What the change breaks is a result, too."""
+    def attempt(self, experiment, folder, failure):
+        """The experiment's record, by folder/convladder. What the change breaks is a result, too."""
+        what = (experiment.stage, experiment.problem,
+                experiment.batch if self.backend == "sim" else None)
         record = {"name": experiment.name, "problem": experiment.problem,
-                  "before": self.unchanged(experiment), "after": None, "failure": ""}
-        experiment.apply(self.tree)
+                  "kernels": kernels_digest(), "before": self.unchanged(*what), "after": None,
+                  "failure": failure}
+        if failure:
+            return record
         try:
-            self.build()
-            try:
-                run([self.program, *CHECK, "--stage", experiment.stage], self.tree)
-                record["after"] = self.measure(experiment.stage, experiment.problem,
-                                               experiment.batch)
-            except Failed as failure:
-                record["failure"] = self.why(experiment, str(failure))
-        finally:
-            experiment.apply(self.tree, reverse=True)
+            run([folder / "convladder", *CHECK, "--stage", experiment.stage], ROOT)
+            record["after"] = self.measure(folder, *what)
+        except Failed as failed:
+            record["failure"] = self.why(experiment, folder, str(failed))
         return record
 
-    def why(self, experiment, otherwise):
+    def why(self, experiment, folder, otherwise):
         """The first reason that the check gives, if it is the check that fails."""
-        path = self.tree / "checked.json"
-        subprocess.run([self.program, *CHECK, "--stage", experiment.stage, "--json", path],
-                       cwd=self.tree, capture_output=True, check=False)
+        path = folder / "checked.json"
+        subprocess.run([folder / "convladder", *CHECK, "--stage", experiment.stage, "--json", path],
+                       cwd=ROOT, capture_output=True, check=False)
         failed = [record["message"] for record in json.loads(path.read_text())
                   if record["status"] == "fail"] if path.exists() else []
-        return failed[0] if failed else re.sub(r"^'.*' ended with \d+: ", "", otherwise)
+        text = failed[0] if failed else re.sub(r"^'.*' ended with \d+: ", "", otherwise)
+        return text.replace(f"{folder.relative_to(ROOT)}/", "")
+
+
+def kernels_digest():
+    return run(["cmake", "-D", f"ROOT={ROOT}", "-P", "common/cmake/KernelsDigest.cmake"], ROOT).strip()
+
+
+def without_current(chosen, path):
+    """Those that the file has no record of, or one of other kernels."""
+    records = read_records(path)["experiments"] if path.is_file() else []
+    digest = kernels_digest()
+    current = {record["name"] for record in records if record.get("kernels") == digest}
+    return [experiment for experiment in chosen if experiment.name not in current]
 
 
 def try_all(chosen, arguments):
-    """Runs them, and puts their records into the file, beside those of others."""
+    """Runs them, and puts their records into the file, beside those of others. All are compiled first:
+    nothing else runs beside what is timed."""
     os.environ["PATH"] += f":{CUDA_TOOLS}"  # where nvcc and ncu are if nobody has said otherwise
-    with tempfile.TemporaryDirectory(prefix="convladder_") as folder:
-        tree = pathlib.Path(folder) / "tree"
-        copy_repository(tree)
-        print(f"building {PRESETS[arguments.backend]} in {tree}", flush=True)
-        bench = Bench(tree, arguments.backend, arguments.repeats, arguments.times_only)
-        for experiment in chosen:
-            record = bench.attempt(experiment)
+    print(f"building {PRESETS[arguments.backend]}, and {len(chosen)} changed kernels", flush=True)
+    bench = Bench(arguments.backend, arguments.repeats, arguments.times_only)
+    with tempfile.TemporaryDirectory(prefix="experiments_", dir=bench.build.folder) as name:
+        folders = [pathlib.Path(name) / experiment.name for experiment in chosen]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            failures = list(pool.map(bench.compile, chosen, folders))
+        for experiment, folder, failure in zip(chosen, folders, failures):
+            record = bench.attempt(experiment, folder, failure)
             print(f"\n## {experiment.name}: {experiment.title}\n\n{table_of(record)}", flush=True)
             keep(arguments.json, arguments.backend, record)
     print(f"wrote {arguments.json}")
@@ -298,6 +325,8 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
                         help="records go there, beside those that it has (default "
                              "build/experiments_BACKEND.json)")
+    parser.add_argument("--stale", action="store_true",
+                        help="those alone that FILE doesn't have of these kernels")
     parser.add_argument("--docs", action="store_true", help="fill the lessons' blocks, run nothing")
     parser.add_argument("--check", action="store_true", help="with --docs: only compare")
     arguments = parser.parse_args()
@@ -313,8 +342,11 @@ def main():
         if not arguments.json:
             arguments.json = ROOT / f"build/experiments_{arguments.backend}.json"
             arguments.json.parent.mkdir(exist_ok=True)
-        try_all(chosen, arguments)
-    except (Failed, results.BadInput) as error:
+        if arguments.stale:
+            chosen = without_current(chosen, arguments.json)
+        if chosen:
+            try_all(chosen, arguments)
+    except (Failed, judge.CannotJudge, results.BadInput) as error:
         sys.exit(f"run.py: error: {error}")
     return 0
 
