@@ -33,7 +33,7 @@ struct Tiles {
   static constexpr int PHASE = STRIPS * SPAN + (STRIDE == 4 ? 8 : 0);
   static constexpr int ROW = STRIDE * PHASE + (TAPS <= 3 ? 8 : 0), ZEROS = ROWS * ROW + 26;
   static constexpr int X = USED < BK ? ZEROS + PHASE : ROWS * ROW;
-  __align__(16) float w[BK / 8][BM / 16][TILE];
+  __align__(128) float w[BK / 8][BM / 16][TILE];
   float x[X];
   Tap ahead[ROWS];  // of the tile to be copied next, so that nobody waits for them
 
