@@ -47,7 +47,7 @@ std::vector<OptionSpec> stage_options() {
 }
 
 OptionSpec precision_option() {
-  return {"--precision", "P", "fp32 (default), or tf32, in the stages that have it"};
+  return {"--precision", "P", "fp32 (default), tf32 in the stages that have it, or both"};
 }
 
 std::vector<OptionSpec> problem_options() {
@@ -60,8 +60,8 @@ std::vector<OptionSpec> problem_options() {
 std::vector<Stage> selected_stages(const Options& options) {
   const std::vector<std::string> names = options.all("--stage");
   const std::string precision = options.text("--precision", "fp32");
-  if (precision != "fp32" && precision != "tf32") {
-    throw UsageError("--precision = '" + precision + "': must be fp32 or tf32");
+  if (precision != "fp32" && precision != "tf32" && precision != "both") {
+    throw UsageError("--precision = '" + precision + "': must be fp32, tf32 or both");
   }
   const bool tf32 = precision == "tf32";
   std::vector<Stage> selected;
@@ -71,6 +71,7 @@ std::vector<Stage> selected_stages(const Options& options) {
       const bool named = std::count(names.begin(), names.end(), stage.name) > 0;
       if (!named && (!names.empty() || (tf32 && !stage.tf32_name))) continue;
       selected.push_back(tf32 ? in_tf32(stage) : stage);
+      if (precision == "both" && stage.tf32_name) selected.push_back(in_tf32(stage));
     }
   } catch (const InvalidArgument& error) {
     throw UsageError(error.what());

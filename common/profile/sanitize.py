@@ -24,7 +24,7 @@ from support import REPORT, ROOT, fail, progress, run_main, shortened, stage_nam
 sys.path.insert(1, os.path.join(ROOT, "common", "report"))
 import formats  # noqa: E402
 
-TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
+TOOLS = ["racecheck", "memcheck", "initcheck", "synccheck"]  # the one that takes longest first
 REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself
 SUMMARY = {tool: r"=+ ERROR SUMMARY: (\d+) errors?" for tool in TOOLS}
 SUMMARY["racecheck"] = r"=+ RACECHECK SUMMARY: (\d+) hazards? displayed.*"

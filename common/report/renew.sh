@@ -39,7 +39,7 @@ mkdir -p "$done_steps"
 
 # step NAME COMMAND...: unless it is done, or there is no time left.
 step() {
-  local status=0
+  local status=0 begin=$SECONDS
   if [[ -n $list ]]; then
     printf '%-8s%s\n' "$([[ ! -e $done_steps/$1 ]] || echo "done")" "$1"
   elif [[ -e $done_steps/$1 ]]; then
@@ -51,6 +51,9 @@ step() {
     "${@:2}" || status=$?
     if [[ $status -eq 0 ]]; then
       touch "$done_steps/$1"
+      say "$1: done, after $((SECONDS - begin)) s"
+    elif [[ $status -eq $CUT_OFF ]]; then
+      left+=("$1")
     else
       say "$1: FAILED, status $status"
       failures=$((failures + 1))
@@ -87,6 +90,12 @@ python_with_torch() {
   awk -F'\t' '$1 == "found" && $3 == "PyTorch" { print $7 }' build/gpu/needs.tsv
 }
 
+# in_time COMMAND...: for a command that keeps what it has when it is cut off.
+CUT_OFF=124  # timeout's status then
+in_time() {
+  timeout "$((minutes * 60 - SECONDS))" "$@"
+}
+
 pytorch_defaults() {
   local python
   python=$(python_with_torch)
@@ -94,45 +103,41 @@ pytorch_defaults() {
   into "docs/results/pytorch_defaults_$name.txt" "$python" common/pitfalls/pytorch_defaults.py
 }
 
-# Those that least times are counted of, for the command line of bench.
+# Those that least times are counted of and `bench` has not timed, for the command line of bench.
 layers() {
-  python3 -B common/profile/count_floors.py --list | sed 's/^/--shape=/'
+  python3 -B common/profile/count_floors.py --list | sed 's/^/--shape=/' | grep -vxFf \
+    <(sed -n 's/^{"problem": "\([^"]*\)".*/--shape=\1/p' "docs/results/bench_$name.json" 2>/dev/null)
 }
 
 ladder=(./ladder --backend gpu)
-stages=([0-9][0-9]_*/CMakeLists.txt)
-stages=("${stages[@]%/CMakeLists.txt}")
+jobs=$(nproc)
+((jobs <= 16)) || jobs=16  # each has its own part of the GPU's memory
 
 step build "${ladder[@]}" build gpu all
+step test campaign tests "${ladder[@]}" test  # before a result is new, and a text is older
 step bench json "docs/results/bench_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --bias 1 --repeats 9
+  "${ladder[@]}" bench --bias 1 --repeats 5
 step tf32 json "docs/results/tf32_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --bias 1 --repeats 9 --stage 12_tensor_cores --precision tf32 \
-  --competitors none
+  "${ladder[@]}" bench --bias 1 --repeats 5 --precision tf32 --competitors none
 step layers json "docs/results/layers_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --shapes common/layers.csv --competitors cudnn --repeats 5 \
+  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 --precision both \
   --stage 10_sliding_rows --stage 11_split_k --stage 12_tensor_cores
-step layers_tf32 json "docs/results/layers_tf32_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --shapes common/layers.csv --competitors cudnn --repeats 5 \
-  --stage 12_tensor_cores --precision tf32
 step machine "${ladder[@]}" bench --machine "common/machines/$name.json"
 step profile json "docs/results/profile_$name.json" '"source": "ncu"' "${ladder[@]}" profile
-mapfile -t layers < <(layers)
+mapfile -t layers < <(layers)  # after `bench`
 step floors json "docs/results/floors_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --bias 1 --repeats 5 --competitors none "${layers[@]}"
+  "${ladder[@]}" bench --bias 1 --repeats 3 --competitors none "${layers[@]}"
 step memory_rates into "docs/results/memory_rates_$name.txt" build/gpu/bin/memory_rates
 step pitfall_times into "docs/results/pitfall_times_$name.txt" build/gpu/bin/pitfall_times
 step pytorch_defaults pytorch_defaults
-step test campaign tests "${ladder[@]}" test
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
-step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs 8 --max-gmac 0.0003
+step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00003
 step readings_stages python3 -B common/profile/read_ncu.py stages
 step readings_global python3 -B common/profile/read_ncu.py global
 step readings_patterns python3 -B common/profile/read_ncu.py patterns
-for stage in "${stages[@]}"; do
-  step "experiments_$stage" python3 -B docs/experiments/run.py --backend gpu --times-only \
-    --only "${stage%%_*}_" --json "docs/results/experiments_$name.json"
-done
+step experiments in_time python3 -B docs/experiments/run.py --backend gpu --times-only --stale \
+  --repeats 7 --json "docs/results/experiments_$name.json"
+step exercises "${ladder[@]}" exercise --measure
 
 [[ -z $list ]] || exit 0
 python3 -B docs/experiments/run.py --docs || failures=$((failures + 1))

@@ -72,9 +72,9 @@ class Renew(unittest.TestCase):
         self.assertEqual(json.loads(self.read("docs/results/layers_h200.json"))["new"], 1)
         self.assertEqual(json.loads(self.read("docs/results/profile_h200.json"))["new"], 1)
         self.assertIn("all", self.read("docs/results/memory_rates_h200.txt"))
-        for call in ("--backend gpu bench --bias 1 --repeats 9 --json", "report --docs",
+        for call in ("--backend gpu bench --bias 1 --repeats 5 --json", "report --docs",
                      "--shape=a_layer", "read_ncu.py stages", "read_ncu.py global", "patterns",
-                     "--times-only --only 02_ --json"):
+                     "--times-only --stale --repeats 7 --json"):
             self.assertIn(call, calls)
         status, said, calls = self.renew()
         self.assertEqual((status, calls), (0, "docs/experiments/run.py --docs\nladder report --docs\n"))
@@ -98,8 +98,7 @@ class Renew(unittest.TestCase):
     def test_no_step_begins_when_the_time_is_up(self):
         status, said, calls = self.renew("--minutes", "0")
         self.assertEqual((status, "bench" in calls), (0, False))
-        self.assertIn("left for the next call, after 0 minutes: build bench tf32 layers layers_tf32 machine"
-                      " profile", said)
+        self.assertIn("left for the next call, after 0 minutes: build test bench tf32 layers machine profile", said)
 
     def test_a_failed_step_keeps_what_there_was_and_is_tried_again(self):
         self.write("docs/results/memory_rates_h200.txt", "old\n")
@@ -141,7 +140,7 @@ class Renew(unittest.TestCase):
         self.assertIn("no GPU here", said)
         status, said, _ = self.renew("--list")
         self.assertEqual(status, 0)
-        self.assertIn("        experiments_02_two\n", said)
+        self.assertIn("        experiments\n", said)
         for words in (["--minutes", "few"], ["--fast"]):
             self.assertEqual(self.renew(*words)[0], 2)
 
