@@ -62,7 +62,7 @@ class Experiment:
         self.problem = problem[1] if problem else PROBLEM
 
     def apply(self, tree, reverse=False):
-        """Changes the file in `tree`, a copy of the repository; raises Failed if it doesn't fit."""
+        """Changes the file in `tree`, a folder that has it at its path; raises Failed if it doesn't fit."""
         back = ["--reverse"] if reverse else []
         command = ["git", "apply", "--whitespace=nowarn", *back, self.path]
         if not shutil.which("git"):
