@@ -154,7 +154,8 @@ Machine measure_machine() {
   }
   constexpr std::size_t GIB = std::size_t{1} << 30;
   machine.copy_bytes = measure_copy(dram_region(GIB));
-  machine.read_rates = measure_memory_rates(dram_region(2 * GIB));
+  machine.read_rates =
+      measure_memory_rates(dram_region(2 * GIB), static_cast<int64_t>(machine.l2_bytes));
   machine.launch_seconds = measure_launch(machine.l2_bytes);
   return machine;
 }

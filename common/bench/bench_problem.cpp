@@ -70,10 +70,8 @@ void require_device_memory(const std::vector<Stage>& stages, const ConvShape& sh
                       available, largest_batch(shape, available, bytes)));
 }
 
-void check(const Trial& trial, const HostProblem& host, const Reference& reference,
-           BenchRecord& bench) {
-  const Comparison result =
-      judge(trial, trial.output(), host, reference, Rule::kBounded, error_factor(host.shape));
+void check(const Trial& trial, const Reference& reference, BenchRecord& bench) {
+  const Comparison result = judge(trial, trial.output(), reference, Rule::kBounded);
   set(bench, result.pass ? "pass" : "fail", result.message);
   bench.record.max_error_ratio = std::fmax(bench.record.max_error_ratio, result.max_error_ratio);
 }
@@ -106,8 +104,7 @@ void ProblemBench::measure(BenchResult& result) {
   require_memory_for(shape);
   show_("reference");
   const TestData data = make_test_data(shape, DataKind::kUniform, settings_.seed);
-  const HostProblem host{shape, data.input.data(), data.filters.data(),
-                         result.bias ? data.bias.data() : nullptr};
+  const HostProblem host = host_problem(shape, data, result.bias);
   const Reference reference = affordable_reference(host, settings_.seed);
   for (std::size_t i = 0; i < settings_.stages.size(); ++i) {
     if (result.records[i].record.status == "rejected") continue;
@@ -123,7 +120,7 @@ void ProblemBench::check_once(const Stage& stage, const HostProblem& host,
     const Trial trial(stage, host);
     trial.enqueue();
     trial.wait();
-    check(trial, host, reference, bench);
+    check(trial, reference, bench);
   } catch (const InvalidArgument& error) {
     set(bench, "rejected", error.what());
   } catch (const CudaError& error) {
@@ -152,7 +149,7 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
     if (!trials[i]) continue;
     BenchRecord& bench = result.records[i];
     show_(std::string("check: ") + stages[i].name);
-    check(*trials[i], host, reference, bench);
+    check(*trials[i], reference, bench);
     if (bench.record.status != "pass") continue;  // the time of a wrong result is none
     set_times(bench, samples[i]);
     Work work = work_of(host.shape, result.bias);

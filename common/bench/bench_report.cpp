@@ -11,6 +11,8 @@ namespace {
 // Increase whenever a reader of the JSON would go wrong with what is written now.
 constexpr int JSON_VERSION = 1;
 
+using Members = std::vector<std::pair<std::string, Json>>;
+
 double tflops(const Work& work, const Statistics& times) {
   return work.flops / (times.median * 1e9);
 }
@@ -74,68 +76,66 @@ Json to_json(const std::optional<Statistics>& times) {
 }
 
 Json to_json(const Machine& machine) {
-  std::vector<std::pair<std::string, Json>> members = {
-      {"gpu", machine.name},
-      {"compute_capability", machine.compute_capability},
-      {"cuda_runtime", machine.cuda_runtime},
-      {"driver", machine.driver},
-      {"multiprocessors", machine.multiprocessors},
-      {"l2_bytes", machine.l2_bytes},
-      {"max_sm_clock_mhz", machine.clock_hz * 1e-6},
-      {"peak_tflops", machine.peak_flops * 1e-12},
-      {"fma_tflops", machine.fma_flops * 1e-12},
-      {"tf32_tflops", machine.tf32_flops * 1e-12},
-      {"copy_tb_per_s", machine.copy_bytes * 1e-12},
-      {"dram_read_tb_per_s", machine.read_rates.dram * 1e-12},
-      {"l2_read_tb_per_s", machine.read_rates.l2 * 1e-12},
-      {"l1_read_tb_per_s", machine.read_rates.l1 * 1e-12},
-      {"shared_read_tb_per_s", machine.read_rates.shared * 1e-12},
-      {"launch_us", machine.launch_seconds * 1e6}};
+  Members members = {{"gpu", machine.name},
+                     {"compute_capability", machine.compute_capability},
+                     {"cuda_runtime", machine.cuda_runtime},
+                     {"driver", machine.driver},
+                     {"multiprocessors", machine.multiprocessors},
+                     {"l2_bytes", machine.l2_bytes},
+                     {"max_sm_clock_mhz", machine.clock_hz * 1e-6},
+                     {"peak_tflops", machine.peak_flops * 1e-12},
+                     {"fma_tflops", machine.fma_flops * 1e-12},
+                     {"tf32_tflops", machine.tf32_flops * 1e-12},
+                     {"copy_tb_per_s", machine.copy_bytes * 1e-12},
+                     {"dram_read_tb_per_s", machine.read_rates.dram * 1e-12},
+                     {"l2_read_tb_per_s", machine.read_rates.l2 * 1e-12},
+                     {"l1_read_tb_per_s", machine.read_rates.l1 * 1e-12},
+                     {"shared_read_tb_per_s", machine.read_rates.shared * 1e-12},
+                     {"launch_us", machine.launch_seconds * 1e6}};
   members.insert(members.end(), machine.libraries.begin(), machine.libraries.end());
   return Json::object(members);
+}
+
+// Of a stage and of a competitor alike.
+void add_times(Members& members, const BenchRecord& bench, const std::optional<Work>& work,
+               const Machine& machine, Precision precision) {
+  const bool timed = work && bench.cold, fp32 = precision == Precision::kFp32;
+  members.push_back({"cold_ms", to_json(bench.cold)});
+  members.push_back({"warm_ms", to_json(bench.warm)});
+  members.push_back({"host_late", bench.host_late});
+  members.push_back({"tflops", timed ? tflops(*work, *bench.cold) : std::nan("")});
+  members.push_back({"fraction_of_ceiling",
+                     timed && fp32 ? ceiling_fraction(*work, *bench.cold, machine) : std::nan("")});
 }
 
 Json to_json(const CompetitorRecord& competitor, const std::optional<Work>& work,
              const Machine& machine) {
   const CompetitorInfo& info = competitor.info;
-  const BenchRecord& bench = competitor.bench;
-  const bool timed = work && bench.cold, fp32 = info.precision == Precision::kFp32;
-  return Json::object(
-      {{"competitor", info.competitor},
-       {"precision", to_string(info.precision)},
-       {"layout", info.layout},
-       {"library", info.library},
-       {"algorithm", competitor.algorithm},
-       {"status", bench.record.status},
-       {"max_error_ratio", bench.record.max_error_ratio},
-       {"message", bench.record.message},
-       {"cold_ms", to_json(bench.cold)},
-       {"warm_ms", to_json(bench.warm)},
-       {"host_late", bench.host_late},
-       {"tflops", timed ? tflops(*work, *bench.cold) : std::nan("")},
-       {"fraction_of_ceiling",
-        timed && fp32 ? ceiling_fraction(*work, *bench.cold, machine) : std::nan("")}});
+  const Record& record = competitor.bench.record;
+  Members members = {{"competitor", info.competitor},
+                     {"precision", to_string(info.precision)},
+                     {"layout", info.layout},
+                     {"library", info.library},
+                     {"algorithm", competitor.algorithm},
+                     {"status", record.status},
+                     {"max_error_ratio", record.max_error_ratio},
+                     {"message", record.message}};
+  add_times(members, competitor.bench, work, machine, info.precision);
+  return Json::object(members);
 }
 
 Json to_json(const BenchRecord& bench, const std::optional<Work>& work, const Machine& machine) {
-  auto members = json_members(bench.record);
+  Members members = json_members(bench.record);
   members.push_back({"impossible", bench.record.status == "impossible"});
-  members.push_back({"cold_ms", to_json(bench.cold)});
-  members.push_back({"warm_ms", to_json(bench.warm)});
-  members.push_back({"host_late", bench.host_late});
+  add_times(members, bench, work, machine, Precision::kFp32);
   const bool timed = work && bench.cold;
-  const auto rate = [&](double value) { return Json(timed ? value : std::nan("")); };
-  const Statistics cold = bench.cold.value_or(Statistics());
-  const Work done = work.value_or(Work());
-  members.push_back({"tflops", rate(tflops(done, cold))});
-  members.push_back({"fraction_of_ceiling", rate(ceiling_fraction(done, cold, machine))});
-  members.push_back({"fraction_of_copy_rate", rate(copy_fraction(done, cold, machine))});
+  members.push_back(
+      {"fraction_of_copy_rate", timed ? copy_fraction(*work, *bench.cold, machine) : std::nan("")});
   return Json::object(members);
 }
 
 Json to_json(const BenchResult& result, const Machine& machine) {
-  std::vector<std::pair<std::string, Json>> members = {{"problem", result.problem},
-                                                       {"bias", result.bias}};
+  Members members = {{"problem", result.problem}, {"bias", result.bias}};
   std::optional<Work> work;
   if (result.shape) {
     work = work_of(*result.shape, result.bias);
@@ -257,22 +257,20 @@ std::string bench_table(const BenchResult& result, const Machine& machine) {
   table.add_column("check", Align::kLeft);
   const Work work = result.shape ? work_of(*result.shape, result.bias) : Work();
   std::string remarks;
-  for (const BenchRecord& bench : result.records) {
-    std::vector<std::string> row = table_row(bench, work, machine, Precision::kFp32);
+  const auto add_row = [&](const BenchRecord& bench, Precision precision, bool beside_peers) {
+    std::vector<std::string> row = table_row(bench, work, machine, precision);
     for (const CompetitorRecord* peer : fp32) {
-      row.push_back(bench.cold ? fixed(peer->bench.cold->median / bench.cold->median, 2) : "-");
+      row.push_back(beside_peers && bench.cold
+                        ? fixed(peer->bench.cold->median / bench.cold->median, 2)
+                        : "-");
     }
     row.push_back(bench.record.status);
     table.add_row(row);
     remarks += host_late_remark(bench);
-  }
+  };
+  for (const BenchRecord& bench : result.records) add_row(bench, Precision::kFp32, true);
   for (const CompetitorRecord& competitor : result.competitors) {
-    const BenchRecord& bench = competitor.bench;
-    std::vector<std::string> row = table_row(bench, work, machine, competitor.info.precision);
-    row.resize(row.size() + fp32.size(), "-");
-    row.push_back(bench.record.status);
-    table.add_row(row);
-    remarks += host_late_remark(bench);
+    add_row(competitor.bench, competitor.info.precision, false);
   }
   return table.text() + remarks;
 }

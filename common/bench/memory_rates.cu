@@ -64,18 +64,15 @@ __global__ void read_shared(const float4* from, int rounds, float* sink) {
   keep(read_region(region, rounds), sink);
 }
 
-// Floats that are all zero.
-class Zeros {
- public:
-  explicit Zeros(int64_t count) : buffer_(count) {
-    check_cuda(cudaMemset(buffer_.data(), 0, count * sizeof(float)), "cudaMemset");
-  }
-  const float4* quads() const { return reinterpret_cast<const float4*>(buffer_.data()); }
-  float* floats() const { return buffer_.data(); }
+DeviceBuffer zeros(int64_t count) {
+  DeviceBuffer buffer(count);
+  check_cuda(cudaMemset(buffer.data(), 0, count * sizeof(float)), "cudaMemset");
+  return buffer;
+}
 
- private:
-  DeviceBuffer buffer_;
-};
+const float4* quads_of(const DeviceBuffer& buffer) {
+  return reinterpret_cast<const float4*>(buffer.data());
+}
 
 template <typename Enqueue>
 double rate(double bytes, const Enqueue& enqueue) {
@@ -84,10 +81,10 @@ double rate(double bytes, const Enqueue& enqueue) {
 
 double rate_past_l1(int64_t bytes, int rounds) {
   const auto quads = static_cast<int64_t>(bytes / sizeof(float4));
-  const Zeros from(quads * 4), sink(1);
+  const DeviceBuffer from = zeros(quads * 4), sink = zeros(1);
   return rate(static_cast<double>(quads) * sizeof(float4) * rounds, [&] {
-    launch(read_past_l1, grid_x(2 * multiprocessors()), THREADS, nullptr, from.quads(), quads,
-           rounds, sink.floats());
+    launch(read_past_l1, grid_x(2 * multiprocessors()), THREADS, nullptr, quads_of(from), quads,
+           rounds, sink.data());
   });
 }
 
@@ -95,23 +92,19 @@ double rate_past_l1(int64_t bytes, int rounds) {
 void measure_regions(MemoryRates& rates) {
   constexpr int ROUNDS = 4096;
   const int blocks = 2 * multiprocessors();
-  const Zeros from(int64_t{blocks} * REGION * 4), sink(1);
+  const DeviceBuffer from = zeros(int64_t{blocks} * REGION * 4), sink = zeros(1);
   const double bytes = double{ROUNDS} * IN_FLIGHT * THREADS * blocks * sizeof(float4);
   rates.l1 = rate(bytes, [&] {
-    launch(read_l1, grid_x(blocks), THREADS, nullptr, from.quads(), ROUNDS, sink.floats());
+    launch(read_l1, grid_x(blocks), THREADS, nullptr, quads_of(from), ROUNDS, sink.data());
   });
   rates.shared = rate(bytes, [&] {
-    launch(read_shared, grid_x(blocks), THREADS, nullptr, from.quads(), ROUNDS, sink.floats());
+    launch(read_shared, grid_x(blocks), THREADS, nullptr, quads_of(from), ROUNDS, sink.data());
   });
 }
 
 }  // namespace
 
-MemoryRates measure_memory_rates(int64_t dram_bytes) {
-  int device = 0, l2_bytes = 0;
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  check_cuda(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device),
-             "cudaDeviceGetAttribute");
+MemoryRates measure_memory_rates(int64_t dram_bytes, int64_t l2_bytes) {
   MemoryRates rates;
   rates.dram = rate_past_l1(dram_bytes, 1);
   rates.l2 = rate_past_l1(l2_bytes / 4 / 4096 * 4096, 64);

@@ -15,8 +15,8 @@ struct MemoryRates {
   double shared = 0;  // shared memory, likewise
 };
 
-// Measures the current device: some 0.3 s. `dram_bytes` is the region read for DRAM's rate. Throws
-// CudaError. In a build for a GPU only.
-MemoryRates measure_memory_rates(int64_t dram_bytes);
+// Measures the current device: some 0.3 s. `dram_bytes` is the region read for DRAM's rate,
+// `l2_bytes` what L2 holds. Throws CudaError. In a build for a GPU only.
+MemoryRates measure_memory_rates(int64_t dram_bytes, int64_t l2_bytes);
 
 }  // namespace convladder

@@ -21,7 +21,7 @@ void print_rates() {
              "cudaDeviceGetAttribute");
   std::printf("%s, %d multiprocessors, L2 %.0f MiB; reading, medians of %d runs\n",
               device_name().c_str(), multiprocessors(), l2_bytes / 1048576.0, MEMORY_RATE_RUNS);
-  const MemoryRates rates = measure_memory_rates(int64_t{2} << 30);
+  const MemoryRates rates = measure_memory_rates(int64_t{2} << 30, l2_bytes);
   print_rate("DRAM: 2 GiB, once", rates.dram);
   print_rate("L2: a quarter of it, 64 times", rates.l2);
   print_rate("L1: 32 KiB per block, two blocks each", rates.l1);

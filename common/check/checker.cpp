@@ -10,16 +10,6 @@
 
 namespace convladder {
 
-struct Checker::Kind {
-  const char* name;
-  DataKind data;
-  Rule rule;
-};
-
-const Checker::Kind Checker::KINDS[] = {{"small integers", DataKind::kSmallInteger, Rule::kExact},
-                                        {"wide integers", DataKind::kWideInteger, Rule::kExact},
-                                        {"real numbers", DataKind::kUniform, Rule::kBounded}};
-
 namespace {
 
 void append(std::string& message, const std::string& more) {
@@ -48,10 +38,9 @@ std::vector<Record> Checker::check(const CheckCase& c, const std::vector<Stage>&
     for (; done < records.size(); ended(records[done++])) set(records[done], "fail", why);
   };
   try {
-    for (const Kind& kind : KINDS) {
-      const bool last = &kind == std::end(KINDS) - 1;
+    for (const DataKind kind : DATA_KINDS) {
       check_kind(kind, c, stages, records, [&] {
-        if (last) ended(records[done++]);
+        if (kind == *std::rbegin(DATA_KINDS)) ended(records[done++]);
       });
     }
   } catch (const std::bad_alloc&) {
@@ -68,30 +57,29 @@ void Checker::set(Record& record, const char* status, const std::string& why) {
   error_ = why;
 }
 
-void Checker::check_kind(const Kind& kind, const CheckCase& c, const std::vector<Stage>& stages,
+void Checker::check_kind(DataKind kind, const CheckCase& c, const std::vector<Stage>& stages,
                          std::vector<Record>& records, const std::function<void()>& next) {
   require_memory_for(c.shape);
-  show_(c.name + ": " + kind.name);
+  show_(c.name + ": " + to_string(kind));
   TestData data;
   try {
-    data = make_test_data(c.shape, kind.data, c.seed);
+    data = make_test_data(c.shape, kind, c.seed);
   } catch (const InvalidArgument&) {  // the sum is too long to be exact in float32
-    for (Record& record : records) append(record.message, std::string("no ") + kind.name);
+    for (Record& record : records) append(record.message, std::string("no ") + to_string(kind));
     return;
   }
-  const HostProblem host{c.shape, data.input.data(), data.filters.data(),
-                         c.bias ? data.bias.data() : nullptr, c.relu};
+  const HostProblem host = host_problem(c.shape, data, c.bias, c.relu);
   const Reference reference = affordable_reference(host, c.seed);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (records[i].status.empty() || records[i].status == "pass") {
-      show_(c.name + ": " + kind.name + ": " + stages[i].name);
+      show_(c.name + ": " + to_string(kind) + ": " + stages[i].name);
       check_stage(stages[i], kind, c, host, reference, records[i]);
     }
     next();
   }
 }
 
-void Checker::check_stage(const Stage& stage, const Kind& kind, const CheckCase& c,
+void Checker::check_stage(const Stage& stage, DataKind kind, const CheckCase& c,
                           const HostProblem& host, const Reference& reference, Record& record) {
   if (lost_) {
     record.status = "skipped";
@@ -102,17 +90,15 @@ void Checker::check_stage(const Stage& stage, const Kind& kind, const CheckCase&
     const Trial trial(stage, host, c.placement, c.guards);
     trial.enqueue();
     trial.wait();
-    // What is too wide for TF32 is not exact in it.
-    const bool wide = kind.data == DataKind::kWideInteger && stage.precision == Precision::kTf32;
-    const Comparison result = judge(trial, trial.output(), host, reference,
-                                    wide ? Rule::kBounded : kind.rule, error_factor(c.shape));
+    const Comparison result =
+        judge(trial, trial.output(), reference, rule_for(kind, stage.precision));
     record.status = result.pass ? "pass" : "fail";
     record.max_error_ratio = std::fmax(record.max_error_ratio, result.max_error_ratio);
-    if (!result.pass) append(record.message, std::string(kind.name) + ": " + result.message);
+    if (!result.pass) append(record.message, to_string(kind) + (": " + result.message));
   } catch (const InvalidArgument& error) {
     set(record, "rejected", error.what());
   } catch (const CudaError& error) {
-    set(record, "fail", std::string(kind.name) + ": " + error.what());
+    set(record, "fail", to_string(kind) + std::string(": ") + error.what());
     // A kernel that went astray leaves the GPU unusable: every later call fails as well.
     lost_ = cudaDeviceSynchronize() != cudaSuccess;
   }

@@ -43,15 +43,12 @@ class Checker {
   bool device_lost() const { return lost_; }
 
  private:
-  struct Kind;
-  static const Kind KINDS[];
-
   void set(Record& record, const char* status, const std::string& why);
   // Calls `next` when done with a stage.
-  void check_kind(const Kind& kind, const CheckCase& c, const std::vector<Stage>& stages,
+  void check_kind(DataKind kind, const CheckCase& c, const std::vector<Stage>& stages,
                   std::vector<Record>& records, const std::function<void()>& next);
-  void check_stage(const Stage& stage, const Kind& kind, const CheckCase& c,
-                   const HostProblem& host, const Reference& reference, Record& record);
+  void check_stage(const Stage& stage, DataKind kind, const CheckCase& c, const HostProblem& host,
+                   const Reference& reference, Record& record);
 
   Show show_;
   std::string error_;

@@ -70,6 +70,11 @@ double error_ratio(double error, double allowed) {
 
 }  // namespace
 
+Rule rule_for(DataKind kind, Precision precision) {
+  const bool wide = kind == DataKind::kWideInteger && precision == Precision::kTf32;
+  return kind == DataKind::kUniform || wide ? Rule::kBounded : Rule::kExact;
+}
+
 double error_factor(const ConvShape& shape) {
   constexpr int64_t LARGE = int64_t{1} << 24;
   return shape.output_count() >= LARGE ? 16.0 : 8.0;

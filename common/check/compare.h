@@ -14,9 +14,12 @@
 namespace convladder {
 
 enum class Rule {
-  kExact,   // small-integer data, A <= 2^24: float32 must give the reference bit for bit
+  kExact,   // integer data, A <= 2^24: float32 must give the reference bit for bit
   kBounded  // real data: |error| <= factor * 2^-24 * A, A = sum |x*w| + |bias|
 };
+
+// The rule for results of `precision`: integers are exact, but what is too wide for TF32 is not in it.
+Rule rule_for(DataKind kind, Precision precision = Precision::kFp32);
 
 struct Comparison {
   bool pass = false;

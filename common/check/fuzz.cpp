@@ -14,10 +14,9 @@
 namespace convladder {
 namespace {
 
-bool is_misaligned(const RandomProblem& problem) { return problem.offsets != std::array<int, 4>(); }
-
-std::string extents(const ConvArguments& a) {
+std::string extents(const ConvShape& shape) {
   std::string text;
+  const ConvArguments a = to_arguments(shape);
   for (const Extent& e : EXTENTS) {
     text += std::string(" --") + e.name + " " + std::to_string(a.*e.given);
   }
@@ -35,36 +34,19 @@ std::string name_of(const std::string& name) {
 }
 
 // The line that does the same again, in a shell at the repository's root.
-std::string command_line(const RandomProblem& problem, const CheckCase& c, const char* stage) {
-  const std::array<int, 4>& o = problem.offsets;
+std::string command_line(const RandomProblem& problem, const std::string& stage) {
+  const std::array<int, 4>& o = problem.placement.offsets;
   std::string line = "./ladder check --backend " + std::string(backend_name());
   if (!on_gpu()) line = "CONVLADDER_SIM_SEED=" + std::to_string(problem.order_seed) + " " + line;
-  line += " --stage " + name_of(stage) + extents(problem.arguments);
-  line += c.bias ? " --bias 1" : " --bias 0";
-  if (c.relu) line += " --relu";
-  if (is_misaligned(problem)) {
+  line += " --stage " + name_of(stage) + extents(problem.shape);
+  line += problem.bias ? " --bias 1" : " --bias 0";
+  if (problem.relu) line += " --relu";
+  if (problem.is_misaligned()) {
     line += " --offset " + std::to_string(o[0]) + "," + std::to_string(o[1]) + "," +
             std::to_string(o[2]) + "," + std::to_string(o[3]);
   }
-  if (problem.least_workspace) line += " --least-workspace";
-  return line + " --seed " + std::to_string(problem.data_seed);
-}
-
-CheckCase case_of(const RandomProblem& problem, int64_t index) {
-  CheckCase c;
-  c.name = "problem " + std::to_string(index);
-  c.shape = make_conv_shape(problem.arguments);
-  c.bias = problem.bias;
-  c.seed = problem.data_seed;
-  c.placement = {problem.offsets, problem.least_workspace};
-  return c;
-}
-
-// In the simulator each problem has its own order of blocks and threads.
-void set_order([[maybe_unused]] uint64_t seed) {
-#ifndef CUDART_VERSION
-  simulator::set_thread_order_seed(seed);
-#endif
+  if (problem.placement.least_workspace) line += " --least-workspace";
+  return line + " --seed " + std::to_string(problem.seed);
 }
 
 class Fuzzer {
@@ -81,36 +63,38 @@ class Fuzzer {
       const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
       if (i > 0 && settings_.seconds > 0 && elapsed > settings_.seconds) break;
       progress_.show(i + 1, "problems");
-      check(random_problem(settings_.seed, static_cast<uint64_t>(i), settings_.max_macs), i);
+      check(random_problem(settings_.seed, static_cast<uint64_t>(i), settings_.max_macs));
     }
     return results_;
   }
 
  private:
   // With ReLU, if it was drawn, in the stages that have it.
-  void check(const RandomProblem& problem, int64_t index) {
-    set_order(problem.order_seed);
-    CheckCase c = case_of(problem, index);
+  void check(RandomProblem problem) {
+#ifndef CUDART_VERSION
+    simulator::set_thread_order_seed(problem.order_seed);
+#endif
+    const bool relu = problem.relu;
     for (const bool fuses_relu : {false, true}) {
       std::vector<Stage> stages;
       for (const Stage& stage : settings_.stages) {
         if (stage.fuses_relu == fuses_relu) stages.push_back(stage);
       }
       if (stages.empty()) continue;
-      c.relu = fuses_relu && problem.relu;
-      for (const Record& record : checker_.check(c, stages)) tally(record, problem, c);
+      problem.relu = relu && fuses_relu;
+      for (const Record& record : checker_.check(problem, stages)) tally(record, problem);
     }
   }
 
-  void tally(const Record& record, const RandomProblem& problem, const CheckCase& c) {
+  void tally(const Record& record, const RandomProblem& problem) {
     if (record.status == "skipped") return;  // the GPU is lost
     StageFuzz& result = *std::find_if(results_.begin(), results_.end(),
                                       [&](const StageFuzz& r) { return r.stage == record.stage; });
     ++result.problems;
-    result.misaligned += is_misaligned(problem);
+    result.misaligned += problem.is_misaligned();
     if (record.status == "pass") return;
     ++result.failed;
-    result.reproduce.push_back(command_line(problem, c, record.stage.c_str()));
+    result.reproduce.push_back(command_line(problem, record.stage));
     progress_.clear();
     std::printf("%s  # %s: %s\n", result.reproduce.back().c_str(), record.status.c_str(),
                 record.message.c_str());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "common/check/random.h"
@@ -123,14 +124,14 @@ int64_t draw_images(Dice& dice, int64_t PQ, double most) {
   });
 }
 
-// False where the extents that were drawn pass the limits.
-bool draw_extents(Dice& dice, double max_macs, ConvArguments& a) {
+// None where the extents that were drawn pass the limits.
+std::optional<ConvShape> draw_shape(Dice& dice, double max_macs) {
   const Axis h = any_axis(dice), w = dice.chance(35) ? special_axis(dice) : any_axis(dice);
   const int64_t RS = h.filter * w.filter, PQ = h.output * w.output;
   double left = max_macs / (static_cast<double>(RS) * static_cast<double>(PQ));
-  a = {};
+  ConvArguments a;
   a.groups = draw_groups(dice, left);
-  if (a.groups == 0) return false;
+  if (a.groups == 0) return std::nullopt;
   // A small group leaves most of a tile idle, which takes the simulator's time all the same.
   left /= a.groups > 1 ? 8.0 * static_cast<double>(a.groups) : 1;
   const bool depthwise = a.groups > 1 && dice.chance(25);
@@ -141,7 +142,7 @@ bool draw_extents(Dice& dice, double max_macs, ConvArguments& a) {
     extent = turn % 3 == 0   ? draw_filters(dice, left)
              : turn % 3 == 1 ? depthwise ? 1 : draw_channels(dice, RS, left)
                              : draw_images(dice, PQ, left);
-    if (extent == 0) return false;
+    if (extent == 0) return std::nullopt;
     left /= static_cast<double>(extent);
   }
   if (depthwise && dice.chance(50)) a.k = 1;
@@ -149,7 +150,8 @@ bool draw_extents(Dice& dice, double max_macs, ConvArguments& a) {
   a.h = h.input, a.r = h.filter, a.stride_h = h.stride, a.pad_h = h.pad, a.dil_h = h.dilation;
   a.w = w.input, a.s = w.filter, a.stride_w = w.stride, a.pad_w = w.pad, a.dil_w = w.dilation;
   const ConvShape shape = make_conv_shape(a);
-  return shape.input_count() + shape.output_count() <= MOST_ELEMENTS;
+  if (shape.input_count() + shape.output_count() > MOST_ELEMENTS) return std::nullopt;
+  return shape;
 }
 
 std::array<int, 4> draw_offsets(Dice& dice) {
@@ -171,13 +173,16 @@ RandomProblem random_problem(uint64_t seed, uint64_t index, double max_macs) {
     throw InvalidArgument("max_macs = " + std::to_string(max_macs) + ": must be at least 10000");
   }
   Dice dice(seed, index);
+  std::optional<ConvShape> shape;
+  while (!shape) shape = draw_shape(dice, max_macs);
   RandomProblem problem;
-  while (!draw_extents(dice, max_macs, problem.arguments)) continue;
+  problem.name = "problem " + std::to_string(index);
+  problem.shape = *shape;
   problem.bias = dice.chance(65);
   problem.relu = dice.chance(35);
-  if (index % 2 == 1) problem.offsets = draw_offsets(dice);
-  problem.least_workspace = dice.chance(30);
-  problem.data_seed = static_cast<uint64_t>(dice.between(0, INT32_MAX));
+  if (index % 2 == 1) problem.placement.offsets = draw_offsets(dice);
+  problem.placement.least_workspace = dice.chance(30);
+  problem.seed = static_cast<uint64_t>(dice.between(0, INT32_MAX));
   problem.order_seed = static_cast<uint64_t>(dice.between(0, INT32_MAX));
   return problem;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/device/backend.h"
 #include "common/io/json.h"
 
 namespace convladder {
@@ -22,6 +23,13 @@ struct Record {
 };
 
 // The members stage, problem, backend, status, max_error_ratio (null if nothing ran) and message.
-std::vector<std::pair<std::string, Json>> json_members(const Record& record);
+inline std::vector<std::pair<std::string, Json>> json_members(const Record& record) {
+  return {{"stage", record.stage},
+          {"problem", record.problem},
+          {"backend", backend_name()},
+          {"status", record.status},
+          {"max_error_ratio", record.max_error_ratio},
+          {"message", record.message}};
+}
 
 }  // namespace convladder

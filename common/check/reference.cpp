@@ -12,112 +12,63 @@
 namespace convladder {
 namespace {
 
-// The outputs q in [begin, end) whose tap s reads a column of the input, not padding:
-// 0 <= q*stride_w + shift < W, with shift = s*dil_w - pad_w.
+// Outputs [begin, end) of a row.
 struct Span {
   int64_t begin, end;
 };
 
-Span columns_inside(const ConvShape& shape, int64_t shift) {
+// For each s, the outputs q whose tap reads a column of the input, not padding:
+// 0 <= q*stride_w + shift < W, with shift = s*dil_w - pad_w.
+std::vector<Span> columns_inside(const ConvShape& shape) {
   const auto round_up = [&](int64_t x) { return (x + shape.stride_w - 1) / shape.stride_w; };
-  return {shift < 0 ? round_up(-shift) : 0,
-          shift < shape.W ? std::min<int64_t>(shape.Q(), round_up(shape.W - shift)) : 0};
+  std::vector<Span> spans;
+  for (int64_t s = 0; s < shape.S; ++s) {
+    const int64_t shift = s * shape.dil_w - shape.pad_w;
+    spans.push_back(
+        {shift < 0 ? round_up(-shift) : 0,
+         shift < shape.W ? std::min<int64_t>(shape.Q(), round_up(shape.W - shift)) : 0});
+  }
+  return spans;
 }
 
-// The channels of image n that filter k sees: those of its group.
-const float* channels_of(const HostProblem& problem, int64_t n, int64_t k) {
+// The outputs `wanted` of row [n,k,p], to value[0] and magnitude[0] on, which begin as zeros. The
+// innermost loop runs along q, so that the compiler can compute several outputs per instruction.
+void convolve(const HostProblem& problem, const std::vector<Span>& inside, int64_t row, Span wanted,
+              double* value, double* magnitude) {
   const ConvShape& shape = problem.shape;
-  return problem.input + n * shape.input_pitch() + k / shape.K * shape.CHW();
-}
-
-// One row of outputs, [n,k,p,0..Q): value and magnitude, both without bias and ReLU. The innermost
-// loop runs along q, so that the compiler can compute several outputs per instruction.
-void convolve_row(const HostProblem& problem, int64_t n, int64_t k, int64_t p, double* value,
-                  double* magnitude) {
-  const ConvShape& shape = problem.shape;
-  const float* image = channels_of(problem, n, k);
+  const int64_t p = row % shape.P();  // row = (n*K + k)*P + p
+  const int64_t k = row / shape.P() % shape.total_K();
+  const int64_t n = row / shape.P() / shape.total_K();
+  // Those that filter k sees: the channels of its group.
+  const float* channels = problem.input + n * shape.input_pitch() + k / shape.K * shape.CHW();
   const float* filter = problem.filters + k * shape.CRS();
   for (int64_t c = 0; c < shape.C; ++c) {
     for (int64_t r = 0; r < shape.R; ++r) {
       const int64_t h = p * shape.stride_h - shape.pad_h + r * shape.dil_h;
       if (h < 0 || h >= shape.H) continue;
-      const float* row = image + (c * shape.H + h) * shape.W;
+      const float* pixels = channels + (c * shape.H + h) * shape.W;
       for (int64_t s = 0; s < shape.S; ++s) {
         const double tap = filter[(c * shape.R + r) * shape.S + s];
-        const int64_t shift = s * shape.dil_w - shape.pad_w;
-        const Span inside = columns_inside(shape, shift);
-        const int64_t stride = shape.stride_w;
-        for (int64_t q = inside.begin; q < inside.end; ++q) {
-          const double product = tap * row[q * stride + shift];
-          value[q] += product;
-          magnitude[q] += std::abs(product);
+        const int64_t shift = s * shape.dil_w - shape.pad_w, stride = shape.stride_w;
+        const int64_t end = std::min(inside[s].end, wanted.end);
+        for (int64_t q = std::max(inside[s].begin, wanted.begin); q < end; ++q) {
+          const double product = tap * pixels[q * stride + shift];
+          value[q - wanted.begin] += product;
+          magnitude[q - wanted.begin] += std::abs(product);
         }
       }
     }
   }
-}
-
-struct Output {
-  double value, magnitude;
-};
-
-// The output at one flat index, without bias and ReLU.
-Output convolve_one(const HostProblem& problem, int64_t index) {
-  const ConvShape& shape = problem.shape;
-  const int64_t q = index % shape.Q();
-  const int64_t p = index / shape.Q() % shape.P();
-  const int64_t k = index / shape.PQ() % shape.total_K();
-  const float* image = channels_of(problem, index / shape.output_pitch(), k);
-  const float* filter = problem.filters + k * shape.CRS();
-  Output output = {0, 0};
-  for (int64_t c = 0; c < shape.C; ++c) {
-    for (int64_t r = 0; r < shape.R; ++r) {
-      const int64_t h = p * shape.stride_h - shape.pad_h + r * shape.dil_h;
-      if (h < 0 || h >= shape.H) continue;
-      for (int64_t s = 0; s < shape.S; ++s) {
-        const int64_t w = q * shape.stride_w - shape.pad_w + s * shape.dil_w;
-        if (w < 0 || w >= shape.W) continue;
-        const double tap = filter[(c * shape.R + r) * shape.S + s];
-        const double product = tap * image[(c * shape.H + h) * shape.W + w];
-        output.value += product;
-        output.magnitude += std::abs(product);
-      }
+  for (int64_t i = 0; i < wanted.end - wanted.begin; ++i) {
+    if (problem.bias) {
+      value[i] += problem.bias[k];
+      magnitude[i] += std::abs(static_cast<double>(problem.bias[k]));
     }
+    if (problem.relu && value[i] < 0) value[i] = 0;  // so that NaN stays NaN
   }
-  return output;
-}
-
-void add_bias_and_relu(const HostProblem& problem, int64_t k, double& value, double& magnitude) {
-  if (problem.bias) {
-    value += problem.bias[k];
-    magnitude += std::abs(static_cast<double>(problem.bias[k]));
-  }
-  if (problem.relu && value < 0) value = 0;  // so that NaN stays NaN
 }
 
 }  // namespace
-
-Reference compute_reference(const HostProblem& problem) {
-  const ConvShape& shape = problem.shape;
-  validate(shape);
-  const int64_t count = shape.output_count();
-  const int64_t Q = shape.Q();
-  Reference reference;
-  reference.value.resize(count);
-  reference.magnitude.resize(count);
-  parallel_for(count / Q, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {  // row = (n*K + k)*P + p
-      const int64_t p = row % shape.P();
-      const int64_t k = row / shape.P() % shape.total_K();
-      const int64_t n = row / shape.P() / shape.total_K();
-      double* value = &reference.value[row * Q];
-      double* magnitude = &reference.magnitude[row * Q];
-      convolve_row(problem, n, k, p, value, magnitude);
-      for (int64_t q = 0; q < Q; ++q) add_bias_and_relu(problem, k, value[q], magnitude[q]);
-    }
-  });
-  return reference;
-}
 
 Reference compute_reference(const HostProblem& problem, std::vector<int64_t> index) {
   const ConvShape& shape = problem.shape;
@@ -128,17 +79,18 @@ Reference compute_reference(const HostProblem& problem, std::vector<int64_t> ind
                             std::to_string(shape.output_count()) + ")");
     }
   }
-  if (index.empty()) return compute_reference(problem);
+  const bool all = index.empty();
+  const int64_t Q = shape.Q(), width = all ? Q : 1, grain = all ? 1 : 16;  // of what is computed
+  const int64_t count = all ? shape.output_count() : static_cast<int64_t>(index.size());
+  const std::vector<Span> inside = columns_inside(shape);
   Reference reference;
-  reference.value.resize(index.size());
-  reference.magnitude.resize(index.size());
-  parallel_for(static_cast<int64_t>(index.size()), 16, [&](int64_t begin, int64_t end) {
+  reference.value.resize(count);
+  reference.magnitude.resize(count);
+  parallel_for(count / width, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Output output = convolve_one(problem, index[i]);
-      const int64_t k = index[i] / shape.PQ() % shape.total_K();
-      add_bias_and_relu(problem, k, output.value, output.magnitude);
-      reference.value[i] = output.value;
-      reference.magnitude[i] = output.magnitude;
+      const int64_t first = all ? i * Q : index[i];
+      convolve(problem, inside, first / Q, {first % Q, first % Q + width},
+               &reference.value[i * width], &reference.magnitude[i * width]);
     }
   });
   reference.index = std::move(index);

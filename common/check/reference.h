@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/check/test_data.h"
 #include "common/core/conv_shape.h"
 
 namespace convladder {
@@ -16,6 +17,12 @@ struct HostProblem {
   bool relu = false;
 };
 
+// The problem with `data`, which must outlive it; without its bias, if that is not wanted.
+inline HostProblem host_problem(const ConvShape& shape, const TestData& data, bool bias = true,
+                                bool relu = false) {
+  return {shape, data.input.data(), data.filters.data(), bias ? data.bias.data() : nullptr, relu};
+}
+
 // One entry per checked output.
 struct Reference {
   std::vector<int64_t> index;  // flat indices into [N,K,P,Q]; empty: all outputs, in order
@@ -23,13 +30,10 @@ struct Reference {
   std::vector<double> magnitude;  // A = sum |x*w| + |bias|: the scale of the rounding error
 };
 
-// Every output, on all cores; a NaN in the data arrives where it belongs, through ReLU, too. Costs
+// The outputs at `index` (flat, each in [0, output_count), else InvalidArgument); none: all of them.
+// On all cores; a NaN in the data arrives where it belongs, through ReLU, too. All outputs cost
 // 2*N*K*P*Q*(C/groups)*R*S double operations.
-Reference compute_reference(const HostProblem& problem);
-
-// The outputs at `index` (flat, each in [0, output_count), else InvalidArgument), on all cores.
-// None: all of them, as above.
-Reference compute_reference(const HostProblem& problem, std::vector<int64_t> index);
+Reference compute_reference(const HostProblem& problem, std::vector<int64_t> index = {});
 
 // About `count` flat output indices without repetition, sorted: the corners and borders of images
 // and channels first and last, the rest drawn by `seed`. All outputs when `count` is more than half

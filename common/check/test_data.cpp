@@ -100,6 +100,11 @@ void fill_wide_integers(const ConvShape& shape, uint64_t seed, TestData& data) {
 
 }  // namespace
 
+const char* to_string(DataKind kind) {
+  if (kind == DataKind::kUniform) return "real numbers";
+  return kind == DataKind::kSmallInteger ? "small integers" : "wide integers";
+}
+
 TestData make_test_data(const ConvShape& shape, DataKind kind, uint64_t seed) {
   validate(shape);
   TestData data;

@@ -17,6 +17,11 @@ enum class DataKind {
   kWideInteger
 };
 
+constexpr DataKind DATA_KINDS[] = {DataKind::kSmallInteger, DataKind::kWideInteger,
+                                   DataKind::kUniform};
+
+const char* to_string(DataKind kind);  // "small integers", "wide integers" or "real numbers"
+
 struct TestData {
   std::vector<float> input;    // [N,C,H,W]
   std::vector<float> filters;  // [K,C/groups,R,S]

@@ -46,6 +46,7 @@ class Trial {
   void wait() const;
 
   Precision precision() const { return stage_.precision; }
+  const HostProblem& problem() const { return problem_; }
   std::vector<float> output() const;  // [N,K,P,Q]
   // Output and workspace as they were at first.
   void fill_nan();
@@ -62,16 +63,12 @@ class Trial {
   DeviceBuffer input_, filters_, bias_, output_, workspace_;
 };
 
-// The two halves of a check, together: the output by `rule` (with `factor`, if it is the bounded
-// one, and what TF32 loses if it is in that), and damage() above.
-Comparison judge(const Trial& trial, const std::vector<float>& output, const HostProblem& problem,
-                 const Reference& reference, Rule rule, double factor);
+// Whether signs were drawn at random, so that rounding errors are as small as error_factor() says.
+enum class Signs { kRandom, kAny };
 
-// The bounded rule's factor for data of any kind. error_factor() is for signs drawn at random; on a
-// photograph partial sums grow far beyond the result, and their rounding errors with them. However
-// large they grow, a sum of n products stays within 4·sqrt(n)·2^-24·A with probability
-// 1 - 2·exp(-8) (Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", 2019).
-double any_data_factor(const ConvShape& shape);
+// The two halves of a check, together: the output by `rule`, and damage() above.
+Comparison judge(const Trial& trial, const std::vector<float>& output, const Reference& reference,
+                 Rule rule, Signs signs = Signs::kRandom);
 
 // Every output where that is affordable on a CPU, else some thousands of them.
 Reference affordable_reference(const HostProblem& problem, uint64_t seed);

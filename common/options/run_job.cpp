@@ -15,7 +15,6 @@ namespace {
 
 constexpr const char* PHOTO = "common/data/raccoon_224.ppm";
 constexpr int BATCH_GPU = 256, BATCH_SIM = 1;
-constexpr uint32_t BANK_SEED = 2012;
 
 std::string list(const std::vector<int64_t>& extents) {
   std::string text;
@@ -102,10 +101,8 @@ RunJob photo_job(const Options& options) {
   layer.n = BATCH_GPU;
   job.whole = larger_than(job.shape, layer);
   require_memory_for(job.shape);
+  job.data = make_filter_bank();
   if (!options.has("--input")) job.data.input = make_photo_batch(photo, job.shape.N);
-  FilterBank bank = make_filter_bank(BANK_SEED);
-  job.data.filters = std::move(bank.filters);
-  job.data.bias = std::move(bank.bias);
   job.bias = job.data.bias.data();
   return job;
 }
@@ -124,7 +121,7 @@ RunJob problem_job(const Options& options, uint64_t seed) {
   job.source = "random numbers in [-1, 1)" + (note.empty() ? "" : "; " + note);
   job.shape = make_conv_shape(problem.arguments);
   job.whole = larger_than(job.shape, whole);
-  job.random = !has_tensors(options);
+  if (!has_tensors(options)) job.signs = Signs::kRandom;
   require_memory_for(job.shape);
   job.data = make_test_data(job.shape, DataKind::kUniform, seed);
   job.bias = problem.bias ? job.data.bias.data() : nullptr;
@@ -145,17 +142,13 @@ RunJob make_job(const Options& options) {
   RunJob job = names_problem(options) ? problem_job(options, seed) : photo_job(options);
   const bool bias = options.has("--bias") ? options.text("--bias") != "0" : job.bias != nullptr;
   replace_tensors(job, options);
-  job.input = job.data.input.data();
-  job.filters = job.data.filters.data();
-  job.bias = bias ? job.data.bias.data() : nullptr;
-  job.relu = options.has("--relu");
+  static_cast<HostProblem&>(job) = host_problem(job.shape, job.data, bias, options.has("--relu"));
   return job;
 }
 
 Comparison judge(const Trial& trial, const std::vector<float>& output, const RunJob& job,
                  const Reference& reference) {
-  const double factor = job.random ? error_factor(job.shape) : any_data_factor(job.shape);
-  return judge(trial, output, job, reference, Rule::kBounded, factor);
+  return judge(trial, output, reference, Rule::kBounded, job.signs);
 }
 
 std::string verdict(const Comparison& result, const ConvShape& shape) {

@@ -21,7 +21,7 @@ struct RunJob : HostProblem {
   TestData data;
   // The problem as it is named, where this one has fewer images or rows: cut down, or told to.
   std::optional<ConvShape> whole;
-  bool random = false;  // every tensor is: rounding errors are as small as error_factor() says
+  Signs signs = Signs::kAny;
 };
 
 // The options below, without those of stage_options() and problem_options().
@@ -32,8 +32,8 @@ std::vector<OptionSpec> job_options();
 // InvalidArgument, or std::runtime_error naming the file, its shape and the shape needed.
 RunJob make_job(const Options& options);
 
-// The output of a trial of the job's problem by the bounded rule, with the factor for data like the
-// job's; and the trial's damage().
+// The output of a trial of the job's problem by the bounded rule, for signs like those of its
+// data; and the trial's damage().
 Comparison judge(const Trial& trial, const std::vector<float>& output, const RunJob& job,
                  const Reference& reference);
 

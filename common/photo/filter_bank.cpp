@@ -8,6 +8,7 @@
 namespace convladder {
 namespace {
 
+constexpr uint32_t SEED = 2012;
 constexpr double PI = 3.14159265358979323846;
 constexpr int ORIENTATIONS = BANK_COLUMNS / 2;
 constexpr int TAPS = BANK_SIZE * BANK_SIZE;
@@ -71,9 +72,9 @@ void append(std::vector<float>& filters, const Plane& plane, const Colour& colou
 
 }  // namespace
 
-FilterBank make_filter_bank(uint32_t seed) {
-  std::mt19937 generator(seed);
-  FilterBank bank;
+TestData make_filter_bank() {
+  std::mt19937 generator(SEED);
+  TestData bank;
   for (const Row& row : ROWS) {
     for (int column = 0; column < BANK_COLUMNS; ++column) {
       const double turn = column % ORIENTATIONS + uniform(generator, -0.15, 0.15);

@@ -16,14 +16,9 @@
 #include <vector>
 
 #include "common/bindings/convladder.h"
-#include "common/check/compare.h"
-#include "common/check/test_data.h"
-#include "common/check/trial.h"
-#include "common/core/launch.h"
-#include "common/core/stage.h"
 #include "common/device/backend.h"
-#include "common/device/device_buffer.h"
 #include "common/tests/device_test.h"
+#include "common/tests/on_device.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -36,10 +31,12 @@ constexpr convladder_problem PROBLEM = {2, 3, 9, 8, 5, 4, 2, 2, 1, 1, 0, 1, 3, 1
 // Three groups, of 2 channels and 5 filters each.
 constexpr convladder_problem GROUPED = {2, 6, 9, 8, 15, 4, 2, 2, 1, 1, 0, 1, 3, 3};
 
-ConvShape shape_of(const convladder_problem& p) {
-  return make_conv_shape({p.n, p.c, p.h, p.w, p.k, p.r, p.s, p.stride_h, p.stride_w, p.pad_h,
-                          p.pad_w, p.dil_h, p.dil_w, p.groups});
+ConvArguments arguments_of(const convladder_problem& p) {
+  return {p.n,        p.c,        p.h,     p.w,     p.k,     p.r,     p.s,
+          p.stride_h, p.stride_w, p.pad_h, p.pad_w, p.dil_h, p.dil_w, p.groups};
 }
+
+ConvShape shape_of(const convladder_problem& p) { return make_conv_shape(arguments_of(p)); }
 
 // The same call in C++: make_conv_shape(), then run().
 void run_cpp(const Stage& stage, const convladder_convolution& c) {
@@ -55,15 +52,13 @@ void run_cpp(const Stage& stage, const convladder_convolution& c) {
 }
 
 // A problem on the device, with data that float32 computes exactly.
-class OnDevice {
+class Caller {
  public:
-  explicit OnDevice(const Stage& stage, const convladder_problem& problem = PROBLEM)
+  explicit Caller(const Stage& stage, const convladder_problem& problem = PROBLEM)
       : stage_(stage),
         problem_(problem),
-        data_(make_test_data(shape_of(problem), DataKind::kSmallInteger, 1)),
-        host_{shape_of(problem), data_.input.data(), data_.filters.data(), data_.bias.data()},
-        reference_(compute_reference(host_)),
-        trial_(stage, host_) {}
+        sample_(arguments_of(problem)),
+        trial_(stage, sample_.host()) {}
 
   convladder_convolution call() const {
     const Convolution arguments = trial_.arguments();
@@ -87,9 +82,8 @@ class OnDevice {
 
   void expect_right() const {
     trial_.wait();
-    const Comparison result =
-        judge(trial_, trial_.output(), host_, reference_, Rule::kExact, error_factor(host_.shape));
-    EXPECT_TRUE(result.pass) << result.message;
+    sample_.expect_right(trial_.output());
+    EXPECT_EQ(trial_.damage(), "");
   }
 
   void expect_call_works(const convladder_convolution& c) {
@@ -103,9 +97,7 @@ class OnDevice {
  private:
   const Stage& stage_;
   convladder_problem problem_;
-  TestData data_;
-  HostProblem host_;
-  Reference reference_;
+  Sample sample_;
   Trial trial_;
 };
 
@@ -241,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(Stage, CApi, testing::ValuesIn(names()),
                          [](const auto& info) { return info.param; });
 
 TEST_P(CApi, BadInputIsRejectedAsInCpp) {
-  OnDevice device(stage());
+  Caller device(stage());
   const std::vector<BadInput> cases = all_bad_inputs(stage());
   EXPECT_GE(cases.size(), 30u);
   RecordProperty("cases", static_cast<int>(cases.size()));
@@ -261,7 +253,7 @@ TEST_P(CApi, BadInputIsRejectedAsInCpp) {
 }
 
 TEST_P(CApi, TakesGroups) {
-  OnDevice device(stage(), GROUPED);
+  Caller device(stage(), GROUPED);
   const convladder_convolution call = device.call();
   device.expect_call_works(call);
   for (const auto& [message, groups] : {std::pair{"groups = 4: must divide c = 6", 4},
@@ -277,7 +269,7 @@ TEST_P(CApi, TakesGroups) {
 }
 
 TEST_P(CApi, ReluMustBeAFlag) {
-  OnDevice device(stage());
+  Caller device(stage());
   for (const int32_t relu : {-1, 2, 256}) {
     convladder_convolution call = device.call();
     call.relu = relu;
@@ -288,7 +280,7 @@ TEST_P(CApi, ReluMustBeAFlag) {
 }
 
 TEST_P(CApi, AllocatesTheWorkspace) {
-  OnDevice device(stage());
+  Caller device(stage());
   convladder_convolution call = device.call();
   call.workspace = nullptr;
   call.workspace_bytes = CONVLADDER_ALLOCATE_WORKSPACE;
@@ -321,7 +313,7 @@ TEST_P(CApi, WorkspaceIsWhatCppSays) {
 // Each with its own stream and tensors; one of them makes every other call a bad one.
 TEST_P(CApi, ServesThreadsAtOnce) {
   const auto work = [this](bool also_badly) {
-    OnDevice device(stage());
+    Caller device(stage());
     cudaStream_t stream = nullptr;
     check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     for (int i = 0; i < 20; ++i) {
@@ -347,7 +339,7 @@ TEST_P(CApi, ServesThreadsAtOnce) {
 
 #ifndef CUDART_VERSION  // CUDA doesn't work in a child of a process that has used it
 TEST_P(CApi, WorksInAForkedProcess) {
-  OnDevice device(stage());
+  Caller device(stage());
   device.expect_call_works(device.call());  // its threads are the parent's
   const pid_t child = fork();
   ASSERT_GE(child, 0);

@@ -9,9 +9,6 @@
 #include <memory>
 #include <thread>
 
-#include "common/check/compare.h"
-#include "common/check/test_data.h"
-#include "common/check/trial.h"
 #include "common/device/backend.h"
 #include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
@@ -25,29 +22,6 @@ namespace convladder {
 namespace {
 
 const Stage& stage() { return stages().at(0); }
-
-// A problem, its data and its reference.
-class Sample {
- public:
-  explicit Sample(const ConvArguments& arguments, DataKind kind = DataKind::kSmallInteger)
-      : shape_(make_conv_shape(arguments)),
-        data_(make_test_data(shape_, kind, 1)),
-        reference_(compute_reference(host())) {}
-
-  HostProblem host() const {
-    return {shape_, data_.input.data(), data_.filters.data(), data_.bias.data()};
-  }
-  // Whether the output, of small integers, is right.
-  void expect_right(const std::vector<float>& output) const {
-    const Comparison result = compare(output.data(), shape_, reference_, Rule::kExact);
-    EXPECT_TRUE(result.pass) << result.message;
-  }
-
- private:
-  ConvShape shape_;
-  TestData data_;
-  Reference reference_;
-};
 
 ConvArguments small() {
   ConvArguments a;

@@ -8,9 +8,6 @@
 #include <limits>
 #include <tuple>
 
-#include "common/check/compare.h"
-#include "common/check/test_data.h"
-#include "common/check/trial.h"
 #include "common/device/backend.h"
 #include "common/io/table.h"
 #include "common/tests/device_test.h"
@@ -58,13 +55,9 @@ std::vector<Problem> beyond_sixteen_bits() {
 }
 
 TEST_P(BeyondSixteenBits, IsRight) {
-  const ConvShape shape = make_conv_shape(GetParam().arguments);
-  const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
-  const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
-  OnDevice device(stage(), host);
-  const std::vector<float> output = device.run_stage();
-  const Comparison result = compare(output.data(), shape, compute_reference(host), Rule::kExact);
-  EXPECT_TRUE(result.pass) << result.message;
+  const Sample sample(GetParam().arguments);
+  OnDevice device(stage(), sample.host());
+  sample.expect_right(device.run_stage());
   device.expect_no_damage();
 }
 
@@ -125,12 +118,12 @@ void expect_right_on_gpu(const ConvShape& shape, std::size_t workspace_limit) {
     GTEST_SKIP() << error.what();
   }
   const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
-  const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
+  const HostProblem host = host_problem(shape, data);
   const Trial trial(stage(), host, {{}, false, workspace_limit});
   trial.enqueue();
   trial.wait();
   const Comparison result =
-      judge(trial, trial.output(), host, affordable_reference(host, 1), Rule::kExact, 0);
+      judge(trial, trial.output(), affordable_reference(host, 1), Rule::kExact);
   EXPECT_TRUE(result.pass) << result.message;
 }
 
@@ -218,13 +211,11 @@ class Workspace : public LimitsTest, public testing::WithParamInterface<Problem>
 // Every amount between the least and the most that changes what the stage does, and one byte less
 // than the least.
 TEST_P(Workspace, EveryAmountDownToTheLeast) {
-  const ConvShape shape = make_conv_shape(GetParam().arguments);
-  const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
-  const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
-  const Reference reference = compute_reference(host);
+  const Sample sample(GetParam().arguments);
+  const ConvShape& shape = sample.shape();
   const std::size_t most = workspace_bytes(stage(), shape);
   const std::size_t least = least_workspace_bytes(stage(), shape);
-  OnDevice device(stage(), host);
+  OnDevice device(stage(), sample.host());
   Convolution conv = device.arguments();
   int amounts = 0;
   for (std::size_t bytes = most;; bytes = workspace_bytes(stage(), shape, bytes - 1)) {
@@ -234,8 +225,7 @@ TEST_P(Workspace, EveryAmountDownToTheLeast) {
     device.clear();
     run(stage(), conv, device.stream());
     check_cuda(cudaStreamSynchronize(device.stream()), stage().name);
-    const Comparison result = compare(device.output().data(), shape, reference, Rule::kExact);
-    EXPECT_TRUE(result.pass) << result.message;
+    sample.expect_right(device.output());
     device.expect_no_damage();
     ++amounts;
     if (bytes == least) break;
@@ -316,39 +306,34 @@ class PlanTest : public LimitsTest {
   }
 
   // The bits of the output; the launches are noted.
-  static std::vector<float> run_on(const ConvShape& shape, const TestData& data,
-                                   const Placement& placement = {}) {
-    const HostProblem host{shape, data.input.data(), data.filters.data(), data.bias.data()};
-    OnDevice device(stage(), host, placement);
+  static std::vector<float> run_on(const Sample& sample, const Placement& placement = {}) {
+    OnDevice device(stage(), sample.host(), placement);
     launched_blocks.clear(), most_parts = 0;
     launch_observer = note_launch;
     std::vector<float> output = device.run_stage();
     launch_observer = nullptr;
-    const Comparison result =
-        compare(output.data(), shape, compute_reference(host), Rule::kBounded, error_factor(shape));
-    EXPECT_TRUE(result.pass) << result.message;
+    sample.expect_right(output);
     device.expect_no_damage();
     return output;
   }
 };
 
 // A late layer of a network: one tile of pixels, long sums.
-ConvShape few_outputs() {
+Sample few_outputs() {
   ConvArguments a;
   a.c = 256, a.h = a.w = 7, a.k = 64, a.r = a.s = 3, a.pad_h = a.pad_w = 1;
-  return make_conv_shape(a);
+  return Sample(a, DataKind::kUniform);
 }
 
 TEST_F(PlanTest, FewOutputsAreSharedOutAmongAllMultiprocessors) {
-  const ConvShape shape = few_outputs();
-  const TestData data = make_test_data(shape, DataKind::kUniform, 1);
-  const std::vector<float> in_parts = run_on(shape, data);
+  const Sample sample = few_outputs();
+  const std::vector<float> in_parts = run_on(sample);
   ASSERT_EQ(launched_blocks.size(), 3u) << "filters packed, parts computed, and added";
   EXPECT_GE(launched_blocks[1], multiprocessors() / 2);
   EXPECT_LE(launched_blocks[1], 3 * multiprocessors()) << "more than can run at once";
-  EXPECT_EQ(run_on(shape, data), in_parts) << "the same again";
+  EXPECT_EQ(run_on(sample), in_parts) << "the same again";
 
-  const std::vector<float> whole = run_on(shape, data, {{}, true});
+  const std::vector<float> whole = run_on(sample, {{}, true});
   EXPECT_EQ(launched_blocks.size(), 2u) << "no room for partial sums: nothing to add";
   EXPECT_EQ(most_parts, 1);
   EXPECT_NE(whole, in_parts) << "added in the same order: was anything cut?";
@@ -356,15 +341,15 @@ TEST_F(PlanTest, FewOutputsAreSharedOutAmongAllMultiprocessors) {
 
 // Bytes of workspace between what the plan wants and the least: as many parts as there is room for.
 TEST_F(PlanTest, AsManyPartsAsFit) {
-  const ConvShape shape = few_outputs();
-  const TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  const Sample sample = few_outputs();
+  const ConvShape& shape = sample.shape();
   const std::size_t part = sizeof(float) * static_cast<std::size_t>(shape.output_count());
   Placement short_by_one;
   short_by_one.workspace_limit = least_workspace_bytes(stage(), shape) + 4 * part - 1;
-  run_on(shape, data, short_by_one);
+  run_on(sample, short_by_one);
   EXPECT_EQ(most_parts, 3);
   short_by_one.workspace_limit += 1;
-  run_on(shape, data, short_by_one);
+  run_on(sample, short_by_one);
   EXPECT_EQ(most_parts, 4);
 }
 
@@ -378,9 +363,8 @@ TEST_F(PlanTest, WhatHasEnoughBlocksStaysWhole) {
   many.c = 64, many.h = 10, many.w = 18, many.k = 32, many.r = many.s = 3;
   brief.c = 7, brief.h = brief.w = 7, brief.k = 32, brief.r = brief.s = 3;
   for (const ConvArguments& a : {many, brief}) {
-    const ConvShape shape = make_conv_shape(a);
-    SCOPED_TRACE(to_string(shape));
-    run_on(shape, make_test_data(shape, DataKind::kUniform, 1));
+    SCOPED_TRACE(to_string(make_conv_shape(a)));
+    run_on(Sample(a, DataKind::kUniform));
     EXPECT_EQ(launched_blocks.size(), 2u);
     EXPECT_EQ(most_parts, 1);
   }
@@ -394,8 +378,7 @@ TEST_F(PlanTest, BlocksOf96FiltersHaveRoom) {
 #ifndef CUDART_VERSION
   simulator::set_multiprocessors(3);
 #endif
-  const ConvShape shape = make_conv_shape(a);
-  run_on(shape, make_test_data(shape, DataKind::kUniform, 1));
+  run_on(Sample(a, DataKind::kUniform));
   if (multiprocessors() == 3) {
     EXPECT_EQ(launched_blocks[1], 5 * 3) << "no blocks of 96";
   }
@@ -405,8 +388,7 @@ TEST_F(PlanTest, BlocksOf96FiltersHaveRoom) {
 TEST_F(PlanTest, GroupsHaveRoom) {
   ConvArguments a;
   a.c = 800, a.h = a.w = 7, a.k = 1024, a.groups = 2;
-  const ConvShape shape = make_conv_shape(a);
-  run_on(shape, make_test_data(shape, DataKind::kUniform, 1));
+  run_on(Sample(a, DataKind::kUniform));
   EXPECT_EQ(launched_blocks.size(), 3u)
       << "both groups in one launch, their parts added in another";
   EXPECT_GT(most_parts, 1);

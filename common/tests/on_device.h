@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/check/test_data.h"
 #include "common/check/trial.h"
 #include "common/core/launch.h"
 
@@ -18,6 +19,30 @@ inline std::string to_string(const Placement& placement) {
   for (const int offset : placement.offsets) text += " " + std::to_string(offset);
   return text + " floats" + (placement.least_workspace ? ", least workspace" : "");
 }
+
+// A problem, its data and its reference.
+class Sample {
+ public:
+  explicit Sample(const ConvArguments& arguments, DataKind kind = DataKind::kSmallInteger)
+      : shape_(make_conv_shape(arguments)),
+        kind_(kind),
+        data_(make_test_data(shape_, kind, 1)),
+        reference_(compute_reference(host())) {}
+
+  const ConvShape& shape() const { return shape_; }
+  HostProblem host() const { return host_problem(shape_, data_); }
+  void expect_right(const std::vector<float>& output) const {
+    const Comparison result =
+        compare(output.data(), shape_, reference_, rule_for(kind_), error_factor(shape_));
+    EXPECT_TRUE(result.pass) << result.message;
+  }
+
+ private:
+  ConvShape shape_;
+  DataKind kind_;
+  TestData data_;
+  Reference reference_;
+};
 
 // A trial with a stream of its own, one after the other.
 class OnDevice : public Trial {

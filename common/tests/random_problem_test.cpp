@@ -7,7 +7,7 @@
 #include <functional>
 #include <initializer_list>
 
-#include "common/check/problems.h"
+#include "common/core/extents.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -21,7 +21,7 @@ int count(const std::function<bool(const RandomProblem&, const ConvShape&)>& hol
   int result = 0;
   for (int i = 0; i < COUNT; ++i) {
     const RandomProblem problem = random_problem(1, i, MAX_MACS);
-    result += holds(problem, make_conv_shape(problem.arguments));
+    result += holds(problem, problem.shape);
   }
   return result;
 }
@@ -37,33 +37,34 @@ TEST(RandomProblems, AreLegalAndAffordable) {
   for (const double max_macs : {1e4, 1e6, 1e8}) {
     for (uint64_t seed = 0; seed < 200; ++seed) {
       const RandomProblem problem = random_problem(seed, 7, max_macs);
-      const ConvShape shape = make_conv_shape(problem.arguments);
-      EXPECT_LE(multiply_adds(problem.arguments), max_macs) << to_string(shape);
+      const ConvShape& shape = problem.shape;
+      EXPECT_NO_THROW(validate(shape));
+      EXPECT_LE(shape.flops() / 2, max_macs) << to_string(shape);
       EXPECT_LE(shape.input_count() + shape.output_count(), 1 << 22) << to_string(shape);
     }
   }
 }
 
 TEST(RandomProblems, AreTheSameOnEveryMachine) {
-  EXPECT_EQ(to_string(make_conv_shape(random_problem(1, 0, MAX_MACS).arguments)),
+  EXPECT_EQ(to_string(random_problem(1, 0, MAX_MACS).shape),
             "n1 c1 9x59 k95 2x7 stride 1x11 pad 0x4 dil 1x1");
-  EXPECT_EQ(to_string(make_conv_shape(random_problem(9, 1217, MAX_MACS).arguments)),
+  EXPECT_EQ(to_string(random_problem(9, 1217, MAX_MACS).shape),
             "n4 c45 2x19 k75 2x5 stride 1x9 pad 0x0 dil 1x4 groups 15");
 }
 
 TEST(RandomProblems, EverySecondOneIsMisaligned) {
   for (int i = 0; i < COUNT; ++i) {
-    const std::array<int, 4> offsets = random_problem(1, i, MAX_MACS).offsets;
-    EXPECT_EQ(offsets != (std::array<int, 4>()), i % 2 == 1) << i;
-    for (const int offset : offsets) EXPECT_TRUE(offset >= 0 && offset <= 3) << i;
+    const RandomProblem problem = random_problem(1, i, MAX_MACS);
+    EXPECT_EQ(problem.is_misaligned(), i % 2 == 1) << i;
+    for (const int offset : problem.placement.offsets) EXPECT_TRUE(offset >= 0 && offset <= 3) << i;
   }
 }
 
 TEST(RandomProblems, EveryExtentIsOneAtTimes) {
-  using A = ConvArguments;
-  for (const auto extent : {&A::n, &A::c, &A::h, &A::w, &A::k, &A::r, &A::s, &A::stride_h,
-                            &A::stride_w, &A::dil_h, &A::dil_w}) {
-    EXPECT_GE(count([=](auto& problem, auto&) { return problem.arguments.*extent == 1; }), 40);
+  for (const Extent& extent : EXTENTS) {
+    if (extent.least != 1) continue;
+    EXPECT_GE(count([&](auto&, auto& shape) { return shape.*extent.taken == 1; }), 40)
+        << extent.name;
   }
 }
 
@@ -97,7 +98,7 @@ TEST(RandomProblems, AreAwkward) {
   EXPECT_GE(count([](P, S s) { return s.groups > 1 && s.PQ() % 4 == 0; }), SOME);
   EXPECT_GE(count([](P p, S) { return !p.bias; }), COUNT / 4);
   EXPECT_GE(count([](P p, S) { return p.relu; }), COUNT / 4);
-  EXPECT_GE(count([](P p, S) { return p.least_workspace; }), COUNT / 4);
+  EXPECT_GE(count([](P p, S) { return p.placement.least_workspace; }), COUNT / 4);
 }
 
 // The filters with kernels of their own in stage 10, in rows that end with, just before and just

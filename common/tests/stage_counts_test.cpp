@@ -30,15 +30,13 @@ std::vector<KernelCounts> count_stage(const Stage& stage, const Problem& problem
                                       const Placement& placement) {
   const ConvShape shape = make_conv_shape(problem.arguments);
   const TestData data = make_test_data(shape, DataKind::kUniform, 1);
-  const HostProblem host{shape, data.input.data(), data.filters.data(),
-                         problem.bias ? data.bias.data() : nullptr, false};
+  const HostProblem host = host_problem(shape, data, problem.bias);
   const Trial trial(stage, host, placement);
   simulator::take_kernel_counts();
   trial.enqueue();
   trial.wait();
   const Reference reference = affordable_reference(host, 1);
-  const Comparison result =
-      judge(trial, trial.output(), host, reference, Rule::kBounded, error_factor(shape));
+  const Comparison result = judge(trial, trial.output(), reference, Rule::kBounded);
   EXPECT_TRUE(result.pass) << stage.name << ": " << result.message;
   return simulator::take_kernel_counts();
 }
