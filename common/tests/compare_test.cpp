@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "common/check/test_data.h"
+#include "common/tests/known_bad/rounding.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -19,23 +19,6 @@ constexpr float INF = std::numeric_limits<float>::infinity();
 
 using Round = float (*)(float);
 float keep(float x) { return x; }
-
-// x with the last 13 of its 23 mantissa bits rounded away, as TF32 units do to their operands.
-float to_tf32(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x0FFF + (bits >> 13 & 1)) & ~0x1FFFu;
-  std::memcpy(&x, &bits, sizeof bits);
-  return x;
-}
-
-float to_bfloat16(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x7FFF + (bits >> 16 & 1)) & ~0xFFFFu;
-  std::memcpy(&x, &bits, sizeof bits);
-  return x;
-}
 
 // A convolution in float32 as a kernel would do it, operands passed through `round`; the terms in
 // falling or rising order.
@@ -60,8 +43,7 @@ std::vector<float> convolve(const ConvShape& s, const TestData& data, Round roun
 }
 
 Reference reference_of(const ConvShape& shape, const TestData& data) {
-  return compute_reference(
-      {shape, data.input.data(), data.filters.data(), data.bias.data(), false});
+  return compute_reference(host_problem(shape, data));
 }
 
 ConvShape asymmetric_shape() {

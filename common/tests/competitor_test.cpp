@@ -17,6 +17,7 @@
 #include "common/bench/interrupt.h"
 #include "common/bench/line_process.h"
 #include "common/core/launch.h"
+#include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -86,11 +87,9 @@ void zero(const Convolution& conv, cudaStream_t) {
       "cudaMemcpy");
 }
 
-class CompetitorBenchTest : public testing::Test {
+class CompetitorBenchTest : public DeviceTest {
  protected:
-  void SetUp() override {
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU here";
+  CompetitorBenchTest() {
     machine_.l2_bytes = 1e6;
     machine_.peak_flops = machine_.fma_flops = machine_.copy_bytes = 1e30;
     problem_.name = "small";
@@ -212,13 +211,6 @@ std::string failure(const Action& action) {
   return message_of<std::runtime_error>(action);
 }
 
-TEST(LineProcess, AnswersLineByLine) {
-  LineProcess process(shell("while read line; do echo \"<$line>\"; done"));
-  EXPECT_EQ(process.ask("one two", 10), "<one two>");
-  EXPECT_EQ(process.ask("three", 10), "<three>");
-  EXPECT_TRUE(process.running());
-}
-
 TEST(LineProcess, OneThatEndsSaysHow) {
   EXPECT_EQ(failure([] { LineProcess(shell("echo why >&2; exit 3")).read_line(10); }),
             "the process ended: exit status 3: why");
@@ -226,21 +218,6 @@ TEST(LineProcess, OneThatEndsSaysHow) {
             "the process ended: signal Segmentation fault");
   EXPECT_EQ(failure([] { LineProcess({"no_such_program"}).read_line(10); }),
             "the process ended: the program was not found");
-}
-
-TEST(LineProcess, OneThatIsGoneStaysGone) {
-  LineProcess process(shell("exit 0"));
-  EXPECT_THROW(process.read_line(10), std::runtime_error);
-  EXPECT_FALSE(process.running());
-  EXPECT_EQ(failure([&] { process.ask("still there?", 10); }), "the process is gone");
-}
-
-TEST(LineProcess, OneThatHangsIsEnded) {
-  const auto start = std::chrono::steady_clock::now();
-  LineProcess process(shell("sleep 60"));
-  EXPECT_EQ(failure([&] { process.read_line(0.2); }), "no answer within 0 s");
-  EXPECT_FALSE(process.running());
-  EXPECT_LT(seconds_since(start), 20);
 }
 
 TEST(LineProcess, OneThatNeverEndsItsLineIsEnded) {
@@ -364,8 +341,8 @@ TEST_F(PyTorchTest, IsToldTheProblem) {
   EXPECT_NE(requests.find("\nrelease tf32_nhwc\n"), std::string::npos);
 }
 
-TEST_F(PyTorchTest,
-       IsToldTheFlushes) {  // of 2 MB; `$0` is the first argument behind `sh -c SCRIPT`
+// Of 2 MB; `$0` is the first argument behind `sh -c SCRIPT`.
+TEST_F(PyTorchTest, IsToldTheFlushes) {
   const std::string told = "[ \"$0 $*\" = '2000000 16 1024' ] || exit 7\n";
   EXPECT_EQ(outcome(raced(told + speaker(""))[0]), "pass: ");
 }
@@ -384,15 +361,13 @@ TEST_F(PyTorchTest, WhatItReportsIsInTheRecord) {
                     "check-tf32_nhwc) echo ok nan ;;\n"));
   EXPECT_EQ(outcome(records[0]), "skipped: 8 GiB missing");
   EXPECT_EQ(outcome(records[1]), "fail: lost");
-  EXPECT_EQ(records[2].bench.record.status, "fail");
+  EXPECT_EQ(outcome(records[2]), "fail: an error beyond the bound, or NaN");
   EXPECT_FALSE(records[2].bench.cold);
-}
 
-TEST_F(PyTorchTest, AnErrorBeyondTheBoundFails) {
-  const auto records = raced(speaker("check-fp32_nchw) echo ok 1.01 ;;\n"));
-  EXPECT_EQ(records[0].bench.record.status, "fail");
-  EXPECT_EQ(records[0].bench.record.max_error_ratio, 1.01);
-  EXPECT_EQ(records[1].bench.record.status, "pass");
+  const auto beyond = raced(speaker("check-fp32_nchw) echo ok 1.01 ;;\n"));
+  EXPECT_EQ(outcome(beyond[0]), "fail: an error beyond the bound, or NaN");
+  EXPECT_EQ(beyond[0].bench.record.max_error_ratio, 1.01);
+  EXPECT_EQ(outcome(beyond[1]), "pass: ");
 }
 
 TEST_F(PyTorchTest, AProcessThatDiesIsStartedAnewForTheNext) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "common/check/problems.h"
 
@@ -64,6 +65,12 @@ std::string message_of(const Body& body) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return "";
+}
+
+inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
 }
 
 // How GoogleTest shows a problem.
