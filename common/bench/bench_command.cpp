@@ -27,33 +27,29 @@ constexpr const char* HEADLINE_PROBLEMS[] = {"alexnet_conv1", "kernelbench_63",
                                              "resnet50_conv1_b64", "resnet50_3x3_64_b64",
                                              "vgg16_conv3_2_b32"};
 
-constexpr const char* HELP =
-    "usage: convladder bench [OPTION...]\n"
-    "\n"
-    "Times the stages on a GPU, on random numbers in [-1, 1). In every round each stage has its\n"
-    "turn: once cold, after a buffer of twice the L2's size was written, and once more, warm. The\n"
-    "GPU writes that buffer again and again until both have been enqueued, so that neither time\n"
-    "contains the host's; where one may, a line says so. The result is checked before the first\n"
-    "run and after the last. Also measured: the ceiling (a loop of FMAs), the copy rate, and how\n"
-    "fast each level of memory is read. A median below the physical floor, the longer of FLOP /\n"
-    "peak and least bytes / copy rate, is reported as impossible.\n"
-    "\n"
-    "cuDNN and PyTorch, where they are found, take their turns in the same rounds: in FP32, as "
-    "the\n"
-    "stages, and in TF32 (10 bits of each factor), which is what both do by default. Bias "
-    "included,\n"
-    "results checked. What becomes of them does not change the exit status.\n"
-    "\n"
-    "Over several problems (common/layers.csv has some of most well-known networks), at the end:\n"
-    "the geometric mean by which each stage is faster than each competitor, and on how many it "
-    "is.\n"
-    "\n"
-    "The records are written after each problem: an interrupted run leaves those that are done.\n"
-    "Without --shape: every problem of --shapes, by default five well-known layers. Status 1 if\n"
-    "anything failed or was impossible, if a problem named on the command line was rejected, or "
-    "if\n"
-    "nothing passed at all.\n"
-    "\n";
+constexpr const char* HELP = R"(usage: convladder bench [OPTION...]
+
+Times the stages on a GPU, on random numbers in [-1, 1). In every round each stage has its
+turn: once cold, after a buffer of twice the L2's size was written, and once more, warm. The
+GPU writes that buffer again and again until both have been enqueued, so that neither time
+contains the host's; where one may, a line says so. The result is checked before the first
+run and after the last. Also measured: the ceiling (a loop of FMAs), the copy rate, and how
+fast each level of memory is read. A median below the physical floor, the longer of FLOP /
+peak and least bytes / copy rate, is reported as impossible.
+
+cuDNN and PyTorch, where they are found, take their turns in the same rounds: in FP32, as the
+stages, and in TF32 (10 bits of each factor), which is what both do by default. Bias included,
+results checked. What becomes of them does not change the exit status.
+
+Over several problems (common/layers.csv has some of most well-known networks), at the end:
+the geometric mean by which each stage is faster than each competitor, and on how many it is.
+
+The records are written after each problem: an interrupted run leaves those that are done.
+Without --shape: every problem of --shapes, by default five well-known layers. Status 1 if
+anything failed or was impossible, if a problem named on the command line was rejected, or if
+nothing passed at all.
+
+)";
 
 std::vector<OptionSpec> option_specs() {
   return {{"--shape", "NAME", "a problem of common/problems.csv or --shapes; may be repeated"},

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <new>
 #include <stdexcept>
 
 #include "common/check/test_data.h"
 #include "common/core/launch.h"
 #include "common/device/backend.h"
-#include "common/io/table.h"
 
 namespace convladder {
 namespace {
@@ -25,10 +25,7 @@ BenchResult new_result(const Problem& problem, const std::vector<Stage>& stages)
   result.problem = problem.name;
   result.bias = problem.bias;
   for (const Stage& stage : stages) {
-    BenchRecord bench;
-    bench.record.stage = stage.name;
-    bench.record.problem = problem.name;
-    result.records.push_back(bench);
+    result.records.push_back({new_record(stage, problem.name, false), {}, {}, 0});
   }
   return result;
 }
@@ -74,6 +71,130 @@ void check(const Trial& trial, const Reference& reference, BenchRecord& bench) {
   const Comparison result = judge(trial, trial.output(), reference, Rule::kBounded);
   set(bench, result.pass ? "pass" : "fail", result.message);
   bench.record.max_error_ratio = std::fmax(bench.record.max_error_ratio, result.max_error_ratio);
+}
+
+// The competitors' part. Whatever goes wrong with one of them ends in its record; nothing but
+// Interrupted is thrown.
+class CompetitorBench {
+ public:
+  // All must outlive this. `records` will hold one for each competitor.
+  CompetitorBench(const Competitors& competitors, const HostProblem& problem,
+                  const Reference& reference, std::vector<CompetitorRecord>& records)
+      : competitors_(competitors),
+        problem_(problem),
+        reference_(reference),
+        records_(records),
+        samples_(competitors.size()) {
+    records_.resize(competitors.size());
+    for (std::size_t i = 0; i < competitors.size(); ++i) {
+      records_[i].info = competitors[i]->info();
+      records_[i].bench.record.stage = label(records_[i].info);
+    }
+  }
+  // Gives back what the competitors hold on the device.
+  ~CompetitorBench() {
+    for (const auto& competitor : competitors_) competitor->release();
+  }
+  CompetitorBench(const CompetitorBench&) = delete;
+
+  // Gets each one ready, or skips it where its tensors don't fit beside the stages'. For the batch
+  // that would: `stage_bytes` is what the stages take, of `available` before they did.
+  void prepare(const std::function<double(const ConvShape&)>& stage_bytes, double available,
+               Stopwatch& stopwatch, const std::function<void(const std::string&)>& show) {
+    const bool bias = problem_.bias != nullptr;
+    const auto all_bytes = [&](const ConvShape& shape) {
+      double bytes = stage_bytes(shape);
+      for (const auto& competitor : competitors_) bytes += competitor->bytes(shape, bias);
+      return bytes;
+    };
+    attempt_each([&](Competitor& competitor, CompetitorRecord& record, Samples&) {
+      const std::string name = label(competitor.info());
+      show("prepare: " + name);
+      const double needed = competitor.bytes(problem_.shape, bias), free = free_device_memory();
+      if (needed > free) {
+        throw Skipped(memory_shortage(needed, name + " beside the stages", free,
+                                      largest_batch(problem_.shape, available, all_bytes)));
+      }
+      const Choice choice = competitor.prepare(problem_, reference_, stopwatch);
+      record.algorithm = choice.algorithm;
+      record.bench.record.message = choice.remark;
+    });
+  }
+
+  // One cold and one warm sample each.
+  void take_turns(Stopwatch& stopwatch) {
+    attempt_each([&](Competitor& competitor, CompetitorRecord&, Samples& samples) {
+      competitor.time(stopwatch, samples);
+    });
+  }
+
+  void drop_samples() {  // those so far were to warm up
+    for (Samples& samples : samples_) samples.drop();
+  }
+
+  // Checks the results, and turns the samples into statistics.
+  void finish(const Machine& machine) {
+    // Winograd's algorithm and tensor cores need less than the FLOP at the FP32 peak: of the floor
+    // the bytes remain.
+    Work work = work_of(problem_.shape, problem_.bias != nullptr);
+    work.needed_flops = 0;
+    attempt_each([&](Competitor& competitor, CompetitorRecord& record, Samples& samples) {
+      BenchRecord& bench = record.bench;
+      const Comparison result = competitor.check(problem_, reference_);
+      bench.record.max_error_ratio = result.max_error_ratio;
+      if (!result.pass) throw std::runtime_error(result.message);
+      set_times(bench, samples);
+      bench.record.status = "pass";
+      flag_impossible(bench, work, machine);
+    });
+  }
+
+ private:
+  // action(competitor, record, samples) for those that are still in it: whose status says nothing yet.
+  template <typename Action>
+  void attempt_each(const Action& action) {
+    for (std::size_t i = 0; i < competitors_.size(); ++i) {
+      if (!records_[i].bench.record.status.empty()) continue;
+      const auto drop_out = [&](const char* status, const std::string& why) {
+        set(records_[i].bench, status, why);
+        competitors_[i]->release();
+      };
+      try {
+        action(*competitors_[i], records_[i], samples_[i]);
+      } catch (const Skipped& reason) {
+        drop_out("skipped", reason.what());
+      } catch (const std::bad_alloc&) {
+        drop_out("fail", "out of host memory");
+      } catch (const std::runtime_error& error) {
+        drop_out("fail", error.what());
+      }
+    }
+  }
+
+  const Competitors& competitors_;
+  const HostProblem& problem_;
+  const Reference& reference_;
+  std::vector<CompetitorRecord>& records_;
+  std::vector<Samples> samples_;
+};
+
+// In turns: what changes in the meantime (clock, temperature, another program) meets all alike.
+std::vector<Samples> take_samples(const std::vector<std::unique_ptr<Trial>>& trials,
+                                  CompetitorBench& competitors, int repeats, Stopwatch& stopwatch,
+                                  const std::function<void(const std::string&)>& show) {
+  std::vector<Samples> samples(trials.size());
+  for (int round = -WARM_UPS; round < repeats; ++round) {
+    show("round " + std::to_string(std::max(0, round + 1)) + " of " + std::to_string(repeats));
+    if (round == 0) {
+      for (Samples& warm_up : samples) warm_up.drop();
+      competitors.drop_samples();
+    }
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      if (trials[i]) stopwatch.time([&] { trials[i]->enqueue(); }, samples[i]);
+    }
+    competitors.take_turns(stopwatch);
+  }
+  return samples;
 }
 
 }  // namespace
@@ -143,7 +264,8 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
   competitors.prepare([&](const ConvShape& s) { return trial_bytes(able, s, result.bias); },
                       available_, stopwatch_, show_);
   result.before = query_gpu_state(machine_.pci_bus_id);
-  const std::vector<Samples> samples = take_samples(trials, competitors);
+  const std::vector<Samples> samples =
+      take_samples(trials, competitors, settings_.repeats, stopwatch_, show_);
   result.after = query_gpu_state(machine_.pci_bus_id);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (!trials[i]) continue;
@@ -158,25 +280,6 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
   }
   show_("check: competitors");
   competitors.finish(machine_);
-}
-
-// In turns: what changes in the meantime (clock, temperature, another program) meets all alike.
-std::vector<Samples> ProblemBench::take_samples(const std::vector<std::unique_ptr<Trial>>& trials,
-                                                CompetitorBench& competitors) {
-  std::vector<Samples> samples(trials.size());
-  for (int round = -WARM_UPS; round < settings_.repeats; ++round) {
-    show_("round " + std::to_string(std::max(0, round + 1)) + " of " +
-          std::to_string(settings_.repeats));
-    if (round == 0) {
-      for (Samples& warm_up : samples) warm_up.drop();
-      competitors.drop_samples();
-    }
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-      if (trials[i]) stopwatch_.time([&] { trials[i]->enqueue(); }, samples[i]);
-    }
-    competitors.take_turns(stopwatch_);
-  }
-  return samples;
 }
 
 }  // namespace convladder

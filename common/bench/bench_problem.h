@@ -3,12 +3,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/bench/bench.h"
-#include "common/bench/competitor_bench.h"
+#include "common/bench/competitor.h"
 #include "common/bench/stopwatch.h"
 #include "common/check/problems.h"
 #include "common/check/trial.h"
@@ -39,8 +38,6 @@ class ProblemBench {
   void check_once(const Stage& stage, const HostProblem& host, const Reference& reference,
                   BenchRecord& bench) const;
   void time_stages(const HostProblem& host, const Reference& reference, BenchResult& result);
-  std::vector<Samples> take_samples(const std::vector<std::unique_ptr<Trial>>& trials,
-                                    CompetitorBench& competitors);
 
   const BenchSettings settings_;
   const Machine machine_;

@@ -165,10 +165,16 @@ void add_name(std::vector<std::string>& names, const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
-// The cold median of the record called `name`, if it has passed.
-std::optional<double> cold_median(const BenchRecord& bench, const std::string& name) {
-  const bool passed = bench.record.stage == name && bench.record.status == "pass" && bench.cold;
-  return passed ? std::optional(bench.cold->median) : std::nullopt;
+// The cold median of the stage or competitor called `name`, if it has passed.
+std::optional<double> cold_median(const BenchResult& result, const std::string& name) {
+  std::optional<double> median;
+  const auto look_at = [&](const BenchRecord& bench) {
+    const bool passed = bench.record.stage == name && bench.record.status == "pass";
+    if (passed && bench.cold) median = bench.cold->median;
+  };
+  for (const BenchRecord& bench : result.records) look_at(bench);
+  for (const CompetitorRecord& competitor : result.competitors) look_at(competitor.bench);
+  return median;
 }
 
 Standing standing(const std::vector<BenchResult>& results, const std::string& stage,
@@ -176,13 +182,7 @@ Standing standing(const std::vector<BenchResult>& results, const std::string& st
   Standing found{stage, competitor, 0, 0, 0};
   double logarithms = 0;
   for (const BenchResult& result : results) {
-    std::optional<double> own, other;
-    for (const BenchRecord& bench : result.records) {
-      if (const auto median = cold_median(bench, stage)) own = median;
-    }
-    for (const CompetitorRecord& rival : result.competitors) {
-      if (const auto median = cold_median(rival.bench, competitor)) other = median;
-    }
+    const auto own = cold_median(result, stage), other = cold_median(result, competitor);
     if (!own || !other) continue;
     logarithms += std::log(*other / *own);
     ++found.problems;

@@ -16,23 +16,12 @@ void append(std::string& message, const std::string& more) {
   if (!more.empty()) message += (message.empty() ? "" : "; ") + more;
 }
 
-std::vector<Record> new_records(const CheckCase& c, const std::vector<Stage>& stages) {
-  std::vector<Record> records(stages.size());
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    records[i].stage = stages[i].name;
-    records[i].problem = c.name;
-    if (!c.relu || stages[i].fuses_relu) continue;
-    records[i].status = "skipped";
-    records[i].message = "does not fuse ReLU";
-  }
-  return records;
-}
-
 }  // namespace
 
 std::vector<Record> Checker::check(const CheckCase& c, const std::vector<Stage>& stages,
                                    const Ended& ended) {
-  std::vector<Record> records = new_records(c, stages);
+  std::vector<Record> records;
+  for (const Stage& stage : stages) records.push_back(new_record(stage, c.name, c.relu));
   std::size_t done = 0;  // records that stand
   const auto fail_rest = [&](const std::string& why) {
     for (; done < records.size(); ended(records[done++])) set(records[done], "fail", why);

@@ -75,13 +75,10 @@ Rule rule_for(DataKind kind, Precision precision) {
   return kind == DataKind::kUniform || wide ? Rule::kBounded : Rule::kExact;
 }
 
-double error_factor(const ConvShape& shape) {
-  constexpr int64_t LARGE = int64_t{1} << 24;
-  return shape.output_count() >= LARGE ? 16.0 : 8.0;
-}
-
 double error_factor(const ConvShape& shape, Precision precision) {
-  return error_factor(shape) + (precision == Precision::kTf32 ? TF32_LOSS : 0);
+  constexpr int64_t LARGE = int64_t{1} << 24;
+  const double factor = shape.output_count() >= LARGE ? 16.0 : 8.0;
+  return factor + (precision == Precision::kTf32 ? TF32_LOSS : 0);
 }
 
 Comparison compare(const float* output, const ConvShape& shape, const Reference& reference,

@@ -31,14 +31,11 @@ struct Comparison {
 };
 
 // The factor of the bounded rule for a whole problem: 8, but 16 from 2^24 outputs on, because the
-// largest of so many random errors lies further out.
-double error_factor(const ConvShape& shape);
-
-// The same for results of `precision`. A TF32 number is within 2^-10 of the float32 number that it
-// was cut from (2^-11 where it was rounded), so each product is within 2·2^-10 + 2^-20 of its value,
-// and the sum within that of A; adding up in float32 comes on top. Too coarse to find one wrong tap:
-// for that there are small integers, which are exact in TF32 as well.
-double error_factor(const ConvShape& shape, Precision precision);
+// largest of so many random errors lies further out. A TF32 number is within 2^-10 of the float32
+// number that it was cut from (2^-11 where it was rounded), so each product is within
+// 2·2^-10 + 2^-20 of its value, and the sum within that of A; adding up in float32 comes on top. Too
+// coarse to find one wrong tap: for that there are small integers, which are exact in TF32 as well.
+double error_factor(const ConvShape& shape, Precision precision = Precision::kFp32);
 
 // `output` is the whole [N,K,P,Q] tensor. Values are compared where the reference has them; *every*
 // element is looked at for NaN (an output nobody wrote still holds the NaN it began with).

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/core/stage.h"
 #include "common/device/backend.h"
 #include "common/io/json.h"
 
@@ -21,6 +22,18 @@ struct Record {
   double max_error_ratio = std::numeric_limits<double>::quiet_NaN();  // stays NaN if nothing ran
   std::string message;  // empty, or the reason, or what else to know
 };
+
+// Of a stage that has not run yet; one that has no ReLU, but is asked for it, is skipped.
+inline Record new_record(const Stage& stage, const std::string& problem, bool relu) {
+  Record record;
+  record.stage = stage.name;
+  record.problem = problem;
+  if (relu && !stage.fuses_relu) {
+    record.status = "skipped";
+    record.message = "does not fuse ReLU";
+  }
+  return record;
+}
 
 // The members stage, problem, backend, status, max_error_ratio (null if nothing ran) and message.
 inline std::vector<std::pair<std::string, Json>> json_members(const Record& record) {

@@ -17,26 +17,25 @@
 namespace convladder {
 namespace {
 
-constexpr const char* HELP =
-    "usage: convladder check [OPTION...]\n"
-    "\n"
-    "Holds stages against a float64 reference. Each problem runs three times: with small integers\n"
-    "and with integers too wide for TF32, where every bit must be right, and with real numbers in\n"
-    "[-1, 1), where the rounding error must stay within its bound. (With --precision tf32 wide\n"
-    "integers have TF32's bound, too.) Outputs begin as NaN, guard\n"
-    "zones stand around every tensor, and the inputs must come out unchanged.\n"
-    "\n"
-    "Without --shape or an extent: every problem of --shapes, by default common/problems.csv; on\n"
-    "the simulator, cut down to what takes each stage a minute on two cores.\n"
-    "Status 1 if anything failed, if a problem named on the command line was rejected, or if\n"
-    "nothing passed at all. Rows of a file that describe no legal problem are reported as "
-    "rejected\n"
-    "and don't count as failures.\n"
-    "\n"
-    "With --fuzz: legal problems drawn at random, half of them with pointers aligned to 4 bytes\n"
-    "only. The same --seed gives the same problems. For every failure one line says how to repeat\n"
-    "it.\n"
-    "\n";
+constexpr const char* HELP = R"(usage: convladder check [OPTION...]
+
+Holds stages against a float64 reference. Each problem runs three times: with small integers
+and with integers too wide for TF32, where every bit must be right, and with real numbers in
+[-1, 1), where the rounding error must stay within its bound. (With --precision tf32 wide
+integers have TF32's bound, too.) Outputs begin as NaN, guard
+zones stand around every tensor, and the inputs must come out unchanged.
+
+Without --shape or an extent: every problem of --shapes, by default common/problems.csv; on
+the simulator, cut down to what takes each stage a minute on two cores.
+Status 1 if anything failed, if a problem named on the command line was rejected, or if
+nothing passed at all. Rows of a file that describe no legal problem are reported as rejected
+and don't count as failures.
+
+With --fuzz: legal problems drawn at random, half of them with pointers aligned to 4 bytes
+only. The same --seed gives the same problems. For every failure one line says how to repeat
+it.
+
+)";
 
 constexpr double FUZZ_MAX_GMAC = 0.001;
 
@@ -149,9 +148,7 @@ class CheckRun {
 
   void reject(const Problem& problem, const std::string& why) {
     for (const Stage& stage : stages_) {
-      Record record;
-      record.stage = stage.name;
-      record.problem = problem.name;
+      Record record = new_record(stage, problem.name, false);
       record.status = "rejected";
       record.message = why;
       finish(record);

@@ -21,7 +21,6 @@
 #include "common/options/run_job.h"
 #include "common/options/selection.h"
 #include "common/photo/filter_bank.h"
-#include "common/photo/montage.h"
 #include "common/photo/photo.h"
 
 namespace convladder {
@@ -29,14 +28,14 @@ namespace {
 
 constexpr int TIMED_RUNS = 5;
 
-constexpr const char* HELP =
-    "usage: convladder run [OPTION...]\n"
-    "\n"
-    "Runs the stages on AlexNet's first layer: a photograph, normalised as ImageNet's images are,\n"
-    "and 96 Gabor filters. Checks each result against the reference, prints the table, and writes\n"
-    "pictures and run.json to the report folder. With --shape or an extent: another problem, with\n"
-    "random data and without pictures.\n"
-    "\n";
+constexpr const char* HELP = R"(usage: convladder run [OPTION...]
+
+Runs the stages on AlexNet's first layer: a photograph, normalised as ImageNet's images are,
+and 96 Gabor filters. Checks each result against the reference, prints the table, and writes
+pictures and run.json to the report folder. With --shape or an extent: another problem, with
+random data and without pictures.
+
+)";
 
 std::vector<OptionSpec> option_specs() {
   std::vector<OptionSpec> specs = job_options();
@@ -68,39 +67,30 @@ void print_heading(const RunJob& job) {
               backend_name(), device_name().c_str());
 }
 
-// Times first and checks afterwards, so that the result checked is one that was timed. `output` is
-// left alone unless the stage passes.
-void run_stage(const Stage& stage, const RunJob& job, const Reference& reference, Result& result,
-               std::vector<float>& output) {
-  const Trial trial(stage, job);
-  result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
-  trial.wait();
-  std::vector<float> values = trial.output();
-  const Comparison check = judge(trial, values, job, reference);
-  result.record.status = check.pass ? "pass" : "fail";
-  result.record.max_error_ratio = check.max_error_ratio;
-  result.record.message = check.message;
-  if (check.pass) output = std::move(values);
-}
-
-// As run_stage(); a stage that can't run is a result, too, and the others still run.
+// Times first and checks afterwards, so that the result checked is one that was timed. A stage that
+// can't run is a result, too, and the others still run. `output` is left alone unless the stage
+// passes.
 Result try_stage(const Stage& stage, const RunJob& job, const Reference& reference,
                  std::vector<float>& output) {
-  Result result;
-  result.record.stage = stage.name;
-  result.record.problem = job.name;
-  result.record.status = "fail";
-  if (job.relu && !stage.fuses_relu) {
-    result.record.status = "skipped";
-    result.record.message = "does not fuse ReLU";
-    return result;
-  }
+  Result result = {new_record(stage, job.name, job.relu), {}};
+  Record& record = result.record;
+  if (!record.status.empty()) return result;
+  record.status = "fail";
   try {
-    run_stage(stage, job, reference, result, output);
+    const Trial trial(stage, job);
+    result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
+    trial.wait();
+    std::vector<float> values = trial.output();
+    const Comparison check = judge(trial, values, job, reference);
+    record.max_error_ratio = check.max_error_ratio;
+    record.message = check.message;
+    if (!check.pass) return result;
+    record.status = "pass";
+    output = std::move(values);
   } catch (const InvalidArgument& error) {
-    result.record.message = error.what();
+    record.message = error.what();
   } catch (const CudaError& error) {
-    result.record.message = error.what();
+    record.message = error.what();
   }
   return result;
 }

@@ -10,7 +10,6 @@ namespace convladder {
 
 // Skips its tests where there is no GPU, with the reason.
 class DeviceTest : public testing::Test {
- public:
  protected:
   void SetUp() override {
     try {

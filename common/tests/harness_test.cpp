@@ -10,7 +10,6 @@
 #include "common/io/table.h"
 #include "common/options/options.h"
 #include "common/photo/filter_bank.h"
-#include "common/photo/montage.h"
 #include "common/photo/photo.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
@@ -28,33 +27,6 @@ TEST(Options, ValuesFlagsAndRepetitions) {
   EXPECT_EQ(options.text("--stage"), "b=c");
   EXPECT_EQ(options.integer("--seed", 1), -5);
   EXPECT_EQ(Options(SPECS, {}).integer("--seed", 1), 1);
-}
-
-std::string complaint(const std::vector<std::string>& arguments) {
-  return message_of<UsageError>([&] {
-    const Options options(SPECS, arguments);
-    options.integer("--seed", 1, 0, 9);
-  });
-}
-
-TEST(Options, MistakesNameTheOptionAndTheValue) {
-  EXPECT_EQ(complaint({"--sed", "3"}), "unknown option '--sed' (--help lists them)");
-  EXPECT_EQ(complaint({"seed"}), "unexpected argument 'seed' (--help lists the options)");
-  EXPECT_EQ(complaint({"--seed"}), "--seed needs a value: --seed S");
-  EXPECT_EQ(complaint({"--relu=1"}), "--relu takes no value");
-  EXPECT_EQ(complaint({"--seed", "1.5"}), "--seed = '1.5': must be a whole number");
-  EXPECT_EQ(complaint({"--seed", ""}), "--seed needs a value: --seed S");
-  EXPECT_EQ(complaint({"--seed", "-1"}), "--seed = -1: must be at least 0");
-  EXPECT_EQ(complaint({"--seed", "10"}), "--seed = 10: must be at most 9");
-}
-
-TEST(Options, AnEmptyValueIsNone) {
-  EXPECT_EQ(complaint({"--stage="}), "--stage needs a value: --stage NAME");
-  EXPECT_EQ(complaint({"--stage", "", "--stage", "a"}), "--stage needs a value: --stage NAME");
-}
-
-TEST(Options, HelpHasAShortName) {
-  EXPECT_TRUE(Options({{"--help", "", "this text"}}, {"-h"}).has("--help"));
 }
 
 TEST(Options, FilesMustDiffer) {
@@ -84,19 +56,6 @@ TEST(Options, NumbersMustBeFinite) {
     const Options options(SPECS, {"--seed", value});
     EXPECT_THROW(options.number("--seed", 0, 1), UsageError) << value;
   }
-}
-
-TEST(Table, ColumnsAreAligned) {
-  Table table;
-  table.add_column("stage", Align::kLeft);
-  table.add_column("ms", Align::kRight);
-  table.add_row({"naive", fixed(18.25, 1)});
-  table.add_row({"im2col", significant(4.151, 2)});
-  EXPECT_EQ(table.text(),
-            "stage     ms\n"
-            "------  ----\n"
-            "naive   18.2\n"
-            "im2col   4.2\n");
 }
 
 TEST(Table, CanBePrintedAsItGrows) {
