@@ -137,34 +137,6 @@ TEST_P(Compare, RejectsAMissingTap) {
   EXPECT_FALSE(held_against_reference(output).pass);
 }
 
-// R = S, H = W, N = K, P = Q: sizes at which a swap goes unnoticed by everything but the values.
-TEST_P(Compare, RejectsSwappedAxes) {
-  const int plane = shape.PQ(), taps = shape.R * shape.S;
-  ASSERT_EQ(shape.N, shape.K);
-  std::vector<float> swapped_pq = honest, swapped_nk = honest;
-  for (int64_t i = 0; i < shape.output_count(); ++i) {
-    const int64_t q = i % shape.Q(), p = i / shape.Q() % shape.P(), nk = i / plane;
-    swapped_pq[(nk * shape.P() + q) * shape.Q() + p] = honest[i];
-    swapped_nk[(nk % 2 * 2 + nk / 2) * plane + i % plane] = honest[i];
-  }
-  EXPECT_FALSE(held_against_reference(swapped_pq).pass);
-  EXPECT_FALSE(held_against_reference(swapped_nk).pass);
-
-  TestData swapped_rs = data, swapped_hw = data, flipped = data;
-  for (int64_t i = 0; i < shape.filter_count(); ++i) {
-    const int64_t s = i % shape.S, r = i / shape.S % shape.R, kc = i / taps;
-    swapped_rs.filters[kc * taps + s * shape.R + r] = data.filters[i];
-    flipped.filters[kc * taps + taps - 1 - i % taps] = data.filters[i];
-  }
-  for (int64_t i = 0; i < shape.input_count(); ++i) {
-    const int64_t w = i % shape.W, h = i / shape.W % shape.H, nc = i / (shape.H * shape.W);
-    swapped_hw.input[(nc * shape.H + w) * shape.W + h] = data.input[i];
-  }
-  EXPECT_FALSE(held_against_reference(convolve(shape, swapped_rs)).pass);
-  EXPECT_FALSE(held_against_reference(convolve(shape, swapped_hw)).pass);
-  EXPECT_FALSE(held_against_reference(convolve(shape, flipped)).pass);
-}
-
 // Small integers survive such rounding; this is why there are wide ones.
 TEST_P(Compare, RejectsOperandsRoundedToLessThanFloat32) {
   const bool expected_pass = GetParam().kind == DataKind::kSmallInteger;

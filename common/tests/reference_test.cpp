@@ -89,17 +89,6 @@ TEST(Reference, GroupsByHand) {
   EXPECT_EQ(two.magnitude, (std::vector<double>{8, 12}));
 }
 
-TEST(Reference, AWindowOfPaddingAloneGivesTheBias) {
-  ConvArguments a;
-  a.pad_h = 2, a.pad_w = 2;  // 1x1 input, 1x1 filter, 5x5 output
-  const float one[] = {1}, bias[] = {-3};
-  const Reference result = compute_reference({make_conv_shape(a), one, one, bias, false});
-  for (int i = 0; i < 25; ++i) {
-    EXPECT_EQ(result.value[i], i == 12 ? -2 : -3) << i;
-    EXPECT_EQ(result.magnitude[i], i == 12 ? 4 : 3) << i;
-  }
-}
-
 TEST(Reference, NanStaysNanThroughRelu) {
   ConvArguments a;
   a.w = 3;

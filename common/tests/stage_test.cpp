@@ -151,43 +151,33 @@ void with_memory_for(const ConvShape& shape, const Check& check) {
   }
 }
 
-// A problem and its place among all of them.
-struct Turn {
-  Problem problem;
-  std::size_t place;
-};
-void PrintTo(const Turn& turn, std::ostream* out) { *out << turn.problem.name; }
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> all = read_problems(CONVLADDER_PROBLEMS);
+  return all;
+}
 
-class StageOnProblem : public StageTest, public testing::WithParamInterface<Turn> {};
+// The problem at that place.
+class StageOnProblem : public StageTest, public testing::WithParamInterface<std::size_t> {};
 
 TEST_P(StageOnProblem, GivesTheReference) {
-  with_memory_for(make_conv_shape(quick(GetParam().problem.arguments)),
-                  [](const ConvShape& shape) { check_quickly(shape, GetParam().place); });
+  with_memory_for(make_conv_shape(quick(problems()[GetParam()].arguments)),
+                  [](const ConvShape& shape) { check_quickly(shape, GetParam()); });
 }
 
-class StageInEveryLayout : public StageTest, public testing::WithParamInterface<Turn> {};
+class StageInEveryLayout : public StageTest, public testing::WithParamInterface<std::size_t> {};
 
 TEST_P(StageInEveryLayout, GivesTheReference) {
-  with_memory_for(make_conv_shape(affordable(GetParam().problem.arguments)), check_problem);
+  with_memory_for(make_conv_shape(affordable(problems()[GetParam()].arguments)), check_problem);
 }
 
-std::vector<Turn> problems_in_turn() {
-  std::vector<Turn> turns;
-  for (const Problem& problem : read_problems(CONVLADDER_PROBLEMS)) {
-    turns.push_back({problem, turns.size()});
-  }
-  return turns;
+std::string name_of(std::size_t place, ConvArguments (*cut)(const ConvArguments&)) {
+  const auto& [name, whole, bias] = problems()[place];
+  return name + (multiply_adds(cut(whole)) == multiply_adds(whole) ? "" : "_reduced");
 }
 
-std::string name_of(const Turn& turn, ConvArguments (*cut)(const ConvArguments&)) {
-  const ConvArguments& whole = turn.problem.arguments;
-  const bool same = multiply_adds(cut(whole)) == multiply_adds(whole);
-  return turn.problem.name + (same ? "" : "_reduced");
-}
-
-INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem, testing::ValuesIn(problems_in_turn()),
+INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem, testing::Range(std::size_t{0}, problems().size()),
                          [](const auto& info) { return name_of(info.param, quick); });
-INSTANTIATE_TEST_SUITE_P(Csv, StageInEveryLayout, testing::ValuesIn(problems_in_turn()),
+INSTANTIATE_TEST_SUITE_P(Csv, StageInEveryLayout, testing::Range(std::size_t{0}, problems().size()),
                          [](const auto& info) { return name_of(info.param, affordable); });
 
 // Problems whose windows overlap in different ways: one for each of stage 10's paths, and dilated
@@ -228,12 +218,11 @@ TEST_F(StageTest, Tf32KeepsARuleOfItsOwn) {
     return;
   }
   const Stage tf32 = in_tf32(stage());
-  const std::vector<Problem> problems = read_problems(CONVLADDER_PROBLEMS);
   std::size_t turn = 0;
   for (const char* name :
        {"nasty_primes", "nasty_gemm_k129", "nasty_q129_k127", "nasty_dilation", "nasty_p31",
         "alexnet_conv1", "resnet50_conv1_b64", "vgg16_conv3_2_b32"}) {
-    const ConvShape shape = make_conv_shape(quick(find_problem(problems, name).arguments));
+    const ConvShape shape = make_conv_shape(quick(find_problem(problems(), name).arguments));
     for (const DataKind kind : DATA_KINDS) {
       SCOPED_TRACE(std::string(name) + ", " + to_string(kind));
       const TestData data = make_test_data(shape, kind, 1);
