@@ -23,16 +23,6 @@ constexpr const char* REASONS[] = {"gpu_idle",
                                    "hw_power_brake_slowdown",
                                    "display_clock_setting"};
 
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream, field, ',');) {
-    const std::size_t begin = field.find_first_not_of(" \n"), end = field.find_last_not_of(" \n");
-    fields.push_back(begin == std::string::npos ? "" : field.substr(begin, end - begin + 1));
-  }
-  return fields;
-}
-
 // NaN for "[N/A]" and the like.
 double number(const std::string& field) {
   char* end = nullptr;
@@ -63,7 +53,9 @@ std::string first_line(const std::string& command) {
 }  // namespace
 
 std::optional<GpuState> parse_gpu_state(const std::string& line) {
-  const std::vector<std::string> fields = split(line);
+  std::vector<std::string> fields;
+  std::istringstream stream(line);
+  for (std::string field; std::getline(stream >> std::ws, field, ',');) fields.push_back(field);
   if (fields.size() != 5) return std::nullopt;
   GpuState state;
   state.driver = fields[0];

@@ -43,6 +43,20 @@ void paste(Image& canvas, const Image& tile, int left, int top, int scale) {
   }
 }
 
+// Colours [3][height][width], or greys [1][height][width]: mid-grey where they are at `level`, black
+// and white from `spread` away.
+Image draw(const float* planes, int channels, int height, int width, float level, float spread) {
+  const std::size_t plane = static_cast<std::size_t>(height) * width;
+  Image tile{width, height, {}};
+  for (std::size_t pixel = 0; pixel < plane; ++pixel) {
+    for (int c = 0; c < CHANNELS; ++c) {
+      const float value = planes[c % channels * plane + pixel];
+      tile.pixels.push_back(grey_level((value - level) / spread));
+    }
+  }
+  return tile;
+}
+
 // The distance from `level` that 99 of 100 values keep within; never zero.
 float spread(const float* values, std::size_t count, float level) {
   std::vector<float> distance(count);
@@ -93,19 +107,13 @@ Image montage(const std::vector<Image>& tiles, int columns, int scale, int gap) 
 }
 
 std::vector<Image> draw_filters(const float* filters, int count, int height, int width) {
-  const std::size_t plane = static_cast<std::size_t>(height) * width;
+  const std::size_t size = static_cast<std::size_t>(CHANNELS) * height * width;
   std::vector<Image> tiles;
   for (int k = 0; k < count; ++k) {
-    const float* filter = filters + 3 * plane * k;
+    const float* filter = filters + size * k;
     float largest = 0;
-    for (std::size_t i = 0; i < 3 * plane; ++i) largest = std::max(largest, std::fabs(filter[i]));
-    Image tile{width, height, {}};
-    for (std::size_t pixel = 0; pixel < plane; ++pixel) {
-      for (int c = 0; c < 3; ++c) {
-        tile.pixels.push_back(grey_level(largest > 0 ? filter[c * plane + pixel] / largest : 0.0f));
-      }
-    }
-    tiles.push_back(std::move(tile));
+    for (std::size_t i = 0; i < size; ++i) largest = std::max(largest, std::fabs(filter[i]));
+    tiles.push_back(draw(filter, CHANNELS, height, width, 0, largest > 0 ? largest : 1.0f));
   }
   return tiles;
 }
@@ -117,12 +125,7 @@ std::vector<Image> draw_feature_maps(const float* maps, const float* level, int 
   for (int k = 0; k < count; ++k) {
     const float* map = maps + plane * k;
     const float middle = level ? level[k] : 0.0f;
-    const float scale = 1 / spread(map, plane, middle);
-    Image tile{width, height, {}};
-    for (std::size_t pixel = 0; pixel < plane; ++pixel) {
-      tile.pixels.insert(tile.pixels.end(), 3, grey_level((map[pixel] - middle) * scale));
-    }
-    tiles.push_back(std::move(tile));
+    tiles.push_back(draw(map, 1, height, width, middle, spread(map, plane, middle)));
   }
   return tiles;
 }

@@ -15,8 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "common/check/compare.h"
-#include "common/check/test_data.h"
+#include "common/check/trial.h"
 #include "common/core/launch.h"
 #include "common/device/backend.h"
 #include "common/device/device_buffer.h"
@@ -89,35 +88,27 @@ class Layer {
   explicit Layer(int images)
       : shape_(shape_of(images)),
         data_(make_test_data(shape_, DataKind::kUniform, 1)),
-        input_(shape_.input_count()),
-        filters_(shape_.filter_count()),
-        padded_(int64_t{shape_.N} * shape_.C * PaddedConv1::H * PaddedConv1::W),
-        output_(shape_.output_count()) {
-    input_.upload(data_.input.data());
-    filters_.upload(data_.filters.data());
-  }
+        trial_(NO_STAGE, host_problem(shape_, data_, false)),
+        conv_(trial_.arguments()),
+        padded_(int64_t{shape_.N} * shape_.C * PaddedConv1::H * PaddedConv1::W) {}
 
   const ConvShape& shape() const { return shape_; }
-  const DeviceBuffer& filters() const { return filters_; }
-  void run_naive() const { run<false>(shape_, input_); }
-  void run_constant_sizes() const { run<false>(AlexNetConv1(), input_); }
-  void run_padded() const { run<true>(PaddedConv1(), padded_); }
+  const float* filters() const { return conv_.filters; }
+  void run_naive() const { run<false>(shape_, conv_.input); }
+  void run_constant_sizes() const { run<false>(AlexNetConv1(), conv_.input); }
+  void run_padded() const { run<true>(PaddedConv1(), padded_.data()); }
   void pad() const {
     launch(copy_padded, grid_x(ceil_div(padded_.count(), THREADS)), THREADS, nullptr, shape_,
-           input_.data(), padded_.data());
+           conv_.input, padded_.data());
   }
 
   // Throws when what `run` computes is wrong.
   void check(const char* name, const std::function<void()>& run) {
-    output_.fill_nan();
+    trial_.fill_nan();
     run();
     check_cuda(cudaDeviceSynchronize(), name);
-    std::vector<float> values(output_.count());
-    output_.download(values.data());
-    const HostProblem problem{shape_, data_.input.data(), data_.filters.data()};
-    const Reference reference = compute_reference(problem, sample_outputs(shape_, 8192, 1));
-    const Comparison result =
-        compare(values.data(), shape_, reference, Rule::kBounded, error_factor(shape_));
+    const Reference reference = affordable_reference(trial_.problem(), 1);
+    const Comparison result = judge(trial_, trial_.output(), reference, Rule::kBounded);
     if (!result.pass) throw std::runtime_error(std::string(name) + ": " + result.message);
   }
 
@@ -131,15 +122,19 @@ class Layer {
   }
 
   template <bool PADDED, typename Sizes>
-  void run(Sizes sizes, const DeviceBuffer& input) const {
+  void run(Sizes sizes, const float* input) const {
     const int64_t blocks = ceil_div(shape_.KPQ(), THREADS);
     launch(conv2d<PADDED, Sizes>, grid_x(blocks * shape_.N), THREADS, nullptr, sizes,
-           static_cast<int>(blocks), input.data(), filters_.data(), output_.data());
+           static_cast<int>(blocks), input, conv_.filters, conv_.output);
   }
+
+  static constexpr Stage NO_STAGE = {"", "", nullptr, nullptr, false};  // the kernels are here
 
   ConvShape shape_;
   TestData data_;
-  DeviceBuffer input_, filters_, padded_, output_;
+  Trial trial_;
+  Convolution conv_;  // the trial's pointers
+  DeviceBuffer padded_;
 };
 
 void print(const char* what, double milliseconds) {
@@ -209,7 +204,7 @@ void show_handle(Layer& layer) {
   const auto multiply = [&](cublasHandle_t handle) {
     require_success(
         cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, s.PQ(), s.K, s.CRS(), &one, columns.data(),
-                    s.PQ(), layer.filters().data(), s.CRS(), &zero, product.data(), s.PQ()),
+                    s.PQ(), layer.filters(), s.CRS(), &zero, product.data(), s.PQ()),
         "cublasSgemm");
     check_cuda(cudaDeviceSynchronize(), "cublasSgemm");
   };

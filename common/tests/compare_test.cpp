@@ -104,6 +104,9 @@ TEST_P(Compare, RejectsNan) {
   EXPECT_EQ(result.max_error_ratio, std::numeric_limits<double>::infinity());
   EXPECT_EQ(result.message,
             "output[n=0,k=0,p=5,q=2] is NaN (never written?), 1 of 196 outputs are");
+  output = honest;
+  output.back() = NOT_A_NUMBER;
+  EXPECT_FALSE(held_against_reference(output).pass);
 }
 
 TEST_P(Compare, RejectsInfinity) {
@@ -117,12 +120,9 @@ TEST_P(Compare, RejectsInfinity) {
 }
 
 TEST_P(Compare, RejectsAnOutputNobodyWrote) {
-  std::vector<float> output(shape.output_count(), NOT_A_NUMBER);
+  const std::vector<float> output(shape.output_count(), NOT_A_NUMBER);
   EXPECT_EQ(held_against_reference(output).failures, shape.output_count());
-  std::copy(honest.begin(), honest.end() - 1, output.begin());
-  EXPECT_FALSE(held_against_reference(output).pass);
-  std::fill(output.begin(), output.end(), 0.0f);
-  EXPECT_FALSE(held_against_reference(output).pass);
+  EXPECT_FALSE(held_against_reference(std::vector<float>(shape.output_count())).pass) << "zeros";
 }
 
 TEST_P(Compare, RejectsAMissingBias) {

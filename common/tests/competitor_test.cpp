@@ -67,15 +67,13 @@ class FakeCompetitor : public Competitor {
   }
   Comparison check(const HostProblem&, const Reference&) override {
     Comparison result;
-    result.pass = right;
-    result.max_error_ratio = right ? 0.25 : 7;
-    result.message = right ? "" : "7 times too far off";
+    result.pass = true;
+    result.max_error_ratio = 0.25;
     return result;
   }
   void release() noexcept override { ++released; }
 
   double bytes_per_image = 1;
-  bool right = true;
   int prepared = 0, timed = 0, released = 0;
   std::function<void()> on_prepare, on_time;
 };
@@ -121,23 +119,6 @@ TEST_F(CompetitorBenchTest, ARightOneIsTimedInEveryRound) {
   EXPECT_EQ(record.bench.cold->least, 3) << "the two warm-ups count";
   EXPECT_EQ(record.bench.warm->median, 0.5);
   EXPECT_GE(fake_->released, 1);
-}
-
-TEST_F(CompetitorBenchTest, TurnsAreTakenRoundByRound) {
-  const auto other = std::make_shared<FakeCompetitor>();
-  fake_->on_time = [&] { EXPECT_EQ(fake_->timed, other->timed); };
-  other->on_time = [&] { EXPECT_EQ(fake_->timed, other->timed + 1); };
-  measure({fake_, other});
-  EXPECT_EQ(other->timed, 6);
-}
-
-TEST_F(CompetitorBenchTest, AWrongOneHasNoTime) {
-  fake_->right = false;
-  const CompetitorRecord record = measured();
-  EXPECT_EQ(record.bench.record.status, "fail");
-  EXPECT_EQ(record.bench.record.max_error_ratio, 7);
-  EXPECT_EQ(record.bench.record.message, "7 times too far off");
-  EXPECT_FALSE(record.bench.cold || record.bench.warm);
 }
 
 TEST_F(CompetitorBenchTest, FailuresStayWithTheOneThatFails) {

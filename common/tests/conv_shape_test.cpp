@@ -39,14 +39,6 @@ TEST(ConvShape, NamesEveryArgumentThatIsTooSmallOrTooLarge) {
   }
 }
 
-TEST(ConvShape, AcceptsTheLeastOfEverything) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
-  EXPECT_EQ(shape.P(), 1);
-  EXPECT_EQ(shape.Q(), 1);
-  EXPECT_EQ(shape.output_count(), 1);
-  EXPECT_EQ(shape.flops(), 2);
-}
-
 TEST(ConvShape, GroupsMustDivideChannelsAndFilters) {
   ConvArguments a = small_problem();
   a.c = 6, a.k = 9, a.groups = 3;
@@ -113,18 +105,6 @@ TEST(ConvShape, DilatedFilterMustFitThePaddedInput) {
   EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 7, more than (h + 2*pad) = 5");
   a.dil_h = INT_LIMIT;  // the span needs 64 bits
   EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 4294967295, more than (h + 2*pad) = 5");
-}
-
-TEST(ConvShape, OutputExtentsRoundDown) {
-  ConvArguments a;
-  a.n = 256, a.c = 3, a.h = 224, a.w = 224, a.k = 96, a.r = 11, a.s = 11;
-  a.stride_h = 4, a.stride_w = 4, a.pad_h = 2, a.pad_w = 2;
-  const ConvShape shape = make_conv_shape(a);
-  EXPECT_EQ(shape.P(), 55);
-  EXPECT_EQ(shape.Q(), 55);
-  EXPECT_EQ(shape.CRS(), 363);
-  EXPECT_EQ(shape.output_count(), INT64_C(74342400));
-  EXPECT_DOUBLE_EQ(shape.flops(), 53972582400.0);
 }
 
 TEST(ConvShape, AxesAreNotSwapped) {

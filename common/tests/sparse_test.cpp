@@ -75,31 +75,22 @@ TestData filters_and_bias(ConvArguments a) {
   return make_test_data(make_conv_shape(a), DataKind::kSmallInteger, 1);
 }
 
-// Filters and bias on the device.
-class Weights {
- public:
-  Weights(const ConvShape& shape, const TestData& data)
-      : shape_(shape), filters_(shape.filter_count()), bias_(shape.K) {
-    filters_.upload(data.filters.data());
-    bias_.upload(data.bias.data());
-  }
-
-  Convolution with(const float* input, float* output, const DeviceBuffer& workspace) const {
-    Convolution conv;
-    conv.shape = shape_;
-    conv.input = input, conv.input_count = shape_.input_count();
-    conv.filters = filters_.data(), conv.filter_count = filters_.count();
-    conv.bias = bias_.data(), conv.bias_count = bias_.count();
-    conv.output = output, conv.output_count = shape_.output_count();
-    conv.workspace = workspace.data();
-    conv.workspace_bytes = static_cast<std::size_t>(workspace.count()) * sizeof(float);
-    return conv;
-  }
-
- private:
-  ConvShape shape_;
-  DeviceBuffer filters_, bias_;
-};
+// The stage on tensors that lie where they are, but for filters and bias.
+void run_stage(const ConvShape& shape, const float* input, const TestData& data, float* output,
+               const DeviceBuffer& workspace) {
+  DeviceBuffer filters(shape.filter_count()), bias(shape.K);
+  filters.upload(data.filters.data());
+  bias.upload(data.bias.data());
+  Convolution conv;
+  conv.shape = shape;
+  conv.input = input, conv.input_count = shape.input_count();
+  conv.filters = filters.data(), conv.filter_count = filters.count();
+  conv.bias = bias.data(), conv.bias_count = bias.count();
+  conv.output = output, conv.output_count = shape.output_count();
+  conv.workspace = workspace.data();
+  conv.workspace_bytes = static_cast<std::size_t>(workspace.count()) * sizeof(float);
+  run(stage(), conv, nullptr);
+}
 
 int64_t floats_for(std::size_t bytes) {
   return ceil_div(static_cast<int64_t>(bytes), sizeof(float));
@@ -133,7 +124,6 @@ TEST_F(SparseTest, InputBeyondThirtyTwoBits) {
   if (!input.data()) GTEST_SKIP() << "no address space for " << shape.input_count() << " floats";
   for_each_input(shape, [&](int64_t i) { input.data()[i] = small_integer(i); });
   const TestData data = filters_and_bias(a);
-  const Weights weights(shape, data);
   DeviceBuffer output(shape.output_count());
   const Reference reference =
       compute_reference({shape, input.data(), data.filters.data(), data.bias.data()});
@@ -143,7 +133,7 @@ TEST_F(SparseTest, InputBeyondThirtyTwoBits) {
     SCOPED_TRACE(std::to_string(bytes) + " bytes of workspace");
     const DeviceBuffer workspace(floats_for(bytes));
     output.fill_nan();
-    run(stage(), weights.with(input.data(), output.data(), workspace), nullptr);
+    run_stage(shape, input.data(), data, output.data(), workspace);
     std::vector<float> values(output.count());
     output.download(values.data());
     const Comparison result = compare(values.data(), shape, reference, Rule::kExact);
@@ -207,11 +197,10 @@ TEST_P(SparseOutput, EndIsRight) {
   row.W = OUTPUTS;
   float* const end = output.data() + last.front();
 
-  const Weights weights(shape, data);
   simulator::run_last_blocks_only(BLOCKS);
   const DeviceBuffer workspace(floats_for(workspace_bytes(stage(), shape)));
   std::fill_n(end, OUTPUTS, NAN);
-  run(stage(), weights.with(input.data(), output.data(), workspace), nullptr);
+  run_stage(shape, input.data(), data, output.data(), workspace);
   const Comparison result = compare(end, row, reference, Rule::kExact);
   EXPECT_TRUE(result.pass) << "of the last outputs: " << result.message;
   EXPECT_EQ(workspace.guard_damage(), "");

@@ -127,6 +127,22 @@ class RunGroups : public RunArguments {
     conv.bias_count = 12, conv.output_count = 2 * 12 * 18;
     received.clear();
   }
+
+  // That `part` is group g, from image n on.
+  void expect_part(const Convolution& part, int n, int g) const {
+    SCOPED_TRACE("image " + std::to_string(n) + ", group " + std::to_string(g));
+    const int input = (n * 6 + g * 2) * 35, filters = g * 4 * 12, output = (n * 12 + g * 4) * 18;
+    EXPECT_EQ(part.input, conv.input + input);
+    EXPECT_EQ(part.input_count, conv.input_count - input);
+    EXPECT_EQ(part.filters, conv.filters + filters);
+    EXPECT_EQ(part.filter_count, conv.filter_count - filters);
+    EXPECT_EQ(part.bias, conv.bias + g * 4);
+    EXPECT_EQ(part.bias_count, conv.bias_count - g * 4);
+    EXPECT_EQ(part.output, conv.output + output);
+    EXPECT_EQ(part.output_count, conv.output_count - output);
+    EXPECT_EQ(part.workspace, conv.workspace);
+    EXPECT_EQ(part.workspace_bytes, conv.workspace_bytes);
+  }
 };
 
 TEST_F(RunGroups, AreEnqueuedOneAfterTheOther) {
@@ -136,16 +152,7 @@ TEST_F(RunGroups, AreEnqueuedOneAfterTheOther) {
   ASSERT_EQ(received.size(), 3u);
   for (int g = 0; g < 3; ++g) {
     const Convolution& group = received[g];
-    EXPECT_EQ(group.input, conv.input + g * 2 * 35) << g;
-    EXPECT_EQ(group.filters, conv.filters + g * 4 * 12) << g;
-    EXPECT_EQ(group.bias, conv.bias + g * 4) << g;
-    EXPECT_EQ(group.output, conv.output + g * 4 * 18) << g;
-    EXPECT_EQ(group.input_count, conv.input_count - g * 2 * 35) << g;
-    EXPECT_EQ(group.filter_count, conv.filter_count - g * 4 * 12) << g;
-    EXPECT_EQ(group.bias_count, conv.bias_count - g * 4) << g;
-    EXPECT_EQ(group.output_count, conv.output_count - g * 4 * 18) << g;
-    EXPECT_EQ(group.workspace, conv.workspace) << g;
-    EXPECT_EQ(group.workspace_bytes, conv.workspace_bytes) << g;
+    expect_part(group, 0, g);
     EXPECT_EQ(to_string(group.shape), to_string(conv.shape)) << g;
     EXPECT_TRUE(group.relu) << g;
   }
@@ -162,7 +169,7 @@ TEST_F(RunGroups, AreEnqueuedAtOnce) {
   conv.workspace_bytes = ALL;
   run(TOGETHER, conv, nullptr);
   ASSERT_EQ(received.size(), 1u);
-  EXPECT_EQ(received[0].input, conv.input);
+  expect_part(received[0], 0, 0);
   EXPECT_EQ(to_string(received[0].shape), to_string(conv.shape));
 
   received.clear();
@@ -170,15 +177,8 @@ TEST_F(RunGroups, AreEnqueuedAtOnce) {
   run(TOGETHER, conv, nullptr);
   ASSERT_EQ(received.size(), 6u);
   for (int i = 0; i < 6; ++i) {
-    const int n = i / 3, g = i % 3;
     const Convolution& part = received[i];
-    EXPECT_EQ(part.input, conv.input + (n * 6 + g * 2) * 35) << i;
-    EXPECT_EQ(part.filters, conv.filters + g * 4 * 12) << i;
-    EXPECT_EQ(part.bias, conv.bias + g * 4) << i;
-    EXPECT_EQ(part.output, conv.output + (n * 12 + g * 4) * 18) << i;
-    EXPECT_EQ(part.input_count, conv.input_count - (n * 6 + g * 2) * 35) << i;
-    EXPECT_EQ(part.output_count, conv.output_count - (n * 12 + g * 4) * 18) << i;
-    EXPECT_EQ(part.workspace, conv.workspace) << i;
+    expect_part(part, i / 3, i % 3);
     EXPECT_EQ(to_string(part.shape), "n1 c2 5x7 k4 3x2 stride 1x1 pad 0x0 dil 1x1") << i;
   }
 }
