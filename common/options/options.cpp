@@ -27,19 +27,18 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     const OptionSpec& spec = find_spec(specs, name);
-    if (spec.value.empty()) {
-      if (equals != std::string::npos) throw UsageError(name + " takes no value");
-      given_.emplace_back(name, "");
-    } else if (equals != std::string::npos) {
-      given_.emplace_back(name, word.substr(equals + 1));
-    } else if (i + 1 < arguments.size()) {
-      given_.emplace_back(name, arguments[++i]);
-    } else {
-      given_.emplace_back(name, "");
+    const bool takes_value = !spec.value.empty(), holds_value = equals != std::string::npos;
+    if (holds_value && !takes_value) throw UsageError(name + " takes no value");
+    std::string value;
+    if (holds_value) {
+      value = word.substr(equals + 1);
+    } else if (takes_value && i + 1 < arguments.size()) {
+      value = arguments[++i];
     }
-    if (!spec.value.empty() && given_.back().second.empty()) {
+    if (takes_value && value.empty()) {
       throw UsageError(name + " needs a value: " + name + " " + spec.value);
     }
+    given_.emplace_back(name, value);
   }
 }
 

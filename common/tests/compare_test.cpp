@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -53,23 +54,17 @@ ConvShape asymmetric_shape() {
   return make_conv_shape(a);
 }
 
-// Both rules with the data that belongs to each.
-struct Case {
-  const char* name;
-  DataKind kind;
-  Rule rule;
-};
-
-class Compare : public testing::TestWithParam<Case> {
+// Both rules, with the data that belongs to each.
+class Compare : public testing::TestWithParam<DataKind> {
  protected:
   Compare()
       : shape(asymmetric_shape()),
-        data(make_test_data(shape, GetParam().kind, 11)),
+        data(make_test_data(shape, GetParam(), 11)),
         reference(reference_of(shape, data)),
         honest(convolve(shape, data)) {}
 
   Comparison held_against_reference(const std::vector<float>& output) const {
-    return compare(output.data(), shape, reference, GetParam().rule);
+    return compare(output.data(), shape, reference, rule_for(GetParam()));
   }
 
   ConvShape shape;
@@ -78,11 +73,11 @@ class Compare : public testing::TestWithParam<Case> {
   std::vector<float> honest;
 };
 
-INSTANTIATE_TEST_SUITE_P(Rules, Compare,
-                         testing::Values(Case{"Small", DataKind::kSmallInteger, Rule::kExact},
-                                         Case{"Wide", DataKind::kWideInteger, Rule::kExact},
-                                         Case{"Uniform", DataKind::kUniform, Rule::kBounded}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, Compare, testing::ValuesIn(DATA_KINDS), [](const auto& info) {
+  std::string name = to_string(info.param);
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+});
 
 TEST_P(Compare, AcceptsFloat32InAnyOrder) {
   for (const bool backwards : {false, true}) {
@@ -91,7 +86,7 @@ TEST_P(Compare, AcceptsFloat32InAnyOrder) {
     EXPECT_EQ(result.message, "");
     EXPECT_EQ(result.failures, 0);
     EXPECT_EQ(result.checked, shape.output_count());
-    EXPECT_LE(result.max_error_ratio, GetParam().rule == Rule::kExact ? 0 : 1);
+    EXPECT_LE(result.max_error_ratio, rule_for(GetParam()) == Rule::kExact ? 0 : 1);
   }
 }
 
@@ -139,7 +134,7 @@ TEST_P(Compare, RejectsAMissingTap) {
 
 // Small integers survive such rounding; this is why there are wide ones.
 TEST_P(Compare, RejectsOperandsRoundedToLessThanFloat32) {
-  const bool expected_pass = GetParam().kind == DataKind::kSmallInteger;
+  const bool expected_pass = GetParam() == DataKind::kSmallInteger;
   EXPECT_EQ(held_against_reference(convolve(shape, data, to_tf32)).pass, expected_pass);
   EXPECT_EQ(held_against_reference(convolve(shape, data, to_bfloat16)).pass, expected_pass);
 }
@@ -254,7 +249,6 @@ TEST(CompareBounds, ReferenceMustFitTheOutput) {
   EXPECT_THROW(compare(&output, shape, {{}, {1.0}, {}}, Rule::kExact), std::logic_error);
   EXPECT_THROW(compare(&output, shape, {{0}, {1.0, 2.0}, {1.0, 2.0}}, Rule::kExact),
                std::logic_error);
-  EXPECT_THROW(compare(&output, shape, {{1}, {1.0}, {1.0}}, Rule::kExact), std::logic_error);
 }
 
 TEST(CompareBounds, LargeProblemsMayErrTwiceAsFar) {

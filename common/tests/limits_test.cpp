@@ -112,19 +112,16 @@ void expect_right_on_gpu(const ConvShape& shape, std::size_t workspace_limit) {
     GTEST_SKIP() << fixed(needed / GIB, 1) << " GiB of device memory needed, "
                  << fixed(free_device_memory() / GIB, 1) << " GiB free";
   }
-  try {
-    require_memory_for(shape);
-  } catch (const std::runtime_error& error) {
-    GTEST_SKIP() << error.what();
-  }
-  const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
-  const HostProblem host = host_problem(shape, data);
-  const Trial trial(stage(), host, {{}, false, workspace_limit});
-  trial.enqueue();
-  trial.wait();
-  const Comparison result =
-      judge(trial, trial.output(), affordable_reference(host, 1), Rule::kExact);
-  EXPECT_TRUE(result.pass) << result.message;
+  with_memory_for(shape, [&](const ConvShape&) {
+    const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
+    const HostProblem host = host_problem(shape, data);
+    const Trial trial(stage(), host, {{}, false, workspace_limit});
+    trial.enqueue();
+    trial.wait();
+    const Comparison result =
+        judge(trial, trial.output(), affordable_reference(host, 1), Rule::kExact);
+    EXPECT_TRUE(result.pass) << result.message;
+  });
 }
 
 TEST_P(BeyondThirtyOneBits, IsRight) {

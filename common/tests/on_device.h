@@ -44,6 +44,23 @@ class Sample {
   Reference reference_;
 };
 
+// Calls check(shape), or skips the test where memory, the host's or the device's, is short.
+template <typename Check>
+void with_memory_for(const ConvShape& shape, const Check& check) {
+  SCOPED_TRACE(to_string(shape));
+  try {
+    require_memory_for(shape);
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  try {
+    check(shape);
+  } catch (const CudaError& error) {
+    if (error.code != cudaErrorMemoryAllocation) throw;
+    GTEST_SKIP() << error.what();
+  }
+}
+
 // A trial with a stream of its own, one after the other.
 class OnDevice : public Trial {
  public:

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <optional>
 
 #include "common/check/compare.h"
 #include "common/check/problems.h"
@@ -77,16 +76,19 @@ class StageTest : public DeviceTest {
     return shape.flops() / 2 * tile_waste(shape) <= SMALL_MACS;
   }
 
-  // One case in one layout: right, nothing else touched, and the same bits in a second run.
-  static void check_case(const HostProblem& problem, const Reference& reference, Rule rule,
-                         const Placement& layout) {
-    SCOPED_TRACE(to_string(layout));
+  // One case: right, nothing else touched, and the same bits in a second run.
+  static void check_case(const ConvShape& shape, DataKind kind, const TestData& data, bool bias,
+                         bool relu, const Placement& layout) {
+    SCOPED_TRACE(to_string(kind) + std::string(bias ? ", bias" : ", no bias") +
+                 (relu ? ", ReLU, " : ", ") + to_string(layout));
+    const HostProblem problem = host_problem(shape, data, bias, relu);
+    const Reference reference = affordable_reference(problem, 1);
     OnDevice device(stage(), problem, layout);
     const std::vector<float> output = device.run_stage();
     const Comparison result =
-        compare(output.data(), problem.shape, reference, rule, error_factor(problem.shape));
+        compare(output.data(), shape, reference, rule_for(kind), error_factor(shape));
     EXPECT_TRUE(result.pass) << result.message;
-    if (rule == Rule::kBounded) {  // where the order of additions shows in the last bits
+    if (kind == DataKind::kUniform) {  // where the order of additions shows in the last bits
       const std::vector<float> again = device.run_stage();
       EXPECT_EQ(std::memcmp(output.data(), again.data(), output.size() * sizeof(float)), 0)
           << "a second run gave other bits";
@@ -98,12 +100,8 @@ class StageTest : public DeviceTest {
   static void check_quickly(const ConvShape& shape, std::size_t turn) {
     for (const DataKind kind : DATA_KINDS) {
       const bool bias = turn / 2 % 2 == 0, relu = stage().fuses_relu && turn % 2 == 1;
-      SCOPED_TRACE(to_string(kind) + std::string(bias ? ", bias" : ", no bias") +
-                   (relu ? ", ReLU" : ""));
-      const TestData data = make_test_data(shape, kind, 1);
-      const HostProblem problem = host_problem(shape, data, bias, relu);
       choose_gpu(turn / 3);
-      check_case(problem, affordable_reference(problem, 1), rule_for(kind),
+      check_case(shape, kind, make_test_data(shape, kind, 1), bias, relu,
                  LAYOUTS[turn % std::size(LAYOUTS)]);
       if (HasFailure()) return;
       turn += 3;  // has no factor in common with the number of layouts
@@ -118,38 +116,16 @@ class StageTest : public DeviceTest {
     for (std::size_t k = 0; k < std::size(DATA_KINDS); ++k) {
       const DataKind kind = DATA_KINDS[k];
       const TestData data = make_test_data(shape, kind, 1);
-      std::optional<Reference> references[4];
       for (std::size_t place = 0; place < places; ++place, ++turn) {
         const std::size_t four = (k == 1 ? 3 - place % 4 : place + k) % 4;
         const bool bias = four % 2 == 0, relu = four / 2 == 1 && stage().fuses_relu;
-        SCOPED_TRACE(to_string(kind) + std::string(bias ? ", bias" : ", no bias") +
-                     (relu ? ", ReLU" : ""));
-        const HostProblem problem = host_problem(shape, data, bias, relu);
-        if (!references[four]) references[four] = affordable_reference(problem, 1);
         choose_gpu(turn);
-        check_case(problem, *references[four], rule_for(kind), LAYOUTS[turn % std::size(LAYOUTS)]);
+        check_case(shape, kind, data, bias, relu, LAYOUTS[turn % std::size(LAYOUTS)]);
         if (HasFailure()) return;  // the first failure says it; a large problem has many
       }
     }
   }
 };
-
-// Calls check(shape), or skips the test where memory, the host's or the device's, is short.
-template <typename Check>
-void with_memory_for(const ConvShape& shape, const Check& check) {
-  SCOPED_TRACE(to_string(shape));
-  try {
-    require_memory_for(shape);
-  } catch (const std::runtime_error& error) {
-    GTEST_SKIP() << error.what();
-  }
-  try {
-    check(shape);
-  } catch (const CudaError& error) {
-    if (error.code != cudaErrorMemoryAllocation) throw;
-    GTEST_SKIP() << error.what();
-  }
-}
 
 const std::vector<Problem>& problems() {
   static const std::vector<Problem> all = read_problems(CONVLADDER_PROBLEMS);

@@ -13,8 +13,6 @@
 namespace convladder {
 namespace {
 
-constexpr DataKind KINDS[] = {DataKind::kUniform, DataKind::kSmallInteger, DataKind::kWideInteger};
-
 ConvShape shape_with_gemm_k(int64_t c, int64_t r, int64_t s) {
   ConvArguments a;
   a.n = 2, a.c = c, a.h = r, a.w = s, a.k = 3, a.r = r, a.s = s;
@@ -27,7 +25,7 @@ int64_t count_nonzero(const std::vector<float>& values) {
 
 TEST(TestData, SameSeedSameData) {
   const ConvShape shape = shape_with_gemm_k(7, 5, 3);
-  for (const DataKind kind : KINDS) {
+  for (const DataKind kind : DATA_KINDS) {
     const TestData a = make_test_data(shape, kind, 1), b = make_test_data(shape, kind, 1);
     EXPECT_EQ(a.input, b.input);
     EXPECT_EQ(a.filters, b.filters);
@@ -44,7 +42,7 @@ TEST(TestData, ElementsDoNotDependOnTheCount) {
   const ConvShape shape = shape_with_gemm_k(7, 5, 3);
   ConvShape more = shape;
   more.N = 5000;
-  for (const DataKind kind : KINDS) {
+  for (const DataKind kind : DATA_KINDS) {
     const TestData few = make_test_data(shape, kind, 1), many = make_test_data(more, kind, 1);
     EXPECT_TRUE(std::equal(few.input.begin(), few.input.end(), many.input.begin()));
     EXPECT_EQ(few.filters, many.filters);
@@ -53,7 +51,7 @@ TEST(TestData, ElementsDoNotDependOnTheCount) {
 
 TEST(TestData, HasTheSizesOfTheTensors) {
   const ConvShape shape = shape_with_gemm_k(7, 5, 3);
-  for (const DataKind kind : KINDS) {
+  for (const DataKind kind : DATA_KINDS) {
     const TestData data = make_test_data(shape, kind, 1);
     EXPECT_EQ(static_cast<int64_t>(data.input.size()), shape.input_count());
     EXPECT_EQ(static_cast<int64_t>(data.filters.size()), shape.filter_count());
@@ -85,7 +83,7 @@ TEST(TestData, UniformFillsItsInterval) {
 TEST(TestData, TensorsAreNotAlike) {
   ConvArguments a;
   a.h = 8, a.w = 8, a.r = 8, a.s = 8;
-  for (const DataKind kind : KINDS) {
+  for (const DataKind kind : DATA_KINDS) {
     const TestData data = make_test_data(make_conv_shape(a), kind, 1);
     EXPECT_NE(data.input, data.filters);
   }
