@@ -455,7 +455,7 @@ TEST_F(BenchProblem, ARejectedProblemSaysWhy) {
   const BenchResult result = measure({{"right", "", right, nullptr, false}}, limitless());
   EXPECT_FALSE(result.shape);
   EXPECT_EQ(result.records[0].record.status, "rejected");
-  EXPECT_NE(result.error.find("groups = 2"), std::string::npos);
+  expect_contains(result.error, "groups = 2");
 }
 
 TEST_F(BenchProblem, AGpuTooSmallIsToldByBytesAndBatch) {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "common/check/test_data.h"
-#include "common/tests/known_bad/rounding.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -20,6 +20,18 @@ constexpr float INF = std::numeric_limits<float>::infinity();
 
 using Round = float (*)(float);
 float keep(float x) { return x; }
+
+// x without the last BITS of its 23 mantissa bits, rounded.
+template <int BITS>
+float rounded(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + (1u << (BITS - 1))) & ~((1u << BITS) - 1);
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
+constexpr Round to_tf32 = rounded<13>, to_bfloat16 = rounded<16>;
 
 // A convolution in float32 as a kernel would do it, operands passed through `round`; the terms in
 // falling or rising order.

@@ -23,15 +23,8 @@
 namespace convladder {
 namespace {
 
-ConvShape small_shape() {
-  ConvArguments a;
-  a.c = a.h = a.w = 5;
-  a.r = a.s = 3;
-  return make_conv_shape(a);
-}
-
 TEST(CompetitorBound, OfTf32) {
-  const ConvShape shape = small_shape();
+  const ConvShape shape;
   EXPECT_EQ(error_factor(shape, Precision::kFp32), 8);
   EXPECT_EQ(error_factor(shape, Precision::kTf32), 8 + 32768 + 16);
   // The worst that cutting 13 bits off both factors can do is within it, and little more is.
@@ -40,11 +33,6 @@ TEST(CompetitorBound, OfTf32) {
   const double allowed = 0x1p-24 * error_factor(shape, Precision::kTf32) * factor * factor;
   EXPECT_LT(error, allowed);
   EXPECT_GT(2.1 * error, allowed);
-}
-
-TEST(CompetitorLabel, SaysPrecisionAndUnusualLayout) {
-  EXPECT_EQ(label({"cudnn", Precision::kFp32, "nchw", "", ""}), "cuDNN FP32");
-  EXPECT_EQ(label({"pytorch", Precision::kTf32, "nhwc", "", ""}), "PyTorch TF32 NHWC");
 }
 
 // ---- In this process ----
@@ -78,13 +66,6 @@ class FakeCompetitor : public Competitor {
   std::function<void()> on_prepare, on_time;
 };
 
-void zero(const Convolution& conv, cudaStream_t) {
-  const std::vector<float> zeros(static_cast<std::size_t>(conv.output_count));
-  check_cuda(
-      cudaMemcpy(conv.output, zeros.data(), zeros.size() * sizeof(float), cudaMemcpyHostToDevice),
-      "cudaMemcpy");
-}
-
 class CompetitorBenchTest : public DeviceTest {
  protected:
   CompetitorBenchTest() {
@@ -94,10 +75,9 @@ class CompetitorBenchTest : public DeviceTest {
     problem_.arguments.n = 2;
   }
 
-  // With a stage that is wrong: what becomes of the competitors is their own affair.
+  // Without stages: what becomes of the competitors is their own affair.
   BenchResult measure(const Competitors& competitors) {
-    BenchSettings settings{{{"zero", "", zero, nullptr, false}}, 4, 1, competitors};
-    return ProblemBench(settings, machine_, [](const std::string&) {}).run(problem_);
+    return ProblemBench({{}, 4, 1, competitors}, machine_, [](const std::string&) {}).run(problem_);
   }
 
   CompetitorRecord measured() { return measure({fake_}).competitors.at(0); }
@@ -152,7 +132,7 @@ TEST_F(CompetitorBenchTest, WhereMemoryIsShortTheBatchThatFitsIsNamed) {
   EXPECT_EQ(record.bench.record.status, "skipped");
   const std::string& message = record.bench.record.message;
   EXPECT_EQ(message.find("out of device memory: "), 0u) << message;
-  EXPECT_NE(message.find(" bytes needed for cuDNN FP32 beside the stages, "), std::string::npos);
+  expect_contains(message, " bytes needed for cuDNN FP32 beside the stages, ");
   const std::string lead = " free; --batch ";
   ASSERT_NE(message.find(lead), std::string::npos) << message;
   EXPECT_LT(std::stoi(message.substr(message.find(lead) + lead.size())), 100) << message;

@@ -29,6 +29,25 @@ TEST(Options, ValuesFlagsAndRepetitions) {
   EXPECT_EQ(Options(SPECS, {}).integer("--seed", 1), 1);
 }
 
+std::string complaint(const std::vector<std::string>& arguments) {
+  return message_of<UsageError>([&] {
+    const Options options(SPECS, arguments);
+    options.integer("--seed", 1, 0, 9);
+  });
+}
+
+TEST(Options, MistakesNameTheOptionAndTheValue) {
+  EXPECT_EQ(complaint({"--sed", "3"}), "unknown option '--sed' (--help lists them)");
+  EXPECT_EQ(complaint({"seed"}), "unexpected argument 'seed' (--help lists the options)");
+  EXPECT_EQ(complaint({"--seed"}), "--seed needs a value: --seed S");
+  EXPECT_EQ(complaint({"--stage="}), "--stage needs a value: --stage NAME");
+  EXPECT_EQ(complaint({"--stage", "", "--stage", "a"}), "--stage needs a value: --stage NAME");
+  EXPECT_EQ(complaint({"--relu=1"}), "--relu takes no value");
+  EXPECT_EQ(complaint({"--seed", "1.5"}), "--seed = '1.5': must be a whole number");
+  EXPECT_EQ(complaint({"--seed", "-1"}), "--seed = -1: must be at least 0");
+  EXPECT_EQ(complaint({"--seed", "10"}), "--seed = 10: must be at most 9");
+}
+
 TEST(Options, FilesMustDiffer) {
   const TempFolder folder;
   const std::string a = folder.write("a", "");
@@ -215,8 +234,7 @@ TEST_F(DeviceBufferTest, WithoutGuardsHoldsTheTensorAlone) {
 TEST_F(DeviceBufferTest, TooMuchIsAnErrorWithTheBytes) {
   const int64_t count = INT64_C(1) << 50;
   const std::string message = message_of<CudaError>([&] { DeviceBuffer buffer(count); });
-  EXPECT_NE(message.find(std::to_string((count + 8192) * 4) + " bytes needed"), std::string::npos)
-      << message;
+  expect_contains(message, std::to_string((count + 8192) * 4) + " bytes needed");
 }
 
 }  // namespace

@@ -24,10 +24,6 @@ const Stage& stage() { return stages().at(0); }
 
 class LimitsTest : public DeviceTest {};
 
-Problem problem(const std::string& name, const ConvArguments& arguments) {
-  return {name, arguments, true};
-}
-
 std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
 
 // ---- Counts beyond 65,535, where the y and z of a grid end ----
@@ -39,7 +35,7 @@ std::vector<Problem> beyond_sixteen_bits() {
   const auto add = [&](const char* name, const auto& change) {
     ConvArguments a;
     change(a);
-    problems.push_back(problem(name, a));
+    problems.push_back({name, a});
   };
   add("images", [](ConvArguments& a) { a.n = 65539, a.c = 2, a.k = 3; });
   add("input_channels", [](ConvArguments& a) { a.n = 2, a.c = 65537, a.k = 3; });
@@ -73,7 +69,7 @@ std::vector<Problem> beyond_thirty_one_bits() {
   const auto add = [&](const char* name, const auto& change) {
     ConvArguments a;
     change(a);
-    problems.push_back(problem(name, a));
+    problems.push_back({name, a});
   };
   add("images_just_below", [](ConvArguments& a) { a.n = INT_LIMIT; });
   add("output_planes", [](ConvArguments& a) { a.n = 1 << 30, a.k = 3; });
@@ -143,7 +139,7 @@ std::vector<Problem> large_matrices() {
   images.n = 1024, images.c = image.c = 64, images.k = image.k = 8;
   images.h = images.w = 64, image.h = image.w = 2048;
   for (ConvArguments* a : {&images, &image}) a->r = a->s = 3, a->pad_h = a->pad_w = 1;
-  return {problem("many_images", images), problem("one_image", image)};
+  return {{"many_images", images}, {"one_image", image}};
 }
 
 TEST_P(MatrixBeyondThirtyOneBits, IsRight) {
@@ -188,8 +184,7 @@ TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
   conv.workspace = columns ? untouchable() : workspace.data();
   conv.workspace_bytes = columns ? std::size_t{1} << 47 : least;
   const std::string message = message_of<InvalidArgument>([&] { run(stage(), conv, nullptr); });
-  EXPECT_NE(message.find("blocks, more than a grid holds (2147483647)"), std::string::npos)
-      << message;
+  expect_contains(message, "blocks, more than a grid holds (2147483647)");
   check_cuda(cudaDeviceSynchronize(), "after the rejected call");
 }
 
@@ -240,7 +235,7 @@ TEST_P(Workspace, EveryAmountDownToTheLeast) {
   const std::string asked =
       message_of<InvalidArgument>([&] { workspace_bytes(stage(), shape, least - 1); });
   EXPECT_EQ(asked.rfind("workspace limit = " + std::to_string(least - 1) + ": ", 0), 0u) << asked;
-  EXPECT_NE(asked.find("at least " + std::to_string(least) + " bytes"), std::string::npos) << asked;
+  expect_contains(asked, "at least " + std::to_string(least) + " bytes");
   conv.workspace_bytes = least - 1;
   device.clear();
   EXPECT_EQ(message_of<InvalidArgument>([&] { run(stage(), conv, nullptr); }),
@@ -250,8 +245,8 @@ TEST_P(Workspace, EveryAmountDownToTheLeast) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Workspace,
-                         testing::Values(problem("short_sums", groups_of(3)),
-                                         problem("long_sums", groups_of(50))),
+                         testing::Values(Problem{"short_sums", groups_of(3)},
+                                         Problem{"long_sums", groups_of(50)}),
                          name_of);
 
 // Sizes that need more than 32 bits, and at the extremes almost 64.

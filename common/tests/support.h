@@ -1,4 +1,4 @@
-// What several tests need: a folder of their own, and the message of an exception.
+// What several tests need: a folder of their own, the message of an exception, parts of texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,13 +67,15 @@ std::string message_of(const Body& body) {
   return "";
 }
 
-inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
-  }
+inline void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "in: " << text << "\nmissing: " << part;
 }
 
 // How GoogleTest shows a problem.
 inline void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
+
+inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) expect_contains(text, part);
+}
 
 }  // namespace convladder
