@@ -1,7 +1,6 @@
 #include "common/check/test_data.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "common/check/parallel.h"
 #include "common/check/random.h"

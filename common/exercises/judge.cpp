@@ -128,17 +128,12 @@ bool check(const Stage& stage, const std::vector<Problem>& problems) {
   return true;
 }
 
-HostProblem host_problem(const Problem& problem, const ConvShape& shape, const TestData& data) {
-  return {shape, data.input.data(), data.filters.data(), problem.bias ? data.bias.data() : nullptr,
-          false};
-}
-
 // Once each. On a GPU, Nsight Compute counts meanwhile.
 void count(const Stage& stage, const std::vector<Problem>& problems) {
   for (const Problem& problem : problems) {
     const ConvShape shape = make_conv_shape(problem.arguments);
     const TestData data = make_test_data(shape, DataKind::kUniform, 1);
-    const Trial trial(stage, host_problem(problem, shape, data));
+    const Trial trial(stage, host_problem(shape, data, problem.bias));
 #ifdef CONVLADDER_COUNTING
     simulator::take_kernel_counts();  // what came before is not of this problem
 #endif
@@ -174,7 +169,7 @@ void time(const Stage& stage, const std::vector<Problem>& problems) {
   for (const Problem& problem : problems) {
     const ConvShape shape = make_conv_shape(problem.arguments);
     const TestData data = make_test_data(shape, DataKind::kUniform, 1);
-    const Trial trial(stage, host_problem(problem, shape, data));
+    const Trial trial(stage, host_problem(shape, data, problem.bias));
     const Timing timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
     tell({{"timed", problem.name},
           {"milliseconds", timing.milliseconds},

@@ -218,19 +218,13 @@ std::vector<BadInput> all_bad_inputs(const Stage& stage) {
   return all;
 }
 
-class CApi : public DeviceTest, public testing::WithParamInterface<std::string> {
+class CApi : public DeviceTest, public testing::WithParamInterface<std::size_t> {
  protected:
-  static const Stage& stage() { return find_stage(GetParam()); }
+  static const Stage& stage() { return stages().at(GetParam()); }
 };
 
-std::vector<std::string> names() {
-  std::vector<std::string> names;
-  for (const Stage& stage : stages()) names.push_back(stage.name);
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Stage, CApi, testing::ValuesIn(names()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Stage, CApi, testing::Range(std::size_t{0}, stages().size()),
+                         [](const auto& info) { return std::string(stages()[info.param].name); });
 
 TEST_P(CApi, BadInputIsRejectedAsInCpp) {
   Caller device(stage());

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <thread>

@@ -54,19 +54,18 @@ TEST(Options, FilesMustDiffer) {
   std::filesystem::create_symlink("a", folder.path("link"));
   const std::vector<OptionSpec> specs = {
       {"--json", "F", ""}, {"--output", "F", ""}, {"--input", "F", ""}, {"--bias", "F", ""}};
-  const auto complaint = [&](const std::vector<std::string>& words) {
-    try {
-      require_different_files(Options(specs, words), {"--json", "--output"}, {"--input", "--bias"});
-    } catch (const UsageError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+  const auto check = [&](const std::vector<std::string>& words) {
+    require_different_files(Options(specs, words), {"--json", "--output"}, {"--input", "--bias"});
   };
-  EXPECT_EQ(complaint({"--json", "y", "--output", "./y"}),
+  EXPECT_EQ(message_of<UsageError>([&] {
+              check({"--json", "y", "--output", "./y"});
+            }),
             "--json and --output name the same file: y");
-  EXPECT_EQ(complaint({"--output", a, "--input", folder.path("link")}),
+  EXPECT_EQ(message_of<UsageError>([&] {
+              check({"--output", a, "--input", folder.path("link")});
+            }),
             "--output and --input name the same file: " + a);
-  EXPECT_EQ(complaint({"--json", "x", "--output", "y", "--input", a, "--bias", a}), "");
+  EXPECT_NO_THROW(check({"--json", "x", "--output", "y", "--input", a, "--bias", a}));
 }
 
 TEST(Options, NumbersMustBeFinite) {

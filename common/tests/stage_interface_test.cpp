@@ -3,8 +3,6 @@
 // c_api_test.cpp, for every stage; here are those that no caller of C can pass.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-
 #include "common/core/stage.h"
 #include "common/tests/support.h"
 
