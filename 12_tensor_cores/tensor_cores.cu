@@ -162,20 +162,20 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(MT, PRODUCTS))
         __align__(16) float high[4];
         float low[4], eight[NT][4] = {};
         vec4(high) = vec4(now.w[i][warp_m * MT + m] + lane * 4);
-        if (PRODUCTS == 1) {
+        if constexpr (PRODUCTS == 1) {
           UNROLL for (int j = 0; j < NT; ++j) mma_tf32(sum[m][j], high, x_high[j], sum[m][j]);
-          continue;
-        }
-        UNROLL for (int l = 0; l < 4; ++l) {
-          const float w = high[l];
-          high[l] = to_tf32(w), low[l] = w - high[l];
-        }
-        // The smallest first. The strips' products don't wait for each other.
-        UNROLL for (int j = 0; j < NT; ++j) mma_tf32(eight[j], low, x_high[j], eight[j]);
-        UNROLL for (int j = 0; j < NT; ++j) mma_tf32(eight[j], high, x_low[j], eight[j]);
-        UNROLL for (int j = 0; j < NT; ++j) {
-          mma_tf32(eight[j], high, x_high[j], eight[j]);
-          UNROLL for (int l = 0; l < 4; ++l) sum[m][j][l] += eight[j][l];
+        } else {
+          UNROLL for (int l = 0; l < 4; ++l) {
+            const float w = high[l];
+            high[l] = to_tf32(w), low[l] = w - high[l];
+          }
+          // The smallest first. The strips' products don't wait for each other.
+          UNROLL for (int j = 0; j < NT; ++j) mma_tf32(eight[j], low, x_high[j], eight[j]);
+          UNROLL for (int j = 0; j < NT; ++j) mma_tf32(eight[j], high, x_low[j], eight[j]);
+          UNROLL for (int j = 0; j < NT; ++j) {
+            mma_tf32(eight[j], high, x_high[j], eight[j]);
+            UNROLL for (int l = 0; l < 4; ++l) sum[m][j][l] += eight[j][l];
+          }
         }
       }
     }
