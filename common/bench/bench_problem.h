@@ -36,13 +36,14 @@ class ProblemBench {
  private:
   void measure(BenchResult& result);
   void check_once(const Stage& stage, const HostProblem& host, const Reference& reference,
-                  BenchRecord& bench) const;
+                  BenchRecord& bench);
   void time_stages(const HostProblem& host, const Reference& reference, BenchResult& result);
 
   const BenchSettings settings_;
   const Machine machine_;
   const std::function<void(const std::string&)> show_;
   Stopwatch stopwatch_;
+  std::vector<float> output_;  // the last that was read: gigabytes, and one memory for all
   double available_ = 0;  // bytes of device memory, before anything of the problem was there
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "common/core/launch.h"
@@ -17,12 +16,6 @@ constexpr int64_t SAMPLES = 8192;
 
 int64_t floats_for(std::size_t bytes) {
   return static_cast<int64_t>((bytes + sizeof(float) - 1) / sizeof(float));
-}
-
-bool unchanged(const DeviceBuffer& buffer, const float* host) {
-  std::vector<float> now(static_cast<std::size_t>(buffer.count()));
-  buffer.download(now.data());
-  return std::memcmp(now.data(), host, now.size() * sizeof(float)) == 0;
 }
 
 // The bounded rule's factor for data of any kind. On a photograph partial sums grow far beyond the
@@ -73,9 +66,14 @@ void Trial::enqueue(cudaStream_t stream) const { run(stage_, arguments(), stream
 void Trial::wait() const { check_cuda(cudaDeviceSynchronize(), stage_.name); }
 
 std::vector<float> Trial::output() const {
-  std::vector<float> values(static_cast<std::size_t>(output_.count()));
-  output_.download(values.data());
+  std::vector<float> values;
+  read_output(values);
   return values;
+}
+
+void Trial::read_output(std::vector<float>& values) const {
+  values.resize(static_cast<std::size_t>(output_.count()));
+  output_.download(values.data());
 }
 
 void Trial::fill_nan() {
@@ -105,9 +103,9 @@ std::string Trial::damage() const {
     const std::string damage = buffer->guard_damage();
     if (!damage.empty()) return "around the " + std::string(name) + ": " + damage;
   }
-  if (!unchanged(input_, problem_.input)) return "the input was changed";
-  if (!unchanged(filters_, problem_.filters)) return "the filters were changed";
-  if (problem_.bias && !unchanged(bias_, problem_.bias)) return "the bias was changed";
+  if (!input_.holds(problem_.input)) return "the input was changed";
+  if (!filters_.holds(problem_.filters)) return "the filters were changed";
+  if (problem_.bias && !bias_.holds(problem_.bias)) return "the bias was changed";
   return "";
 }
 

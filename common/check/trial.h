@@ -48,6 +48,8 @@ class Trial {
   Precision precision() const { return stage_.precision; }
   const HostProblem& problem() const { return problem_; }
   std::vector<float> output() const;  // [N,K,P,Q]
+  // The same; `values` gets this length. A vector used before spares the time of new memory.
+  void read_output(std::vector<float>& values) const;
   // Output and workspace as they were at first.
   void fill_nan();
   // Empty when every guard zone is whole and no input has changed; else what was damaged.

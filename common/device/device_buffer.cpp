@@ -1,6 +1,8 @@
 #include "common/device/device_buffer.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "common/core/launch.h"
@@ -96,6 +98,18 @@ void DeviceBuffer::upload(const float* host) {
 void DeviceBuffer::download(float* host) const {
   check_cuda(cudaMemcpy(host, data(), bytes(count_), cudaMemcpyDeviceToHost),
              "cudaMemcpy from the device");
+}
+
+// In pieces: new memory for a copy of all takes longer than the copy.
+bool DeviceBuffer::holds(const float* host) const {
+  std::vector<float> piece(static_cast<std::size_t>(std::min(count_, int64_t{1} << 22)));
+  for (int64_t begin = 0; begin < count_; begin += static_cast<int64_t>(piece.size())) {
+    const std::size_t size = bytes(std::min(count_ - begin, static_cast<int64_t>(piece.size())));
+    check_cuda(cudaMemcpy(piece.data(), data() + begin, size, cudaMemcpyDeviceToHost),
+               "cudaMemcpy from the device");
+    if (std::memcmp(piece.data(), host + begin, size) != 0) return false;
+  }
+  return true;
 }
 
 void DeviceBuffer::fill_nan() {

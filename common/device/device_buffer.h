@@ -28,6 +28,7 @@ class DeviceBuffer {
   int64_t count() const;
   void upload(const float* host);    // count() floats
   void download(float* host) const;  // count() floats
+  bool holds(const float* host) const;  // these count() floats, bit by bit
   void fill_nan();
   // Empty when both guard zones are untouched (or there are none); else which side was written, and
   // how far off.
