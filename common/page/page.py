@@ -5,7 +5,6 @@ could not be read is no error here: the page says what is missing, and which com
 """
 import base64
 import difflib
-import glob
 import json
 import os
 import re
@@ -15,18 +14,17 @@ import webbrowser
 import zlib
 from typing import NamedTuple
 
+import counter_tables  # this and the next are of common/report
+import counters
+import files
+import formats
+import results
+import shape
+import text
+import time_tables
+from plan import roofline_points, traffic_levels
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(HERE, "..", "report"))
-
-import counter_tables  # noqa: E402  (found through the path above)
-import counters  # noqa: E402
-import formats  # noqa: E402
-import results  # noqa: E402
-import shape  # noqa: E402
-import text  # noqa: E402
-import time_tables  # noqa: E402
-from plan import roofline_points, traffic_levels  # noqa: E402
-
 TRACE_FORMAT, TRACE_VERSION = "convladder trace", 2
 PAGE_BYTES = 2_900_000  # of all that is in the page, pictures and warps included
 GAP, FILTER_SCALE, MAP_SCALE, COLUMNS = 6, 6, 2, 12  # of the pictures that run draws
@@ -46,14 +44,7 @@ class Inputs(NamedTuple):
 
 def write(path, inputs):
     """Writes the page. Raises OSError where the file can't be written."""
-    write_text(path, html(page_data(inputs)))
-
-
-def write_text(path, content):
-    """The file appears under its name when it is complete."""
-    with open(path + ".part", "w", encoding="utf-8") as file:
-        file.write(content)
-    os.replace(path + ".part", path)
+    files.write(path, html(page_data(inputs)))
 
 
 def show(path):
@@ -66,14 +57,11 @@ def show(path):
 
 def html(data):
     """The whole file as text."""
-    def source(name):
-        with open(os.path.join(HERE, name), encoding="utf-8") as file:
-            return file.read()
-
+    own, style, script = (files.read(os.path.join(HERE, "page." + kind)) for kind in ("html", "css", "js"))
     inside = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    parts = {"STYLE": source("page.css"), "SCRIPT": source("page.js"),
+    parts = {"STYLE": style, "SCRIPT": script,
              "DATA": inside.replace("<", "\\u003c")}  # "</script>" would end it
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], source("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], own)
 
 
 # --- what the page shows -------------------------------------------------------------------------
@@ -180,10 +168,8 @@ def code_of(problems, trace, root):
         if own:
             code[stage["stage"]] = stage["files"][own[0]]
     for name in {name for problem in problems for name in text.stages_of(problem)} - set(code):
-        paths = sorted(glob.glob(os.path.join(root, glob.escape(name), "*.cu"))) if root else []
-        if paths:
-            with open(paths[0], encoding="utf-8") as file:
-                code[name] = file.read()
+        for path in files.kernel_files(root, name)[:1] if root else []:
+            code[name] = files.read(path)
     return dict(sorted(code.items()))
 
 

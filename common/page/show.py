@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.join(HERE, "..", "profile"), os.path.join(HERE, "..", "report")]
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from support import REPORT, ROOT, fail, run_main  # noqa: E402  (first: it makes the next ones importable)
 
-import page  # noqa: E402  (found through the path above)
+import files  # noqa: E402
+import page  # noqa: E402
 import results  # noqa: E402
-from support import REPORT, ROOT, fail, run_main  # noqa: E402
 
 BEFORE = ", before"
 
@@ -54,7 +54,7 @@ def join(path, new, read, joined):
         new = joined(results.read_json(path), new)
     except results.BadInput:
         pass
-    page.write_text(path, json.dumps(new) + "\n")
+    files.write(path, json.dumps(new) + "\n")
 
 
 def main(words):

@@ -13,21 +13,16 @@ there is padding, those at its edge have less to do, and the bound of stage 01 i
 file has. Every layer has a bias, as for bench. --list names the layers and counts none.
 """
 import argparse
-import csv
-import json
 import os
-import subprocess
-import sys
-import tempfile
 
-from support import ROOT, fail, progress, run_main
+from support import ROOT, fail, progress, records_of, run_main  # first: it makes the next ones importable
 
-sys.path.insert(1, os.path.join(ROOT, "common", "report"))
-import counters  # noqa: E402
-import results  # noqa: E402
-import shape  # noqa: E402
+import counters
+import files
+import floors
+import results
+import shape
 
-COLUMNS = ["problem", "shape", "counted", "stage", "floor_ms", "limit"]
 LEAST_MACS, MOST_MACS = 1e6, 16e6  # of one image; of the rows that are counted, if one has no more
 MOST_IN_ROW = 300e6  # layers with wider rows of outputs are left out: they take too long
 OPTIONAL = {"stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "dil_h": 1, "dil_w": 1, "groups": 1}
@@ -35,10 +30,8 @@ OPTIONAL = {"stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "dil_h": 1, "d
 
 def layers(path):
     """[(name, rows of the input to count, or None for all)] of the CSV file."""
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if line.strip() and line[0] != "#"))
     found = []
-    for row in rows:
+    for row in files.read_rows(path):
         extent = {name: int(row.get(name) or default) for name, default in OPTIONAL.items()}
         c, h, w, k, r, s = (int(row[name]) for name in "chwkrs")
         P = shape.output_extent(h, r, extent["stride_h"], extent["pad_h"], extent["dil_h"])
@@ -55,19 +48,10 @@ def layers(path):
 
 def count(program, machine, shapes, name, rows):
     """A row of the file for each stage."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "profile.json")
-        command = [program, "profile", "--shapes", shapes, "--shape", name, "--batch", "1",
-                   "--bias", "1", "--max-gmac", "1000", "--machine", machine, "--json", path]
-        command += ["--h", str(rows)] if rows else []
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              check=False)
-        if done.returncode != 0:
-            fail(f"{name}: {done.stderr.strip() or f'status {done.returncode}'}")
-        with open(path, encoding="utf-8") as file:
-            records = json.load(file)
+    cut = ["--h", str(rows)] if rows else []
     stages = {}
-    for record in records:
+    for record in records_of(program, "profile", "--shapes", shapes, "--shape", name, "--batch", "1",
+                             "--bias", "1", "--max-gmac", "1000", "--machine", machine, *cut):
         whole = "whole_" if "whole_shape" in record else ""
         kernel = results.Kernel(record["kernel"], record["launches"], record["library"], {},
                                 (record[whole + "floor_ms"], record[whole + "floor_limit"]))
@@ -75,25 +59,6 @@ def count(program, machine, shapes, name, rows):
         stages.setdefault(record["stage"], (of, record["shape"], []))[2].append(kernel)
     return [[name, of, counted, stage, f"{counters.floor(kernels)[0]:.6g}", counters.floor(kernels)[1]]
             for stage, (of, counted, kernels) in stages.items()]
-
-
-def read_rows(path):
-    """{layer: its rows}"""
-    rows = {}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8", newline="") as file:
-            for row in list(csv.reader(file))[1:]:
-                rows.setdefault(row[0], []).append(row)
-    return rows
-
-
-def write_rows(path, rows):
-    with open(path + ".part", "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for own in rows.values():
-            writer.writerows(own)
-    os.replace(path + ".part", path)
 
 
 def main(arguments):
@@ -113,11 +78,13 @@ def main(arguments):
     if options.list:
         print("\n".join(name for name, _ in chosen))
         return 0
-    rows = read_rows(options.out)
+    rows = {}  # of each layer
+    for row in files.read_rows(options.out) if os.path.exists(options.out) else []:
+        rows.setdefault(row["problem"], []).append(list(row.values()))
     for number, (name, few) in enumerate(chosen, 1):
         progress(f"[{number}/{len(chosen)}] {name}")
         rows[name] = count(options.program, options.machine, options.shapes, name, few)
-        write_rows(options.out, rows)
+        files.write_rows(options.out, [floors.COLUMNS, *(row for own in rows.values() for row in own)])
     progress("")
     print(f"wrote {options.out}: {len(rows)} layers")
     return 0

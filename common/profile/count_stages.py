@@ -7,27 +7,12 @@
 On every problem of common/tests/data/counted_problems.csv; the columns are Nsight Compute's names.
 """
 import argparse
-import csv
-import json
 import os
-import subprocess
-import tempfile
 
 import read_ncu
-from support import ROOT, fail, progress, run_main
+from support import ROOT, progress, records_of, run_main  # first: it makes the next one importable
 
-
-def count(program, problem):
-    """The records of all stages."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "profile.json")
-        command = [program, "profile", "--max-gmac", "1000", "--json", path]
-        done = subprocess.run(command + read_ncu.options_of(problem), stdout=subprocess.PIPE, text=True,
-                              check=False)
-        if done.returncode != 0:
-            fail(f"{problem['name']}: {done.stdout.strip()}")
-        with open(path, encoding="utf-8") as file:
-            return [record for record in json.load(file) if not record["library"]]
+import files
 
 
 def main(arguments):
@@ -39,17 +24,16 @@ def main(arguments):
     problems, counted = read_ncu.problems(), []
     for number, problem in enumerate(problems, 1):
         progress(f"[{number}/{len(problems)}] {problem['name']}")
-        counted += [(problem["name"], record) for record in count(options.program, problem)]
+        counted += [(problem["name"], record)
+                    for record in records_of(options.program, "profile", "--max-gmac", "1000",
+                                             *read_ncu.options_of(problem)) if not record["library"]]
     progress("")
     metrics = [metric for metric in read_ncu.STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
                if metric in counted[0][1]]
-    with open(options.out + ".part", "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["problem", "stage", "kernel", "launches"] + metrics)
-        for name, record in counted:
-            writer.writerow([name, record["stage"], record["kernel"], record["launches"]] +
-                            [read_ncu.number(record.get(metric)) for metric in metrics])
-    os.replace(options.out + ".part", options.out)
+    header = ["problem", "stage", "kernel", "launches"] + metrics
+    files.write_rows(options.out, [header, *(
+        [name, record["stage"], record["kernel"], record["launches"]] +
+        [read_ncu.number(record.get(metric)) for metric in metrics] for name, record in counted)])
     print(f"wrote {options.out}: {len(counted)} rows")
     return 0
 

@@ -7,18 +7,17 @@ STAGE is a stage's name, or its beginning: 04. Options are those of ./ladder pro
 without any, AlexNet's first layer on one image. Status 1 if a result is wrong.
 """
 import difflib
-import glob
 import os
 import subprocess
 import sys
 import tempfile
 
-from support import ROOT, fail, run_main, stage_names
+from support import ROOT, fail, run_main, stage_names  # first: it makes the next ones importable
 
-sys.path.insert(1, os.path.join(ROOT, "common", "report"))
-import counter_tables  # noqa: E402
-import formats  # noqa: E402
-import results  # noqa: E402
+import counter_tables
+import files
+import formats
+import results
 
 
 def neighbours(word):
@@ -37,11 +36,10 @@ def neighbours(word):
 
 def kernel(stage):
     """The path of the stage's kernel, from the repository's folder, and its lines."""
-    paths = sorted(glob.glob(os.path.join(glob.escape(os.path.join(ROOT, stage)), "*.cu")))
+    paths = files.kernel_files(ROOT, stage)
     if len(paths) != 1:
         fail(f"{stage} has {len(paths)} .cu files, and diff shows one")
-    with open(paths[0], encoding="utf-8") as file:
-        return os.path.relpath(paths[0], ROOT), file.read().splitlines()
+    return os.path.relpath(paths[0], ROOT), files.read(paths[0]).splitlines()
 
 
 def main(words):

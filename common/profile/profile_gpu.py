@@ -23,13 +23,13 @@ import sys
 import tempfile
 
 import ncu
-from support import REPORT, ROOT, fail, progress, require_folder, run_main, shortened, write_json
+from support import (  # first: it makes the next ones importable
+    REPORT, ROOT, fail, progress, require_folder, run_main, shortened, write_json)
 
-sys.path.insert(1, os.path.join(ROOT, "common", "report"))
-import counter_tables  # noqa: E402
-import floors  # noqa: E402
-import formats  # noqa: E402
-import results  # noqa: E402
+import counter_tables
+import floors
+import formats
+import results
 
 LADDER = os.path.join(ROOT, "ladder")
 LAST = os.path.join(REPORT, "last", "ncu")

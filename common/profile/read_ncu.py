@@ -12,15 +12,13 @@
 Needs ncu in the PATH, and its permission to read counters (./ladder doctor).
 """
 import argparse
-import csv
-import json
 import os
 import subprocess
-import sys
-import tempfile
 
 import ncu
-from support import ROOT, stage_names
+from support import ROOT, fail, records_of, run_main, stage_names  # first: it makes the next one importable
+
+import files
 
 EXTENTS = ["n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dil_h",
            "dil_w", "groups"]
@@ -31,17 +29,11 @@ def number(value):
 
 
 def write_csv(path, header, rows, command):
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
     gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                          capture_output=True, text=True).stdout.splitlines()
-    with open(path + ".part", "w", newline="") as file:
-        file.write(f"# made by: {command}\n")
-        file.write(f"# GPU: {gpu[0] if gpu else '?'}; ncu: {version.strip().splitlines()[-1]}\n")
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-    os.replace(path + ".part", path)
+    files.write_rows(path, [header, *rows], f"# made by: {command}\n# GPU: {gpu[0] if gpu else '?'}; "
+                     f"ncu: {version.strip().splitlines()[-1]}\n")
     print(f"wrote {path}: {len(rows)} rows")
 
 
@@ -51,8 +43,7 @@ STAGE_METRICS = (ncu.GLOBAL + ncu.REQUESTED + ncu.COPIES + ncu.SHARED + ncu.SASS
 
 
 def problems():
-    with open(os.path.join(ROOT, "common/tests/data/counted_problems.csv"), encoding="utf-8") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return files.read_rows(os.path.join(ROOT, "common/tests/data/counted_problems.csv"))
 
 
 def options_of(problem):
@@ -64,17 +55,9 @@ def options_of(problem):
 
 def own_launches(binaries, stages, problem):
     """{stage: {kernel: launches}} of the stages' own kernels, whose results are right."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "kernels.json")
-        command = [os.path.join(binaries, "convladder"), "profile", "--json", path]
-        done = subprocess.run(command + named(stages) + options_of(problem), stdout=subprocess.PIPE,
-                              text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"read_ncu.py: error: {problem['name']}: {done.stdout}")
-        with open(path, encoding="utf-8") as file:
-            records = json.load(file)
     launches = {}
-    for record in records:
+    for record in records_of(os.path.join(binaries, "convladder"), "profile", *named(stages),
+                             *options_of(problem)):
         launches.setdefault(record["stage"], {})[record["kernel"]] = record["launches"]
     return launches
 
@@ -118,8 +101,8 @@ def rows_of_stage(problem, stage, launches):
     return rows
 
 
-def read_stages(binaries, stages):
-    """After each problem the header, the rows, and the (problem, stage) that were read."""
+def read_stages(binaries, stages, path):
+    """After each problem the header, and the rows: those that were read, and the earlier file's others."""
     rows, read = [], set()
     header = ["problem", "stage", "kernel", "launches"] + STAGE_METRICS
     metrics = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
@@ -132,7 +115,7 @@ def read_stages(binaries, stages):
                 rows += rows_of_stage(problem, stage, launches)
                 read.add((problem["name"], stage))
         print(f"{problem['name']}: {len(own)} stages", flush=True)
-        yield header, rows, read
+        yield header, kept_rows(path, header, read) + rows
 
 
 def kept_rows(path, header, read):
@@ -140,38 +123,28 @@ def kept_rows(path, header, read):
     empty."""
     if not os.path.exists(path):
         return []
-    with open(path, encoding="utf-8") as file:
-        old = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    return [[row.get(column) or "" for column in header] for row in old
+    return [[row.get(column) or "" for column in header] for row in files.read_rows(path)
             if (row["problem"], row["stage"]) not in read]
 
 
-def read_patterns(binaries):
-    program = os.path.join(binaries, "bank_patterns")
+def read_patterns(binaries, what):
+    """The header and the rows, once."""
     plain = ncu.GLOBAL + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE
     copies = [metric for metric in ncu.GLOBAL if "op_ld.sum" in metric] + ncu.COPIES
-    metrics = plain + ncu.COPIES
-    rows = rows_of_patterns(metrics, *ncu.run(plain, [program]))
-    rows += rows_of_patterns(metrics, *ncu.run(copies, [program, "copies"]))
-    return ["kind", "bytes", "pattern"] + metrics, rows
+    reads = {"patterns": [(plain, []), (copies, ["copies"])],
+             "global": [(ncu.GLOBAL + ncu.REQUESTED + ncu.PIPE, ["global"])]}[what]
+    metrics, rows = list(dict.fromkeys(metric for asked, _ in reads for metric in asked)), []
+    for asked, words in reads:
+        launches, output = ncu.run(asked, [os.path.join(binaries, "bank_patterns"), *words])
+        names = [line.split(" ", 1)[1].split(",") for line in output if line.startswith("launched ")]
+        if len(names) != len(launches):
+            raise ncu.NcuError(f"bank_patterns launched {len(names)} kernels, ncu saw {len(launches)}")
+        rows += [name + [number(values.get(metric)) for metric in metrics]
+                 for name, (_, values) in zip(names, launches)]
+    yield ["kind", "bytes", "pattern"] + metrics, rows
 
 
-def read_global(binaries):
-    metrics = ncu.GLOBAL + ncu.REQUESTED + ncu.PIPE
-    program = [os.path.join(binaries, "bank_patterns"), "global"]
-    rows = rows_of_patterns(metrics, *ncu.run(list(metrics), program))
-    return ["kind", "bytes", "pattern"] + metrics, rows
-
-
-def rows_of_patterns(metrics, launches, output):
-    names = [line.split(" ", 1)[1].split(",") for line in output if line.startswith("launched ")]
-    if len(names) != len(launches):
-        sys.exit(f"bank_patterns launched {len(names)} kernels, ncu saw {len(launches)}")
-    return [name + [number(values.get(metric)) for metric in metrics]
-            for name, (_, values) in zip(names, launches)]
-
-
-def main():
+def main(words):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["stages", "patterns", "global"])
@@ -179,23 +152,16 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--stage", action="append", choices=stage_names(),
                         help="only this one (of stages); may be repeated")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     out = arguments.out or os.path.join(ROOT, f"common/tests/data/ncu_{arguments.what}.csv")
+    parts = (read_stages(arguments.bin, arguments.stage or stage_names(), out)
+             if arguments.what == "stages" else read_patterns(arguments.bin, arguments.what))
     try:
-        if arguments.what == "patterns":
-            header, rows = read_patterns(arguments.bin)
-        elif arguments.what == "global":
-            header, rows = read_global(arguments.bin)
-        else:
-            # Written after each problem: a run that is cut off leaves what it has read.
-            command = f"common/profile/read_ncu.py {arguments.what}"
-            for header, rows, read in read_stages(arguments.bin, arguments.stage or stage_names()):
-                write_csv(out, header, kept_rows(out, header, read) + rows, command)
-            return
+        for header, rows in parts:  # written after each: a run that is cut off leaves what it has read
+            write_csv(out, header, rows, f"common/profile/read_ncu.py {arguments.what}")
     except ncu.NcuError as error:
-        sys.exit(f"read_ncu.py: error: {error}")
-    write_csv(out, header, rows, f"common/profile/read_ncu.py {arguments.what}")
+        fail(str(error))
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -16,13 +16,12 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 
-from support import REPORT, ROOT, fail, progress, run_main, shortened, stage_names
+from support import (  # first: it makes the next one importable
+    REPORT, ROOT, fail, progress, run_main, shortened, stage_names)
 
-sys.path.insert(1, os.path.join(ROOT, "common", "report"))
-import formats  # noqa: E402
+import formats
 
 TOOLS = ["racecheck", "memcheck", "initcheck", "synccheck"]  # the one that takes longest first
 REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself

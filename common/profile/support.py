@@ -1,18 +1,28 @@
-"""What the scripts here share: the repository, its stages, and files written whole."""
+"""What the scripts here share. Importing it makes the modules of common/report importable."""
 import errno
 import json
 import os
+import subprocess
 import sys
+import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "report"))
+import files  # noqa: E402
+from files import ROOT, stage_names  # noqa: E402, F401
+
 REPORT = os.path.join(ROOT, "build", "report")
 
 
-def stage_names():
-    """The stages' names in the ladder's order: their folders."""
-    return sorted(name for name in os.listdir(ROOT)
-                  if name[:2].isdigit() and os.path.exists(os.path.join(ROOT, name,
-                                                                        "CMakeLists.txt")))
+def records_of(*command):
+    """The records that `convladder profile` writes; ends with what it says where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "profile.json")
+        done = subprocess.run([*command, "--json", path], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip() or f"status {done.returncode}"
+            fail(f"{' '.join(command)}: {said}")
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
 
 
 def run_main(main):
@@ -59,22 +69,14 @@ def require_folder(path):
 
 
 def write_json(path, value):
-    """Of a list, each record on a line. Writes beside `path` first: the file appears whole or not at
-    all. A link stays a link."""
+    """Of a list, each record on a line; as files.write() does."""
     text = json.dumps(value, indent=1)
     if isinstance(value, list):
         text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
-    path = os.path.realpath(path)
-    part = f"{path}.{os.getpid()}.part"
     try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(part, path)
+        files.write(path, text + "\n")
     except OSError as error:
         fail(f"{path}: {error.strerror}")
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
 
 
 def shortened(path):

@@ -3,7 +3,6 @@
 A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `<!-- generated: NAME | WORD | WORD -->`
 gives it arguments.
 """
-import csv
 import difflib
 import glob
 import hashlib
@@ -13,6 +12,7 @@ import sys
 
 import counted
 import counter_tables
+import files
 import floors
 import formats
 import results
@@ -21,7 +21,7 @@ import time_tables
 from formats import ratio, significant
 from plan import planned_plots
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "page"))
+sys.path.append(os.path.join(files.ROOT, "common", "page"))
 import page  # noqa: E402  (found through the path above)
 
 FOLDER = "docs/results"
@@ -85,8 +85,7 @@ def texts(root):
 
 def renewed(data, name):
     """The text of that file as it is, and as it would be with its generated parts made anew."""
-    with open(os.path.join(data.root, name), encoding="utf-8") as file:
-        old = file.read()
+    old = files.read(os.path.join(data.root, name))
     stage = os.path.dirname(name)
     makers = {"summary": summary, "report": full_report, "campaigns": campaigns,
               "floors": held_floors, "counting": held_counts, "layers": layers,
@@ -115,23 +114,11 @@ def stale(data):
         if old != new:
             complaints.append(f"{name}: a generated block disagrees with {FOLDER}")
     for plot in data.plots:
-        if not is_current(data.plot_path(plot), data.digest()):
+        if data.digest() not in (files.read(data.plot_path(plot)) or ""):
             complaints.append(f"{FOLDER}/{plot.file}.svg: missing, or drawn from other data")
-    if read(data.page_path()) != data.page():
+    if files.read(data.page_path()) != data.page():
         complaints.append(f"{FOLDER}/index.html: missing, or made from other data")
     return complaints
-
-
-def read(path):
-    """The file's text; None without it."""
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
-def is_current(path, digest):
-    return digest in (read(path) or "")
 
 
 # --- the blocks ----------------------------------------------------------------------------------
@@ -143,27 +130,20 @@ def full_report(data):
     return "\n" + text.report(data.bench, data.problems, [], data.plots) + "\n"
 
 
-def stages_on_disk(root):
-    return sorted(os.path.basename(os.path.dirname(path)) for path in
-                  glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", "CMakeLists.txt")))
-
-
-def kernel_lines(root, stage):
-    """The lines of the stage's .cu file."""
-    path, = glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu"))
-    with open(path, encoding="utf-8") as file:
-        return file.read().splitlines()
+def kernel_of(root, stage):
+    """The text of the stage's .cu file."""
+    path, = files.kernel_files(root, stage)
+    return files.read(path)
 
 
 def idea_of(root, stage):
     """In a few words, as the stage has registered it."""
-    return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"',
-                     "\n".join(kernel_lines(root, stage)))[1]
+    return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"', kernel_of(root, stage))[1]
 
 
 def limit_of(root, stage):
     """What the stage's page names in bold, first thing under its heading on what limits it."""
-    page_text = read(os.path.join(root, stage, "README.md")) or ""
+    page_text = files.read(os.path.join(root, stage, "README.md")) or ""
     found = re.search(r"^## What limits now\n\n\*\*([^*]+?)[.:]?\*\*", page_text, re.MULTILINE)
     return found[1] if found else ""
 
@@ -178,7 +158,7 @@ def summary(data):
     cudnn = next((rival.timing for rival in rivals
                   if (rival.name, rival.precision) == ("cudnn", "fp32")), None)
     rows = []
-    for stage in stages_on_disk(data.root):
+    for stage in files.stage_names(data.root):
         timing = timings.get(stage)
         cells = time_tables.time_cells(timing, problem.bench and problem.bench.flop, data.bench)
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
@@ -198,18 +178,22 @@ def ladder(data, stage):
     problem = data.bench.problems[0]
     times = {name: timing.cold for name, timing in problem.stages.items()}
     cells = []
-    for name in stages_on_disk(data.root):
+    for name in files.stage_names(data.root):
         cell = f"{name[:2]} {significant(times[name].median) if times.get(name) else '–'}"
         cells.append(f"**{cell}**" if name == stage else cell)
     return f"\nMilliseconds of `{problem.name}` on an {data.bench.machine['gpu']}: {' · '.join(cells)}\n\n"
 
 
+def stage_before(root, stage):
+    """None for the first."""
+    return dict(zip(files.stage_names(root)[1:], files.stage_names(root))).get(stage)
+
+
 def difference(root, stage):
     """A stage's README.md: all that differs from the stage before."""
-    stages = stages_on_disk(root)
-    before = stages[stages.index(stage) - 1]
-    lines = list(difflib.unified_diff(kernel_lines(root, before), kernel_lines(root, stage), n=1,
-                                      lineterm=""))[2:]
+    before = stage_before(root, stage)
+    old, new = (kernel_of(root, name).splitlines() for name in (before, stage))
+    lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]
     return folded(f"The whole difference to {before}", "```diff\n" + "\n".join(lines) + "\n```\n")
 
 
@@ -238,17 +222,17 @@ def layers(data):
 
 def some_layers(data, stage, names):
     """A stage's README.md: the times of this stage and the one before on those of many layers."""
-    stages = stages_on_disk(data.root)
-    before = stages[stages.index(stage) - 1]
-    known = {problem.name: problem for bench in benches(data, "layers_*.json")
+    before = stage_before(data.root, stage)
+    known = {problem.name: (problem, bench) for bench in benches(data, "layers_*.json")
              for problem in bench.problems if {before, stage} <= problem.stages.keys()}
     if not known:
         return ""
+    rows = []
     for name in names:
         if name not in known:
             raise results.BadInput(f"{stage}/README.md: both stages were timed on no layer '{name}'")
-    rows = [[name, known[name].shape, *time_tables.step_cells(known[name], before, stage)]
-            for name in names]
+        old, new, factor = time_tables.step_cells(*known[name], before, stage)
+        rows.append([name, known[name][0].shape, old.cold, new.cold, factor])
     header = ["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before"]
     return "\n" + formats.markdown(header, rows) + "\n"
 
@@ -279,11 +263,8 @@ def tf32(data, stage):
 def campaigns(data):
     """docs/reliability.md: a row for each run that takes long."""
     path = os.path.join(data.folder, CAMPAIGNS)
-    if not os.path.exists(path):
-        return ""
-    with open(path, encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    return "\n" + formats.markdown(header, rows) + "\n"
+    rows = files.read_rows(path) if os.path.exists(path) else []
+    return "\n" + formats.markdown(list(rows[0]), [[*row.values()] for row in rows]) + "\n" if rows else ""
 
 
 def held_floors(data):
@@ -305,15 +286,6 @@ def held_counts(data):
     return "\n" + counted.report(*map(counted.read_table, paths)) + "\n"
 
 
-def best_profile(problem, stage=None):
-    """Nsight Compute's counters before the simulator's, of those that have the stage; None without
-    either."""
-    order = {"ncu": 0, "simulator": 1}
-    known = [profile for profile in problem.profiles
-             if profile.source in order and (stage is None or stage in profile.stages)]
-    return min(known, key=lambda profile: order[profile.source], default=None)
-
-
 def measured(data, stage, rows):
     """A stage's README.md: this stage and the one before, on the first problem that has any of this
     stage: its time, and those counters that its page names. Folded: all counters, and the times on
@@ -325,12 +297,16 @@ def measured(data, stage, rows):
         return ""
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None
     timed = data.bench and any(stage in problem.stages for problem in data.bench.problems)
-    profile = next(filter(None, (best_profile(problem, stage) for problem in data.problems)), None)
+    profile = next((profile for problem in data.problems for source in ("ncu", "simulator")
+                    for profile in problem.profiles
+                    if profile.source == source and stage in profile.stages), None)
     shown, rest = [], []  # shown: what is measured, in which words, and its rows
     if timed:
         first = next(problem for problem in data.bench.problems if stage in problem.stages)
-        shown.append((first, f"on an {data.bench.machine['gpu']}",
-                      time_tables.step_rows(first, data.bench, before, stage)))
+        old, new, factor = time_tables.step_cells(first, data.bench, before, stage)
+        shown.append((first, f"on an {data.bench.machine['gpu']}", [
+            ["time [ms]", old.cold, new.cold, factor],
+            [time_tables.HEADINGS.ceiling, old.ceiling, new.ceiling, ""]]))
         rest += [text.machine(data.bench), text.COLD_MEDIANS,
                  time_tables.step_times_table(data.bench, before, stage)]
     if profile:

@@ -1,8 +1,8 @@
 """The simulator's counts against Nsight Compute's readings of the same kernels on the same problems."""
-import csv
 import os
 from typing import NamedTuple
 
+import files
 import formats
 import results
 
@@ -29,14 +29,9 @@ class Figure(NamedTuple):
         return (self.counted - self.read) / self.read if self.read else float(self.counted != 0)
 
 
-def rows_of(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
-
-
 def read_table(path):
     """{(problem, stage, kernel): {column: value}} of a CSV; empty cells are left out. Raises BadInput."""
-    rows = rows_of(path)
+    rows = files.read_rows(path)
     if not rows or not set(KEY) <= set(rows[0]):
         raise results.BadInput(f"{path}: has no columns {', '.join(KEY)}")
     return {tuple(row[name] for name in KEY):
@@ -64,7 +59,7 @@ def cause_of(figure, deviations):
 
 def differences(all_figures):
     """Of each stage and counter that is not equal throughout: how many are, and the widest deviation."""
-    rows, deviations = [], rows_of(DEVIATIONS)
+    rows, deviations = [], files.read_rows(DEVIATIONS)
     for stage, metric in sorted({(f.stage, f.metric) for f in all_figures if f.counted != f.read}):
         own = [f for f in all_figures if (f.stage, f.metric) == (stage, metric)]
         worst = max(own, key=lambda f: abs(f.deviation))

@@ -4,13 +4,13 @@ of whole stages (docs/results/floors.csv), held against measured times.
 The first is what common/profile/floor.h does with the simulator's counts: the longest of what the counters
 say took its time at the rates of common/machines/*.json.
 """
-import csv
 import glob
 import math
 import os
 from typing import NamedTuple
 
 import counters
+import files
 import formats
 import results
 
@@ -77,13 +77,11 @@ class Case(NamedTuple):
 def read_floors(path):
     """{(problem, shape): {stage: (milliseconds, limit)}} as count_floors.py wrote it. Raises BadInput."""
     floors = {}
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != COLUMNS:
+    for row in files.read_rows(path):
+        if list(row) != COLUMNS:
             raise results.BadInput(f"{path}: its columns aren't {', '.join(COLUMNS)}")
-        for row in rows:
-            floors.setdefault((row["problem"], row["shape"]), {})[row["stage"]] = (
-                float(row["floor_ms"]), row["limit"])
+        floors.setdefault((row["problem"], row["shape"]), {})[row["stage"]] = (
+            float(row["floor_ms"]), row["limit"])
     return floors
 
 

@@ -17,15 +17,12 @@ import importlib.util
 import os
 import sys
 
-import blocks
+import blocks  # first: it makes `page` importable
+import page
 import results
 import text
+from files import ROOT, write
 from plan import planned_plots
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.append(os.path.join(ROOT, "common", "page"))
-
-import page  # noqa: E402  (found through the path above)
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,14 +73,6 @@ def inputs(options):
     found = {name: path if os.path.exists(path) else None for name, path in usual.items()}
     return (found["bench"], [found["profile"]] if found["profile"] else [], found["run"],
             found["trace"])
-
-
-def write(path, content):
-    """Text or bytes; the file appears under its name when it is complete."""
-    data = content.encode() if isinstance(content, str) else content
-    with open(path + ".part", "wb") as file:
-        file.write(data)
-    os.replace(path + ".part", path)
 
 
 def can_plot():

@@ -169,7 +169,6 @@ class Members:
             self._fail(name, "a list")
         return [Members(item, f"{self.where}: {name}[{i}]") for i, item in enumerate(value)]
 
-
     def require_version(self, wanted, default=None):
         """`default`: what a missing version stands for."""
         found = self.value.get("version", default)

@@ -90,14 +90,6 @@ def layers_table(bench):
     return markdown(["problem", *stages], rows)
 
 
-def step_rows(problem, bench, before, now):
-    """Two neighbouring stages on one problem: their times, and their shares of the ceiling."""
-    timings = [problem.stages.get(stage) for stage in (before, now)]
-    cells = [time_cells(timing, problem.flop, bench) for timing in timings]
-    return [["time [ms]", cells[0].cold, cells[1].cold, ratio(time_ratio(timings[1], timings[0]))],
-            [HEADINGS.ceiling, cells[0].ceiling, cells[1].ceiling, ""]]
-
-
 def standings_table(standings):
     """One row per stage, one column per competitor: the mean, and on how many problems it is won."""
     competitors = list(dict.fromkeys(each.competitor for each in standings))
@@ -109,21 +101,19 @@ def standings_table(standings):
     return markdown(["stage", *("× " + name for name in competitors)], list(rows.values()))
 
 
-def step_cells(problem, before, now):
-    """The cold medians of two neighbouring stages, and their quotient."""
-    timings = [problem.stages.get(stage) for stage in (before, now)]
-    return [*(milliseconds(timing.cold.median) if timing and timing.cold else "" for timing in timings),
-            ratio(time_ratio(timings[1], timings[0]))]
+def step_cells(problem, bench, before, now):
+    """The TimeCells of two neighbouring stages on one problem, and the quotient of their cold medians."""
+    old, new = (problem.stages.get(stage) for stage in (before, now))
+    return [*(time_cells(timing, problem.flop, bench) for timing in (old, new)),
+            ratio(time_ratio(new, old))]
 
 
 def step_times_table(bench, before, now):
     """One row per problem: the cold median of two neighbouring stages; before may be None."""
     rows = []
     for problem in bench.problems:
-        timings = [problem.stages.get(stage) for stage in (before, now)]
-        old, new = (time_cells(timing, problem.flop, bench) for timing in timings)
-        rows.append([problem.name, old.cold, new.cold, ratio(time_ratio(timings[1], timings[0])),
-                     new.tflops, new.ceiling])
+        old, new, factor = step_cells(problem, bench, before, now)
+        rows.append([problem.name, old.cold, new.cold, factor, new.tflops, new.ceiling])
     return markdown(["problem", f"{before} [ms]", f"{now} [ms]", "÷ before", HEADINGS.tflops,
                      HEADINGS.ceiling], rows)
 

@@ -26,6 +26,7 @@ import blocks  # noqa: E402  (found through the path above)
 import counted  # noqa: E402
 import counter_tables  # noqa: E402
 import counters  # noqa: E402
+import files  # noqa: E402
 import floors  # noqa: E402
 import plan  # noqa: E402
 import report  # noqa: E402
@@ -417,7 +418,7 @@ class CommittedTexts(unittest.TestCase):
                 self.assertEqual(re.findall(r"<!-- generated: (\w+).* -->", file.read()), names, name)
 
     def test_every_stage_says_what_limits_it(self):
-        for stage in blocks.stages_on_disk(ROOT):
+        for stage in files.stage_names(ROOT):
             limit = blocks.limit_of(ROOT, stage)
             self.assertTrue(0 < len(limit) <= 40, f"{stage}: '{limit}'")
 

@@ -1,0 +1,54 @@
+"""Files of this repository: its stages, and texts read and written whole."""
+import csv
+import glob
+import io
+import os
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def stage_names(root=ROOT):
+    """The stages' names in the ladder's order: their folders."""
+    return sorted(os.path.basename(os.path.dirname(path)) for path in
+                  glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", "CMakeLists.txt")))
+
+
+def kernel_files(root, stage):
+    """The paths of the stage's .cu files, as a rule one."""
+    return sorted(glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu")))
+
+
+def read(path):
+    """The file's text; None without it."""
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def read_rows(path):
+    """Of a CSV file, as {column: text}; lines that begin with # are comments."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(line for line in file if line.strip() and line[0] != "#"))
+
+
+def write(path, content):
+    """Text or bytes. Writes beside `path` first: the file appears whole or not at all. A link stays a
+    link. Raises OSError."""
+    path = os.path.realpath(path)
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
+def write_rows(path, rows, comments=""):
+    """A CSV file: of the rows the first is its header."""
+    text = io.StringIO()
+    text.write(comments)
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write(path, text.getvalue())
