@@ -102,7 +102,7 @@ def problem_data(problem, bench):
             "stages": sorted(set(text.stages_of(problem))),
             "times": {name: time_data(timing, timed.flop, bench)
                       for name, timing in timed.stages.items()} if timed else {},
-            "columns": [time_column(timed)] if timed else [],
+            "columns": [time_column(timed, bench)] if timed else [],
             "rivals": [{"title": time_tables.competitor_title(rival),
                         **time_data(rival.timing, timed.flop, bench, rival.precision)}
                        for rival in time_tables.ladder_of_competitors(timed)] if timed else [],
@@ -115,15 +115,14 @@ def time_data(timing, flop, bench, precision="fp32"):
             "quartiles": cells.quartiles, "tflops": cells.tflops, "ceiling": cells.ceiling}
 
 
-def time_column(timed):
+def time_column(timed, bench):
     """As column_data(): a stage without a time has its status."""
-    cells, before = {}, None
-    for name, timing in timed.stages.items():
-        cells[name] = [timing.cold.median if timing.cold else None,
-                       formats.milliseconds(timing.cold.median) if timing.cold else timing.status,
-                       formats.ratio(time_tables.time_ratio(timing, before))]
-        before = timing
-    return {"heading": "time, cold L2 [ms]", "cells": cells}
+    timings = timed.stages.values()
+    cells = [[timing.cold.median if timing.cold else None,
+              time_tables.time_cells(timing, timed.flop, bench).cold,
+              formats.ratio(time_tables.time_ratio(timing, before))]
+             for before, timing in zip([None, *timings], timings)]
+    return {"heading": "time, cold L2 [ms]", "cells": dict(zip(timed.stages, cells))}
 
 
 def profile_data(problem, profile, bench):
@@ -196,7 +195,7 @@ def read_trace(path):
                                f"\"{TRACE_FORMAT}\"")
     results.Members(trace, path).require_version(TRACE_VERSION)
     try:
-        trace["extents"] = extents(trace["shape"])
+        trace["extents"] = shape.extents(shape.parse(trace["shape"]))
         for stage in whole(trace, "problem", stages=list)["stages"]:
             whole(stage, "stage", files=dict, memory=list, patterns=list, kernels=list)
             for kernel in stage["kernels"]:
@@ -220,18 +219,6 @@ def whole(value, *names, **types):
         if not isinstance(value[name], kind):
             raise TypeError(f"'{name}' is {results.shortened(value[name])}")
     return value
-
-
-def extents(text):
-    """Of the tensors of the convolution with that shape: {name: extents}."""
-    match = shape.PATTERN.fullmatch(text)
-    if not match:
-        raise ValueError(f"'{text}' is no shape")
-    N, C, H, W, K, R, S, *steps, groups = map(int, match.groups(default="1"))
-    P = shape.output_extent(H, R, *steps[0::2])
-    Q = shape.output_extent(W, S, *steps[1::2])
-    return {"input": [N, C, H, W], "filters": [K, C // groups, R, S], "bias": [K],
-            "output": [N, K, P, Q]}
 
 
 def fitted(data):
@@ -266,20 +253,17 @@ def read_pictures(folder):
     filter and which map stands."""
     run_path = os.path.join(folder, "run.json")
     run = results.read_json(run_path)
-    match = isinstance(run, dict) and shape.PATTERN.fullmatch(str(run.get("shape")))
-    if not match:
-        raise results.BadInput(f"{run_path}: not made by run: it has no shape")
-    _, _, H, W, K, R, S, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w = map(
-        int, match.groups()[:13])
-    P = shape.output_extent(H, R, stride_h, pad_h, dil_h)
-    Q = shape.output_extent(W, S, stride_w, pad_w, dil_w)
-    rows = -(-K // COLUMNS)
-    data = {"H": H, "W": W, "K": K, "R": R, "S": S, "P": P, "Q": Q, "stride": [stride_h, stride_w],
-            "pad": [pad_h, pad_w], "columns": COLUMNS, "gap": GAP, "filter_scale": FILTER_SCALE,
-            "map_scale": MAP_SCALE, "backend": run.get("backend", ""), "of": run.get("data", "")}
-    sizes = {"input": (W, H),
-             "filters": montage_size(COLUMNS, rows, S * FILTER_SCALE, R * FILTER_SCALE),
-             "feature_maps": montage_size(COLUMNS, rows, Q * MAP_SCALE, P * MAP_SCALE)}
+    try:
+        own = shape.parse(run["shape"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise results.BadInput(f"{run_path}: not made by run: it has no shape") from error
+    data = {**{name: getattr(own, name) for name in ("H", "W", "K", "R", "S", "P", "Q")},
+            "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], "columns": COLUMNS,
+            "gap": GAP, "filter_scale": FILTER_SCALE, "map_scale": MAP_SCALE,
+            "backend": run.get("backend", ""), "of": run.get("data", "")}
+    sizes = {"input": (own.W, own.H),
+             "filters": montage_size(own.K, own.S * FILTER_SCALE, own.R * FILTER_SCALE),
+             "feature_maps": montage_size(own.K, own.Q * MAP_SCALE, own.P * MAP_SCALE)}
     for name, size in sizes.items():
         png = read_picture(os.path.join(folder, name))
         found = struct.unpack(">II", png[16:24])
@@ -290,8 +274,9 @@ def read_pictures(folder):
     return data
 
 
-def montage_size(columns, rows, width, height):
-    return GAP + columns * (width + GAP), GAP + rows * (height + GAP)
+def montage_size(count, width, height):
+    """Of so many pictures, in rows of COLUMNS."""
+    return GAP + COLUMNS * (width + GAP), GAP + -(-count // COLUMNS) * (height + GAP)
 
 
 def read_picture(path):

@@ -1,4 +1,5 @@
 """Tables of counters: stages as rows in ladder order, columns without any data left out."""
+import functools
 from typing import NamedTuple
 from collections.abc import Callable
 
@@ -24,9 +25,93 @@ def cell(figure, text):
     return "" if figure is None else text(figure.value) + (" *" if figure.partial else "")
 
 
+def summed(of_kernel):
+    return lambda profile, stage: counters.of_stage(profile.stages[stage], of_kernel)
+
+
+def metric(name):
+    return lambda kernel: kernel.metrics.get(name)
+
+
+def of_main_kernel(of_kernel):
+    def figure(profile, stage):
+        kernel = counters.main_kernel(profile.stages[stage])
+        value = of_kernel(kernel) if kernel else None
+        return None if value is None else Figure(value)
+    return figure
+
+
+def intensity(level):
+    def figure(profile, stage):
+        value = counters.flop_per_byte(profile.stages[stage], profile.flop, level)
+        return None if value is None else Figure(value)
+    return figure
+
+
+def per_request(what):
+    return lambda profile, stage: counters.per_request(profile.stages[stage], what)
+
+
+def least_time(profile, stage):
+    floor = counters.floor(profile.stages[stage])
+    return None if floor is None else Figure(floor[0])
+
+
+# Heading, how the figure comes from Profile and stage, and how its value is written.
+FLOOR = "at least [ms]"
+OF_FLOOR = [(FLOOR, least_time, milliseconds)]
+OF_LEVELS = [(level.name, summed(level.of_kernel), size) for level in LEVELS]
+OF_WARPS = [  # what they ask for
+    ("requests", summed(counters.requests), scaled),
+    ("sectors / load", per_request(LOADS), significant),
+    ("sectors / store", per_request(STORES), significant),
+    ("shared wavefronts", summed(counters.shared_wavefronts), scaled),
+    ("bank conflicts", summed(counters.bank_conflicts), scaled),
+    *((f"FLOP / {level.name} byte", intensity(level), significant)
+      for level in LEVELS if level.name in ("DRAM", "touched")),
+    ("FFMA", summed(metric("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum")), scaled),
+    ("instructions", summed(metric("smsp__inst_executed.sum")), scaled),
+    ("profiled [ms]", summed(counters.profiled_ms), milliseconds),
+]
+OF_MAIN_KERNEL = [(heading, of_main_kernel(of_kernel), text) for heading, of_kernel, text in [
+    ("registers", metric("launch__registers_per_thread"), scaled),
+    ("shared / block", counters.shared_per_block, size),
+    ("occupancy, at most", metric("sm__maximum_warps_per_active_cycle_pct"), percent),
+    ("occupancy", metric("sm__warps_active.avg.pct_of_peak_sustained_active"), percent),
+    ("SM throughput", metric("sm__throughput.avg.pct_of_peak_sustained_elapsed"), percent),
+    ("issue slots", metric("smsp__issue_active.avg.pct_of_peak_sustained_active"), percent),
+    ("L1's data pipe", metric("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"), percent),
+    ("L1 hits", metric("l1tex__t_sector_hit_rate.pct"), percent),
+    ("L2 hits", metric("lts__t_sector_hit_rate.pct"), percent),
+    ("cycles / instruction", metric("smsp__average_warp_latency_per_inst_issued.ratio"), significant),
+    # Cycles that a warp waits for this, on average, per instruction that it issues.
+    *((f"stalled: {what}", metric(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"),
+       significant) for what, reason in (
+        ("global", "long_scoreboard"), ("global queue", "lg_throttle"), ("shared", "short_scoreboard"),
+        ("shared queue", "mio_throttle"), ("barrier", "barrier"))),
+]]
+
+
+def columns_of(table, profile):
+    return [Column(heading, functools.partial(figure, profile), text) for heading, figure, text in table]
+
+
+def floor_columns(profile):
+    return columns_of(OF_FLOOR, profile)
+
+
 def level_columns(profile):
-    return [Column(level.name, lambda stage, level=level: counters.of_stage(
-        profile.stages[stage], level.of_kernel), size) for level in LEVELS]
+    return columns_of(OF_LEVELS, profile)
+
+
+def warp_columns(profile):
+    """What the stage's warps ask for; sums over its kernels."""
+    return columns_of(OF_WARPS, profile)
+
+
+def kernel_columns(profile):
+    """What does not add up over kernels: of the main kernel of each stage."""
+    return columns_of(OF_MAIN_KERNEL, profile)
 
 
 def traffic_table(profile):
@@ -43,69 +128,6 @@ def traffic_table(profile):
     return markdown(header, [list(row) for row in zip(stages, *columns)])
 
 
-def summed(profile, of_kernel):
-    return lambda stage: counters.of_stage(profile.stages[stage], of_kernel)
-
-
-def of_main_kernel(profile, of_kernel):
-    """`of_kernel`: a metric's name, or a function of the kernel."""
-    def figure(stage):
-        kernel = counters.main_kernel(profile.stages[stage])
-        if kernel is None:
-            return None
-        value = of_kernel(kernel) if callable(of_kernel) else kernel.metrics.get(of_kernel)
-        return None if value is None else Figure(value)
-    return figure
-
-
-def intensity(profile, level):
-    def figure(stage):
-        value = counters.flop_per_byte(profile.stages[stage], profile.flop, level)
-        return None if value is None else Figure(value)
-    return figure
-
-
-def per_request(profile, what):
-    return lambda stage: counters.per_request(profile.stages[stage], what)
-
-
-def stalled_on(profile, reason):
-    """Cycles that a warp waits for this, on average, per instruction that it issues."""
-    return of_main_kernel(
-        profile, f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio")
-
-
-def warp_columns(profile):
-    """What the stage's warps ask for; sums over its kernels."""
-    levels = {level.name: level for level in LEVELS}
-    return [
-        Column("requests", summed(profile, counters.requests), scaled),
-        Column("sectors / load", per_request(profile, LOADS), significant),
-        Column("sectors / store", per_request(profile, STORES), significant),
-        Column("shared wavefronts", summed(profile, counters.shared_wavefronts), scaled),
-        Column("bank conflicts", summed(profile, counters.bank_conflicts), scaled),
-        Column("FLOP / DRAM byte", intensity(profile, levels["DRAM"]), significant),
-        Column("FLOP / touched byte", intensity(profile, levels["touched"]), significant),
-        Column("FFMA", summed(profile, lambda kernel: kernel.metrics.get(
-            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum")), scaled),
-        Column("instructions", summed(profile, lambda kernel: kernel.metrics.get(
-            "smsp__inst_executed.sum")), scaled),
-        Column("profiled [ms]", summed(profile, lambda kernel: counters.times(
-            1e-6, kernel.metrics.get("gpu__time_duration.sum"))), milliseconds),
-    ]
-
-
-FLOOR = "at least [ms]"
-
-
-def floor_columns(profile):
-    def of_kernels(stage):
-        floor = counters.floor(profile.stages[stage])
-        return None if floor is None else Figure(floor[0])
-
-    return [Column(FLOOR, of_kernels, milliseconds)]
-
-
 def floor_table(profile):
     """What each stage takes at the least, by its counts, and its share of the time under the profiler.
     Empty without."""
@@ -115,61 +137,27 @@ def floor_table(profile):
         if floor is None:
             rows.append([stage, "", "", "", ""])
             continue
-        took = counters.of_stage(kernels, lambda kernel: counters.times(
-            1e-6, kernel.metrics.get("gpu__time_duration.sum")))
-        share = counters.quotient(Figure(floor[0]), took)
-        rows.append([stage, milliseconds(floor[0]), floor[1],
-                     milliseconds(took.value) if took else "", ratio(share)])
+        took = counters.of_stage(kernels, counters.profiled_ms)
+        rows.append([stage, milliseconds(floor[0]), floor[1], cell(took, milliseconds),
+                     ratio(counters.quotient(Figure(floor[0]), took))])
     if not any(row[1] for row in rows):
         return ""
     return markdown(["stage", FLOOR, "limited by", "profiled [ms]", "share of it"], rows)
 
 
-def kernel_columns(profile):
-    """What does not add up over kernels: of the main kernel of each stage."""
-    return [
-        Column("registers", of_main_kernel(profile, "launch__registers_per_thread"), scaled),
-        Column("shared / block", of_main_kernel(profile, counters.shared_per_block), size),
-        Column("occupancy, at most", of_main_kernel(
-            profile, "sm__maximum_warps_per_active_cycle_pct"), percent),
-        Column("occupancy", of_main_kernel(
-            profile, "sm__warps_active.avg.pct_of_peak_sustained_active"), percent),
-        Column("SM throughput", of_main_kernel(
-            profile, "sm__throughput.avg.pct_of_peak_sustained_elapsed"), percent),
-        Column("issue slots", of_main_kernel(
-            profile, "smsp__issue_active.avg.pct_of_peak_sustained_active"), percent),
-        Column("L1's data pipe", of_main_kernel(
-            profile, "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"), percent),
-        Column("L1 hits", of_main_kernel(profile, "l1tex__t_sector_hit_rate.pct"), percent),
-        Column("L2 hits", of_main_kernel(profile, "lts__t_sector_hit_rate.pct"), percent),
-        Column("cycles / instruction", of_main_kernel(
-            profile, "smsp__average_warp_latency_per_inst_issued.ratio"), significant),
-        Column("stalled: global", stalled_on(profile, "long_scoreboard"), significant),
-        Column("stalled: global queue", stalled_on(profile, "lg_throttle"), significant),
-        Column("stalled: shared", stalled_on(profile, "short_scoreboard"), significant),
-        Column("stalled: shared queue", stalled_on(profile, "mio_throttle"), significant),
-        Column("stalled: barrier", stalled_on(profile, "barrier"), significant),
-    ]
-
-
-def stage_table(profile, columns):
-    """Empty where the source has nothing for any column."""
-    rows = [[stage] + [cell(column.figure(stage), column.text) for column in columns]
-            for stage in profile.stages]
-    if not any(any(row[1:]) for row in rows):
+def stage_table(profile, columns, names=None):
+    """Empty where the source has nothing for any column. `names`: {stage: its longest kernel}."""
+    rows = [[stage, names[stage] if names else "", *(cell(column.figure(stage), column.text)
+                                                    for column in columns)] for stage in profile.stages]
+    if not any(any(row[2:]) for row in rows):
         return ""
-    return markdown(["stage"] + [column.heading for column in columns], rows)
+    return markdown(["stage", "longest kernel", *(column.heading for column in columns)], rows)
 
 
 def kernel_table(profile):
-    columns = kernel_columns(profile)
-    if not stage_table(profile, columns):
-        return ""
-    names = {stage: counters.main_kernel(kernels) for stage, kernels in profile.stages.items()}
-    rows = [[stage, names[stage].name if names[stage] else ""] +
-            [cell(column.figure(stage), column.text) for column in columns]
-            for stage in profile.stages]
-    return markdown(["stage", "longest kernel"] + [column.heading for column in columns], rows)
+    names = {stage: getattr(counters.main_kernel(kernels), "name", "")
+             for stage, kernels in profile.stages.items()}
+    return stage_table(profile, kernel_columns(profile), names)
 
 
 def step_rows(profile, before, now):

@@ -105,6 +105,10 @@ def shared_per_block(kernel):
     return None if static is None else static + dynamic
 
 
+def profiled_ms(kernel):
+    return times(1e-6, kernel.metrics.get("gpu__time_duration.sum"))
+
+
 def of_stage(kernels, of_kernel):
     """The Figure of a stage with these kernels; None where one of its own kernels has none."""
     values = [of_kernel(kernel) for kernel in kernels]

@@ -1,9 +1,32 @@
 """A problem's extents, read from the text that the other commands write, and its least traffic."""
+import collections
+import math
 import re
 
+Shape = collections.namedtuple(
+    "Shape", "N C H W K R S stride_h stride_w pad_h pad_w dil_h dil_w groups P Q rows columns")
 PATTERN = re.compile(r"n(\d+) c(\d+) (\d+)x(\d+) k(\d+) (\d+)x(\d+) "
                      r"stride (\d+)x(\d+) pad (\d+)x(\d+) dil (\d+)x(\d+)(?: groups (\d+))?")
 FLOAT_BYTES = 4
+
+
+def parse(text):
+    """The Shape of "n256 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1", or of the same with
+    " groups 2" behind it; P, Q: the output's extents. Raises ValueError where the text isn't one."""
+    match = PATTERN.fullmatch(str(text))
+    if not match:
+        raise ValueError(f"'{text}' is no shape")
+    N, C, H, W, K, R, S, *steps, groups = map(int, match.groups(default="1"))
+    rows, columns = (H, R, *steps[0::2]), (W, S, *steps[1::2])
+    return Shape(N, C, H, W, K, R, S, *steps, groups, output_extent(*rows), output_extent(*columns),
+                 rows, columns)
+
+
+def extents(shape):
+    """Of the tensors, by name."""
+    return {"input": [shape.N, shape.C, shape.H, shape.W],
+            "filters": [shape.K, shape.C // shape.groups, shape.R, shape.S], "bias": [shape.K],
+            "output": [shape.N, shape.K, shape.P, shape.Q]}
 
 
 def output_extent(extent, filter_extent, stride, pad, dilation):
@@ -21,15 +44,8 @@ def elements_met(extent, filter_extent, stride, pad, dilation):
 
 def least_bytes(text, bias):
     """Bytes that the convolution must move at the least: the elements of the input under any tap,
-    filters, bias and output, once each. `text` is a shape as in "n256 c3 224x224 k96 11x11
-    stride 4x4 pad 2x2 dil 1x1", or the same with " groups 2" behind it. Raises ValueError where it
-    isn't one."""
-    match = PATTERN.fullmatch(text)
-    if not match:
-        raise ValueError(f"'{text}' is no shape")
-    N, C, H, W, K, R, S, *rest = map(int, match.groups(default="1"))
-    stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups = rest
-    rows, columns = (H, R, stride_h, pad_h, dil_h), (W, S, stride_w, pad_w, dil_w)
-    values = (N * C * elements_met(*rows) * elements_met(*columns) + K * (C // groups) * R * S +
-              N * K * output_extent(*rows) * output_extent(*columns) + (K if bias else 0))
-    return FLOAT_BYTES * values
+    filters, bias and output, once each. Raises ValueError where `text` is no shape."""
+    shape = parse(text)
+    met = shape.N * shape.C * elements_met(*shape.rows) * elements_met(*shape.columns)
+    others = [math.prod(own) for name, own in extents(shape).items() if name != "input"]
+    return FLOAT_BYTES * (met + sum(others) - (0 if bias else shape.K))
