@@ -1,6 +1,5 @@
 """Chromium without a window, driven over a pipe by its DevTools protocol."""
 
-import base64
 import json
 import os
 import shutil
@@ -149,9 +148,3 @@ class Browser:
 
     def point(self, x, y):
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-
-    def screenshot(self, path):
-        """The whole page, as PNG."""
-        data = self.send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(data))
