@@ -1,4 +1,6 @@
 """A folder for a test, and programs made up in it: what a machine with a GPU would have there."""
+import contextlib
+import io
 import json
 import os
 import sys
@@ -9,6 +11,16 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROFILE = os.path.join(ROOT, "common", "profile")
 sys.path[:0] = [os.path.join(ROOT, "common", room) for room in ("profile", "report", "page")]
+
+
+def outcome(main, words):
+    """Exit status, standard output and standard error of a command."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            status = main(words)
+        except SystemExit as end:
+            status = end.code
+    return status, out.getvalue(), err.getvalue()
 
 
 class FolderTest(unittest.TestCase):

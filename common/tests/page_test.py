@@ -5,9 +5,7 @@ draws. `page_test.py --browser` runs the latter tests, and is skipped where ther
 CONVLADDER_PROGRAM=FILE: the browser tests also trace small problems with this program, which counts.
 """
 
-import contextlib
 import copy
-import io
 import json
 import os
 import re
@@ -18,7 +16,7 @@ import time
 import unittest
 from unittest import mock
 
-from fake_program import ROOT, FolderTest  # first: it makes the next ones importable
+from fake_program import ROOT, FolderTest, outcome  # first: it makes the next ones importable
 
 import browser
 import page
@@ -164,8 +162,7 @@ class BadInput(FolderTest):
 
     def test_report_writes_the_page_before_it_fails(self):
         half = self.save("half.json", "{")
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            self.assertEqual(report.main(["--profile", half, "--out", self.folder]), 1)
+        self.assertEqual(outcome(report.main, ["--profile", half, "--out", self.folder])[0], 1)
         notices = data_of(self.path("index.html"))["notices"]
         self.assertIn("half.json: not JSON", " ".join(notice["text"] for notice in notices))
 
@@ -188,10 +185,9 @@ class Show(FolderTest):
 
     def test_the_files_are_its_own(self):
         for option in ("--json", "--trace=x.json"):
-            with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
-                show.main(["program", "--show", option, "x.json"])
-            self.assertEqual(end.exception.code, 2)
-            self.assertIn("leave out --json and --trace", said.getvalue())
+            status, _, said = outcome(show.main, ["program", "--show", option, "x.json"])
+            self.assertEqual(status, 2)
+            self.assertIn("leave out --json and --trace", said)
 
     def test_a_stage_that_is_wrong_shows_nothing(self):
         with mock.patch.object(show, "REPORT", self.folder):
@@ -208,10 +204,10 @@ class Show(FolderTest):
                 json.dump(value, open(sys.argv[sys.argv.index(option) + 1], "w"))
             """)
         with (mock.patch.object(show, "REPORT", self.path("report")),
-              mock.patch.dict(os.environ, {"DISPLAY": "", "WAYLAND_DISPLAY": ""}),
-              contextlib.redirect_stdout(io.StringIO()) as said):
-            self.assertEqual(show.main([program, "--stage", "11_my_idea", "--show"]), 0)
-        self.assertIn("open it in a browser", said.getvalue())
+              mock.patch.dict(os.environ, {"DISPLAY": "", "WAYLAND_DISPLAY": ""})):
+            status, said, _ = outcome(show.main, [program, "--stage", "11_my_idea", "--show"])
+        self.assertEqual(status, 0)
+        self.assertIn("open it in a browser", said)
         data = data_of(self.path("report/index.html"))
         self.assertEqual(data["show"], "11_my_idea")
         self.assertEqual(data["problems"][0]["stages"], ["11_my_idea"])

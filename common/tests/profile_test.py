@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """Tests of common/profile/ncu.py and profile_gpu.py, with an ncu that only prints like one."""
-import contextlib
-import io
 import json
 import os
 import re
@@ -12,7 +10,7 @@ import time
 import unittest
 from unittest import mock
 
-from fake_program import PROFILE, FakeProgramTest  # first: it makes the next two importable
+from fake_program import PROFILE, FakeProgramTest, outcome  # first: it makes the next two importable
 
 import ncu
 import profile_gpu
@@ -118,22 +116,13 @@ class ProfileTest(FakeProgramTest):
                             f"UNKNOWN = {unknown!r}\n" + source)
 
     def profile(self, *words):
-        """Exit status, standard output and standard error of the command."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                status = profile_gpu.main(["--bin", self.folder, "--json", self.json, *words])
-            except SystemExit as end:
-                status = end.code
-        return status, out.getvalue(), err.getvalue()
+        return outcome(profile_gpu.main, ["--bin", self.folder, "--json", self.json, *words])
 
     def records(self):
-        with open(self.json, encoding="utf-8") as file:
-            return json.load(file)
+        return json.loads(self.read(self.json))
 
     def calls(self):
-        with open(self.path("calls"), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return [json.loads(line) for line in self.read("calls").splitlines()]
 
     def test_one_record_per_stage_and_kernel(self):
         status, _, err = self.profile()
@@ -215,20 +204,17 @@ class ProfileTest(FakeProgramTest):
         last = dict(zip(re.split("  +", header.strip()), row.split()[1:]))
         self.assertEqual([last[name] for name in ("L1", "DRAM", "requests", "profiled [ms]")],
                          ["2.00", "1.00", "2.00", "4.00"])
-        with open(self.path("last/" + os.listdir(self.path("last"))[0]), "w") as file:
-            file.write("nothing of ours")
-        self.assertEqual(self.profile()[0], 0)
 
     def test_another_shape_or_version_is_no_last_time(self):
         self.profile()
         self.convladder(shape=SHAPE.replace("n2", "n1"))
         self.assertNotIn("last time", self.profile()[1])
-        for name in os.listdir(self.path("last")):
-            with open(self.path("last/" + name), encoding="utf-8") as file:
-                text = file.read().replace('"version": 1', '"version": 8')
-            with open(self.path("last/" + name), "w", encoding="utf-8") as file:
-                file.write(text)
-        self.assertNotIn("last time", self.profile()[1])
+        for text in (None, "nothing of ours"):
+            for name in os.listdir(self.path("last")):
+                kept = self.read("last/" + name).replace('"version": 1', '"version": 8')
+                self.save("last/" + name, text or kept)
+            status, out, _ = self.profile()
+            self.assertEqual((status, "last time" in out), (0, False))
 
     def test_another_version_is_an_error(self):
         self.convladder(version=7)
@@ -287,32 +273,21 @@ class ProfileTest(FakeProgramTest):
         status, _, err = self.profile("--json", "")
         self.assertEqual((status, err), (2, "ladder: error: --json needs a value: --json FILE\n"))
 
-    def test_ncu_dies(self):
-        self.ncu("import signal\nprint('==PROF== Connected', flush=True)\n"
-                 "os.kill(os.getpid(), signal.SIGSEGV)")
-        self.expect_failure(r"^ladder: error: ncu .*==PROF== Connected \(status -11\)")
-
-    def test_the_program_fails_under_ncu(self):
-        self.ncu("print('==PROF== Connected')\nprint('convladder: error: out of memory', "
-                 "file=sys.stderr)\nsys.exit(1)")
-        self.expect_failure("convladder: error: out of memory")
-
-    def test_another_profiler_holds_the_gpu(self):
-        self.ncu("print('==ERROR== Profiling failed because a driver resource was unavailable.')\n"
-                 "sys.exit(9)")
-        self.expect_failure("a driver resource was unavailable")
-
-    def test_ncu_prints_no_table(self):
-        self.ncu("print('==WARNING== No kernels were profiled.')")
-        self.expect_failure("no counters.*No kernels were profiled")
-
-    def test_ncu_prints_garbage(self):
-        for garbage in ('"ID","Metric Name"\\n"0","x"', '"ID","Kernel Name","Metric Name","Metric '
-                        'Value"\\n"zero","k","m","1"', '"ID","Kernel Name","Metric Name","Metric '
-                        'Value"\\n"0","k","m"', '"ID","Kernel Name","Metric Name","Metric Value"',
-                        '"ID","Kernel Name","Metric Name","Metric Value"\\n"0","k","m","1'):
-            self.ncu(f"print('{garbage}')")
-            self.expect_failure("ncu's table")
+    def test_ncu_or_the_program_under_it_fails(self):
+        table = '"ID","Kernel Name","Metric Name","Metric Value"'
+        for source, pattern in (
+                ("print('==PROF== Connected', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)",
+                 r"^ladder: error: ncu .*==PROF== Connected \(status -11\)"),
+                ("print('==PROF== Connected')\nprint('convladder: error: out of memory', file=sys.stderr)\n"
+                 "sys.exit(1)", "convladder: error: out of memory"),
+                ("print('==ERROR== Profiling failed because a driver resource was unavailable.')\n"
+                 "sys.exit(9)", "a driver resource was unavailable"),
+                ("print('==WARNING== No kernels were profiled.')", "no counters.*No kernels were profiled"),
+                *((f"print({garbage!r})", "ncu's table") for garbage in (
+                    '"ID","Metric Name"\n"0","x"', table, table + '\n"zero","k","m","1"',
+                    table + '\n"0","k","m"', table + '\n"0","k","m","1'))):
+            self.ncu(source)
+            self.expect_failure(pattern)
 
     def test_a_launch_is_missing(self):
         self.ncu(NCU.replace("enumerate(LAUNCHES[stage])", "enumerate(LAUNCHES[stage][:2])"))

@@ -3,38 +3,34 @@
 
 All figures here are made up, but for those of docs/results.
 """
-import contextlib
-import copy
+import functools
 import glob
 import importlib.util
-import io
 import json
+import operator
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-REPORT = os.path.join(ROOT, "common/report/report.py")
-sys.path.insert(0, os.path.dirname(REPORT))
+from fake_program import ROOT, FolderTest, outcome  # first: it makes the next ones importable
 
-import blocks  # noqa: E402  (found through the path above)
-import counted  # noqa: E402
-import counter_tables  # noqa: E402
-import counters  # noqa: E402
-import files  # noqa: E402
-import floors  # noqa: E402
-import plan  # noqa: E402
-import report  # noqa: E402
-import results  # noqa: E402
-import shape  # noqa: E402
-import text  # noqa: E402
-import time_tables  # noqa: E402
+import blocks
+import counted
+import counter_tables
+import counters
+import files
+import floors
+import plan
+import report
+import results
+import shape
+import text
+import time_tables
 
+drawing = importlib.import_module("plots") if importlib.util.find_spec("matplotlib") else None
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
 STAGES = ["01_naive", "02_im2col_gemm", "03_shared_tiling"]
 RUN_RECORD = {"stage": STAGES[0], "problem": "small", "backend": "gpu", "status": "pass",
@@ -84,24 +80,8 @@ def profile_json(source="ncu"):
     return [kernel(stage, 4 / 2**i, source) for i, stage in enumerate(STAGES)]
 
 
-class Folder(unittest.TestCase):
-    """With a folder of its own."""
-
-    def setUp(self):
-        self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def save(self, name, value):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(value if isinstance(value, str) else json.dumps(value))
-        return self.path(name)
-
-    def read(self, name):
-        with open(self.path(name), encoding="utf-8") as file:
-            return file.read()
+class Folder(FolderTest):
+    """What is read from files."""
 
     def bench(self, value):
         return results.read_bench(self.save("bench.json", value))
@@ -109,10 +89,13 @@ class Folder(unittest.TestCase):
     def profiles(self, value):
         return results.read_profiles(self.save("profile.json", value))
 
-    def run_report(self, *arguments, python=()):
-        command = [sys.executable, *python, REPORT, *arguments]
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
+    def page(self, value):
+        """The report of a bench alone."""
+        bench = self.bench(value)
+        return text.report(bench, results.join(bench, []), [], [])
+
+    def run_report(self, *arguments):
+        return outcome(report.main, [*arguments, "--out", self.folder])
 
 
 def rows_of(markdown):
@@ -161,9 +144,7 @@ class Times(Folder):
             rows = self.table(value)
             self.assertEqual({*rows[1].values()}, {"02_im2col_gemm", status, ""})
             self.assertNotIn("cold ÷ before", rows[2])
-            bench = self.bench(value)
-            self.assertIn(f"02_im2col_gemm: {status}: wrong at n 0",
-                          text.report(bench, results.join(bench, []), [], []))
+            self.assertIn(f"02_im2col_gemm: {status}: wrong at n 0", self.page(value))
 
     def test_a_failed_competitor_is_listed_and_compared_with_nothing(self):
         value = bench_json([{**rival("cudnn", "fp32", 4.0), "status": "fail", "message": "died"}])
@@ -178,26 +159,21 @@ class Times(Folder):
                                   "gpu_before": None, "gpu_after": None, "records": [
                                       {"stage": STAGES[0], "status": "rejected", "message": "",
                                        "cold_ms": None, "warm_ms": None}]})
-        bench = self.bench(value)
-        page = text.report(bench, results.join(bench, []), [], [])
-        self.assertIn("Not measured: groups = 2", page)
-        self.assertEqual([p.name for plot in plan.planned_plots(bench, [])
+        self.assertIn("Not measured: groups = 2", self.page(value))
+        self.assertEqual([p.name for plot in plan.planned_plots(self.bench(value), [])
                           for p in plot.arguments[0]], ["small"])
 
     def test_a_lowered_clock_is_told(self):
         value = bench_json()
         value["problems"][0]["gpu_after"] = {"throttle_reasons": ["sw_power_cap"]}
-        bench = self.bench(value)
-        self.assertIn("lowered its clock: sw_power_cap",
-                      text.report(bench, results.join(bench, []), [], []))
+        self.assertIn("lowered its clock: sw_power_cap", self.page(value))
 
     def test_a_late_host_is_told(self):
         late = rival("cudnn", "fp32", 4.0, host_late=3)
         value = bench_json([late, rival("cudnn", "tf32", 4.0, host_late=0)])
         for record in value["problems"][0]["records"]:
             record["host_late"] = 0
-        bench = self.bench(value)
-        page = text.report(bench, results.join(bench, []), [], [])
+        page = self.page(value)
         self.assertIn("\ncuDNN FP32: in 3 of 9 runs the GPU may have waited for the host", page)
         self.assertEqual(page.count("waited for the host"), 1)
 
@@ -258,13 +234,6 @@ class Traffic(Folder):
         warps, = rows_of(counter_tables.stage_table(profile, counter_tables.warp_columns(profile)))
         self.assertEqual(warps["profiled [ms]"], "4.000")
 
-    def test_a_step(self):
-        profile, = self.profiles(profile_json())
-        table = counter_tables.step_table(profile, *STAGES[:2])
-        rows = {row["counted"]: row for row in rows_of(table)}
-        self.assertEqual(list(rows["DRAM"].values()), ["DRAM", "1.06 kB", "528 B", "0.500"])
-        self.assertEqual(rows["registers"]["÷ before"], "1.00")
-
     def test_batches_and_sources_are_not_mixed(self):
         other = [{**record, "shape": SHAPE.replace("n2", "n1")} for record in profile_json()]
         bench = self.bench(bench_json())
@@ -284,15 +253,14 @@ class Traffic(Folder):
 
 class Shapes(unittest.TestCase):
     def test_least_bytes(self):
-        self.assertEqual(shape.least_bytes(SHAPE, bias=False), 260)
-        self.assertEqual(shape.least_bytes(SHAPE, bias=True), 264)
-        # stride 3 under a filter of 1: a third of each axis is met
-        # 2 images of 6 channels, 9 filters of 2, and as many outputs
-        self.assertEqual(
-            shape.least_bytes("n2 c6 5x7 k9 1x1 stride 1x1 pad 0x0 dil 1x1 groups 3", bias=True),
-            4 * (2 * 6 * 35 + 9 * 2 + 2 * 9 * 35 + 9))
-        self.assertEqual(shape.least_bytes("n1 c1 9x9 k1 1x1 stride 3x3 pad 0x0 dil 1x1", False),
-                         4 * (9 + 1 + 9))
+        for name, bias, floats in (
+                (SHAPE, False, 2 * 16 + 1 + 2 * 16), (SHAPE, True, 2 * 16 + 1 + 2 * 16 + 1),
+                # 2 images of 6 channels, 9 filters of 2, and as many outputs
+                ("n2 c6 5x7 k9 1x1 stride 1x1 pad 0x0 dil 1x1 groups 3", True,
+                 2 * 6 * 35 + 9 * 2 + 2 * 9 * 35 + 9),
+                # stride 3 under a filter of 1: a third of each axis is met
+                ("n1 c1 9x9 k1 1x1 stride 3x3 pad 0x0 dil 1x1", False, 9 + 1 + 9)):
+            self.assertEqual(shape.least_bytes(name, bias), 4 * floats)
 
     def test_they_are_those_of_bench(self):
         for path in glob.glob(os.path.join(ROOT, blocks.FOLDER, "bench_*.json")):
@@ -303,11 +271,11 @@ class Shapes(unittest.TestCase):
 
 class CommandLine(Folder):
     def expect_error(self, arguments, pattern, status=1):
-        done = self.run_report(*arguments, "--out", self.folder)
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertRegex(done.stderr, "^ladder report: error: .*" + pattern)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        self.assertFalse(os.path.exists(self.path("report.md")))
+        ended, _, said = self.run_report(*arguments)
+        self.assertEqual(ended, status, said)
+        self.assertRegex(said, "^ladder report: error: .*" + pattern)
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertNotIn("report.md", self.files())
 
     def expect_bad(self, option, value, pattern):
         path = self.save("bad.json", value)
@@ -355,20 +323,19 @@ class CommandLine(Folder):
         self.assertEqual(len(self.profiles([runtimes])), 1)
 
     def test_members_that_are_wrong(self):
-        for change, pattern in [
-                (lambda v: v["machine"].pop("fma_tflops"), "machine: .*'fma_tflops' is missing"),
-                (lambda v: v["machine"].update(l2_read_tb_per_s=0), "'l2_read_tb_per_s' is 0, not"),
-                (lambda v: v["problems"][0].update(flop="many"), "'flop' is \"many\""),
-                (lambda v: v["problems"][0]["records"][0].update(status="fine"), "'status' is"),
-                (lambda v: v["problems"][0]["records"][0].update(cold_ms=7), "object was expected"),
-                (lambda v: v["problems"][0]["records"][0]["cold_ms"].update(median=-1), "'median'"),
-                (lambda v: v["problems"][0]["records"][0]["cold_ms"].update(median=float("nan")),
-                 "'median'"),
-                (lambda v: v["problems"][0]["records"][0]["cold_ms"].update(median=99), "around"),
-                (lambda v: v["problems"][0].update(competitors=[rival("cudnn", "fp16", 1.0)]),
-                 "'precision' is \"fp16\", not one of fp32, tf32")]:
-            value = copy.deepcopy(bench_json())
-            change(value)
+        for place, member, wrong, pattern in (
+                (["machine"], "fma_tflops", "10", "machine: .*'fma_tflops' is \"10\""),
+                (["machine"], "l2_read_tb_per_s", 0, "'l2_read_tb_per_s' is 0, not"),
+                (["problems", 0], "flop", "many", "'flop' is \"many\""),
+                (["problems", 0, "records", 0], "status", "fine", "'status' is"),
+                (["problems", 0, "records", 0], "cold_ms", 7, "object was expected"),
+                (["problems", 0, "records", 0, "cold_ms"], "median", -1, "'median'"),
+                (["problems", 0, "records", 0, "cold_ms"], "median", float("nan"), "'median'"),
+                (["problems", 0, "records", 0, "cold_ms"], "median", 99, "around"),
+                (["problems", 0], "competitors", [rival("cudnn", "fp16", 1.0)],
+                 "'precision' is \"fp16\", not one of fp32, tf32")):
+            value = bench_json()
+            functools.reduce(operator.getitem, place, value)[member] = wrong
             self.expect_bad("--bench", value, pattern)
         self.expect_bad("--profile", [{**kernel(STAGES[0], 1), "shape": "square"}], "no shape")
         self.expect_bad("--profile", [kernel(STAGES[0], 1, **{"dram__bytes_read.sum": "7"})],
@@ -382,9 +349,10 @@ class CommandLine(Folder):
                               f"{option} b.json: there is {option} a.json already", status=2)
 
     def test_without_matplotlib_there_are_tables(self):
-        done = self.run_report("--bench", self.save("bench.json", bench_json()), "--profile",
-                               self.save("profile.json", profile_json()), "--out", self.folder,
-                               python=["-S"])  # without the folders of installed packages
+        done = subprocess.run(  # -S: without the folders of installed packages
+            [sys.executable, "-S", report.__file__, "--bench", self.save("bench.json", bench_json()),
+             "--profile", self.save("profile.json", profile_json()), "--out", self.folder],
+            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("no plots: matplotlib is missing", done.stdout)
         self.assertIn("| 03_shared_tiling |", self.read("report.md"))
@@ -425,18 +393,28 @@ class CommittedTexts(unittest.TestCase):
 
 class Blocks(Folder):
     """On a checkout in small."""
+    README = STAGES[1] + "/README.md"
 
     def setUp(self):
         super().setUp()
         os.makedirs(self.path(blocks.FOLDER))
         for stage in STAGES[:2]:
-            os.makedirs(self.path(stage))
-            self.save(stage + "/CMakeLists.txt", "")
-            self.save(stage + "/kernel.cu",
-                      f'int same;\nCONVLADDER_REGISTER_STAGE(\n    {{"{stage}", "of {stage}"}});\n')
+            self.add_stage(stage, "int same;\n")
         for name, block in (("README.md", "summary"), (blocks.FOLDER + "/README.md", "report"),
-                            (STAGES[1] + "/README.md", "measured | DRAM")):
+                            (self.README, "measured | DRAM")):
             self.save(name, f"before\n<!-- generated: {block} -->\nold\n<!-- end -->\nafter\n")
+
+    def add_stage(self, stage, code=""):
+        os.makedirs(self.path(stage))
+        self.save(stage + "/CMakeLists.txt", "")
+        self.save(stage + "/kernel.cu",
+                  f'{code}CONVLADDER_REGISTER_STAGE(\n    {{"{stage}", "of {stage}"}});\n')
+
+    def results(self, **files):
+        """Saves them in docs/results: {name: JSON, or text of a CSV}."""
+        for name, value in files.items():
+            kind = "csv" if isinstance(value, str) else "json"
+            self.save(f"{blocks.FOLDER}/{name}.{kind}", value)
 
     def renew(self):
         """As --docs does, but with plots that bear the digest and nothing else."""
@@ -448,17 +426,25 @@ class Blocks(Folder):
         self.save(blocks.FOLDER + "/index.html", data.page())
         return blocks.Results(self.folder)
 
+    def made(self, block, name=README, **files):
+        """What the block becomes with these results, where the page has nothing else."""
+        self.save(name, f"<!-- generated: {block} -->\n<!-- end -->\n")
+        self.results(**files)
+        self.renew()
+        return self.read(name).removeprefix(f"<!-- generated: {block} -->\n").removesuffix("<!-- end -->\n")
+
     def test_without_results_they_are_empty(self):
         self.renew()
         for name in blocks.texts(self.folder):
             self.assertRegex(self.read(name),
                              r"^before\n<!-- generated: .+ -->\n<!-- end -->\nafter\n$")
+        for block in ("campaigns", "layers", "some_layers | small"):
+            self.assertEqual(self.made(block), "")
 
     def test_they_follow_the_json(self):
-        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
-        self.save(blocks.FOLDER + "/profile_gpu.json", profile_json())
+        self.results(bench_gpu=bench_json(), profile_gpu=profile_json())
         self.assertEqual(blocks.stale(self.renew()), [])
-        shown, folded = self.read(STAGES[1] + "/README.md").split("<details>")
+        shown, folded = self.read(self.README).split("<details>")
         self.assertIn("| time [ms] | 8.000 | 4.000 | 0.500 |", shown)
         self.assertIn("| DRAM | 1.06 kB | 528 B | 0.500 |", shown)
         self.assertEqual(shown.count("\n| "), 5, shown)
@@ -466,93 +452,68 @@ class Blocks(Folder):
         self.assertIn("](roofline_small_n2_ncu.svg)", self.read(blocks.FOLDER + "/README.md"))
 
     def test_times_and_counters_of_different_batches_stand_apart(self):
-        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
-        self.save(blocks.FOLDER + "/profile_sim.json",
-                  [{**record, "shape": SHAPE.replace("n2", "n1")} for record in profile_json()])
-        self.renew()
-        time, counts = self.read(STAGES[1] + "/README.md").split("small: ")[1:]
+        one_image = SHAPE.replace("n2", "n1")
+        made = self.made("measured | DRAM", bench_gpu=bench_json(),
+                         profile_sim=[{**record, "shape": one_image} for record in profile_json()])
+        time, counts = made.split("small: ")[1:]
         self.assertIn(f"{SHAPE}, bias, on an a GPU:\n", time)
         self.assertIn("| time [ms] |", time)
         self.assertNotIn("DRAM", time)
-        self.assertTrue(counts.startswith(SHAPE.replace("n2", "n1") + ", bias, counted by Nsight Compute:\n"))
+        self.assertTrue(counts.startswith(one_image + ", bias, counted by Nsight Compute:\n"))
         self.assertIn("| DRAM |", counts)
         self.assertIn("\nCounted by Nsight Compute, n1:\n", counts)
 
     def test_some_of_many_layers(self):
-        self.save(STAGES[1] + "/README.md", "<!-- generated: some_layers | small -->\n<!-- end -->\n")
-        self.renew()
-        self.assertNotIn("|\n", self.read(STAGES[1] + "/README.md"))
-        self.save(blocks.FOLDER + "/layers_gpu.json", bench_json())
-        self.renew()
-        self.assertIn(f"| small | {SHAPE} | 8.000 | 4.000 | 0.500 |\n", self.read(STAGES[1] + "/README.md"))
-        self.save(STAGES[1] + "/README.md", "<!-- generated: some_layers | large -->\n<!-- end -->\n")
+        self.assertIn(f"| small | {SHAPE} | 8.000 | 4.000 | 0.500 |\n",
+                      self.made("some_layers | small", layers_gpu=bench_json()))
         with self.assertRaisesRegex(results.BadInput, "on no layer 'large'"):
-            self.renew()
+            self.made("some_layers | large")
 
     def test_times_in_tf32(self):
-        self.save(STAGES[1] + "/README.md", "<!-- generated: tf32 -->\n<!-- end -->\n")
-        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json([rival("cudnn", "tf32", 3.0)]))
         value = bench_json()
         value["problems"][0]["records"] = [timed(2.0, stage=STAGES[1] + " (TF32)")]
-        self.save(blocks.FOLDER + "/tf32_gpu.json", value)
-        self.renew()
-        self.assertIn("| small | 4.000 | 2.000 | 10.0 | 3.000 | 1.50 |\n",
-                      self.read(STAGES[1] + "/README.md"))
+        self.assertIn("| small | 4.000 | 2.000 | 10.0 | 3.000 | 1.50 |\n", self.made(
+            "tf32", bench_gpu=bench_json([rival("cudnn", "tf32", 3.0)]), tf32_gpu=value))
 
     def test_the_front_page_has_a_row_for_each_folder(self):
-        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
-        os.makedirs(self.path("03_new"))
-        self.save("03_new/CMakeLists.txt", "")
-        self.save("03_new/kernel.cu", 'CONVLADDER_REGISTER_STAGE({"03_new", "of 03"});')
+        self.add_stage("03_new")
         self.save("03_new/README.md", "## What limits now\n\n**Shared memory.** It is.\n")
-        self.renew()
-        row, = [line for line in self.read("README.md").splitlines() if "03_new" in line]
-        self.assertEqual(row, "| [03](03_new/README.md) | of 03 | not timed yet |  | Shared memory |")
+        row, = [line for line in self.made("summary", bench_gpu=bench_json()).splitlines()
+                if "03_new" in line]
+        self.assertEqual(row, "| [03](03_new/README.md) | of 03_new | not timed yet |  | Shared memory |")
 
     def test_the_whole_difference(self):
-        self.save(STAGES[1] + "/README.md", "<!-- generated: difference -->\n<!-- end -->\n")
-        self.renew()
-        changed = re.findall("^([-+].*)$", self.read(STAGES[1] + "/README.md"), re.M)
+        changed = re.findall("^([-+].*)$", self.made("difference"), re.M)
         self.assertEqual([line[0] for line in changed], ["-", "+"])
         self.assertIn(f'"of {STAGES[1]}"', changed[1])
 
     def test_all_rungs_in_a_line(self):
-        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
-        self.save(STAGES[1] + "/README.md", "<!-- generated: ladder -->\n<!-- end -->\n")
-        self.renew()
-        self.assertIn(": 01 8.00 · **02 4.00**\n", self.read(STAGES[1] + "/README.md"))
+        self.assertIn(": 01 8.00 · **02 4.00**\n", self.made("ladder", bench_gpu=bench_json()))
 
     def test_a_counter_that_nobody_counts(self):
-        self.save(blocks.FOLDER + "/profile_gpu.json", profile_json())
-        self.save(STAGES[1] + "/README.md", "<!-- generated: measured | DRUM -->\n<!-- end -->\n")
         with self.assertRaisesRegex(results.BadInput, "'DRUM' is none of L1, L2"):
-            self.renew()
+            self.made("measured | DRUM", profile_gpu=profile_json())
 
     def test_the_stage_before_is_of_the_same_results(self):
-        self.save(blocks.FOLDER + "/profile_gpu.json", profile_json())
         other = [{**record, "problem": "other", "stage": "01_other"} for record in profile_json()]
-        self.save(blocks.FOLDER + "/profile_sim.json", other)
-        self.renew()
         self.assertIn(f"| counted | {STAGES[0]} | {STAGES[1]} |",
-                      self.read(STAGES[1] + "/README.md"))
+                      self.made("measured", profile_gpu=profile_json(), profile_sim=other))
 
-    def test_other_json_is_noticed(self):
+    def test_what_is_stale_is_noticed(self):
         value = bench_json()
-        self.save(blocks.FOLDER + "/bench_gpu.json", value)
+        self.results(bench_gpu=value)
         self.renew()
-        value["problems"][0]["records"][1]["cold_ms"]["median"] = 4.4
-        self.save(blocks.FOLDER + "/bench_gpu.json", value)
-        complaints = "\n".join(blocks.stale(blocks.Results(self.folder)))
-        for name in ("README.md", "docs/results/README.md", "02_im2col_gemm/README.md",
-                     "docs/results/time.svg", "docs/results/index.html"):
-            self.assertRegex(complaints, f"(?m)^{re.escape(name)}: ")
-
-    def test_a_changed_text_is_noticed(self):
-        self.save(blocks.FOLDER + "/bench_gpu.json", bench_json())
-        self.renew()
-        self.save("README.md", self.read("README.md").replace("8.000", "8.001"))
+        text = self.read("README.md")
+        self.save("README.md", text.replace("8.000", "8.001"))
         self.assertEqual(blocks.stale(blocks.Results(self.folder)),
                          ["README.md: a generated block disagrees with docs/results"])
+        self.save("README.md", text)
+        value["problems"][0]["records"][1]["cold_ms"]["median"] = 4.4
+        self.results(bench_gpu=value)
+        complaints = "\n".join(blocks.stale(blocks.Results(self.folder)))
+        for name in ("README.md", "docs/results/README.md", self.README, "docs/results/time.svg",
+                     "docs/results/index.html"):
+            self.assertRegex(complaints, f"(?m)^{re.escape(name)}: ")
 
     def test_broken_markers(self):
         for broken, message in (("<!-- generated: summary -->\n", "no '<!-- end -->'"),
@@ -562,59 +523,47 @@ class Blocks(Folder):
                 blocks.renewed(blocks.Results(self.folder), "README.md")
 
     def test_campaigns(self):
-        self.save("README.md", "<!-- generated: campaigns -->\n<!-- end -->\n")
-        self.renew()
-        self.assertEqual(self.read("README.md"), "<!-- generated: campaigns -->\n<!-- end -->\n")
-        self.save(blocks.FOLDER + "/" + blocks.CAMPAIGNS, "what,ended with\na|b,\"1, 2\"\n")
-        self.renew()
-        self.assertIn("| what | ended with |\n| --- | --: |\n| a\\|b | 1, 2 |\n",
-                      self.read("README.md"))
+        self.assertEqual(self.made("campaigns", campaigns="what,ended with\na|b,\"1, 2\"\n"),
+                         "\n| what | ended with |\n| --- | --: |\n| a\\|b | 1, 2 |\n\n")
 
     def test_layers(self):
-        self.save("README.md", "<!-- generated: layers -->\n<!-- end -->\n")
-        self.renew()
-        self.assertEqual(self.read("README.md"), "<!-- generated: layers -->\n<!-- end -->\n")
         standings = [{"stage": stage, "competitor": f"cuDNN {precision}", "problems": problems,
                       "won": 1, "geometric_mean": 0.5 if problems else None}
                      for stage, precision, problems in (
                          (STAGES[0], "FP32", 3), (STAGES[0], "TF32", 0),
                          (STAGES[1], "FP32", 3), (STAGES[1], "TF32", 2))]
-        self.save(blocks.FOLDER + "/layers_gpu.json", {**bench_json(), "standings": standings})
-        self.renew()
-        self.assertIn("\nOver 1 layers of published networks", self.read("README.md"))
+        older = [{**standings[2], "won": 0}, {**standings[2], "stage": STAGES[2]}]
+        made = self.made("layers", layers_gpu={**bench_json(), "standings": standings},
+                         layers_older={**bench_json(), "standings": older})
+        self.assertIn("\nOver 1 layers of published networks", made)
         self.assertIn("| stage | × cuDNN FP32 | × cuDNN TF32 |\n| --- | --: | --: |\n"
                       "| 01_naive | 0.500 (1 of 3) |  |\n"
-                      "| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n",
-                      self.read("README.md"))
-        older = [{**standings[2], "won": 0}, {**standings[2], "stage": STAGES[2]}]
-        self.save(blocks.FOLDER + "/layers_older.json", {**bench_json(), "standings": older})
-        self.renew()
-        self.assertIn("| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n"
-                      "| 03_shared_tiling | 0.500 (1 of 3) |  |\n", self.read("README.md"))
+                      "| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n"
+                      "| 03_shared_tiling | 0.500 (1 of 3) |  |\n", made)
 
     def test_two_machines(self):
-        self.save(blocks.FOLDER + "/bench_a.json", bench_json())
-        self.save(blocks.FOLDER + "/bench_b.json", bench_json())
+        self.results(bench_a=bench_json(), bench_b=bench_json())
         with self.assertRaisesRegex(results.BadInput, "bench_b.json: .* there are 2"):
             blocks.Results(self.folder)
 
 
-@unittest.skipUnless(importlib.util.find_spec("matplotlib"), "matplotlib is not installed")
+@unittest.skipUnless(drawing, "matplotlib is not installed")
 class Plots(Folder):
     def setUp(self):
         super().setUp()
         rivals = [rival("cudnn", "fp32", 3.0), rival("pytorch", "tf32", 0.5, "nhwc")]
-        self.bench_path = self.save("bench.json", bench_json(rivals))
-        self.profile_path = self.save("profile.json", profile_json())
-        bench = results.read_bench(self.bench_path)
-        problems = results.join(bench, results.read_profiles(self.profile_path))
-        self.plots = plan.planned_plots(bench, problems)
+        bench = self.bench(bench_json(rivals))
+        self.plots = plan.planned_plots(bench, results.join(bench, self.profiles(profile_json())))
+
+    def drawn(self, plot):
+        figure = drawing.draw(plot)
+        self.addCleanup(drawing.close, figure)
+        figure.canvas.draw()
+        return figure
 
     def test_all_kinds_are_written(self):
-        with contextlib.redirect_stdout(io.StringIO()):
-            status = report.main(["--bench", self.bench_path, "--profile", self.profile_path,
-                                  "--out", self.folder])
-        self.assertEqual(status, 0)
+        self.assertEqual(self.run_report("--bench", self.path("bench.json"), "--profile",
+                                         self.path("profile.json"))[0], 0)
         for name in ("time", "traffic_small_n2_ncu", "roofline_small_n2_ncu"):
             with open(self.path(name + ".png"), "rb") as file:
                 self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
@@ -622,11 +571,9 @@ class Plots(Folder):
             self.assertIn(f"({name}.svg)", self.read("report.md"))
 
     def test_text_stays_inside_and_does_not_overlap(self):
-        import plots as drawing
         self.assertEqual([plot.kind for plot in self.plots], ["time", "traffic", "roofline"])
         for plot in self.plots:
-            figure = drawing.draw(plot)
-            figure.canvas.draw()
+            figure = self.drawn(plot)
             axes = figure.axes[0]
             labels = [label for label in [*axes.texts, *axes.get_yticklabels()] if label.get_text()]
             self.assertGreater(len(labels), 4)
@@ -636,20 +583,16 @@ class Plots(Folder):
                 for other in boxes[:i]:
                     self.assertFalse(box.shrunk(0.9, 0.7).overlaps(other.shrunk(0.9, 0.7)),
                                      f"{plot.file}: {labels[i].get_text()}")
-            drawing.close(figure)
 
     def roofline(self, source="ncu", **rates):
         """{label: line} of the roofline's legend; `rates` are members of the machine."""
-        import plots as drawing
         value = bench_json()
         value["machine"].update(rates)
         bench = self.bench(value)
         plot, = [plot for plot in plan.planned_plots(
             bench, results.join(bench, self.profiles(profile_json(source))))
             if plot.kind == "roofline"]
-        figure = drawing.draw(plot)
-        self.addCleanup(drawing.close, figure)
-        figure.canvas.draw()
+        figure = self.drawn(plot)
         legend, = figure.subfigs[1].legends
         box = legend.get_window_extent()
         self.assertTrue(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1)
@@ -676,34 +619,24 @@ class Plots(Folder):
                           "loop of FMAs: 10.0 TFLOP/s"])
 
     def test_a_library_below_the_floor_is_explained(self):
-        import plots as drawing
         for rivals, wanted in (([rival("cudnn", "fp32", 0.9)], True),  # the floor: 1 ms
                                ([rival("cudnn", "fp32", 1.1), rival("cudnn", "tf32", 0.5)], False)):
             note = drawing.floor_note(self.bench(bench_json(rivals)).problems)
             self.assertEqual("FFT, Winograd" in note, wanted)
 
     def test_the_same_data_give_the_same_file_which_bears_their_digest(self):
-        import plots as drawing
-        files = []
-        for _ in range(2):
-            figure = drawing.draw(self.plots[0])
-            files.append(drawing.render(figure, "svg", "data 123"))
-            drawing.close(figure)
-        self.assertEqual(*files)
-        self.assertIn(b"data 123", files[0])
+        one, other = (drawing.render(self.drawn(self.plots[0]), "svg", "data 123") for _ in range(2))
+        self.assertEqual(one, other)
+        self.assertIn(b"data 123", one)
 
 
-class Counted(unittest.TestCase):
+class Counted(Folder):
     """Counts beside readings."""
     LOADS, SHARED = "l1tex__t_sectors_x.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
     SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 
     def table(self, text):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "x.csv")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            return counted.read_table(path)
+        return counted.read_table(self.save("x.csv", text))
 
     def test_what_both_have_is_compared(self):
         counts = self.table(f"problem,stage,kernel,launches,{self.LOADS},{self.SHARED},b.ratio\n"
@@ -738,7 +671,7 @@ class Counted(unittest.TestCase):
             self.table("a,b\n1,2\n")
 
 
-class Floors(unittest.TestCase):
+class Floors(Folder):
     """The least times: of counters, and held against the clock."""
     RATES = {"multiprocessors": 10, "clock_mhz": 1.0, "fmas_per_cycle": 100, "wavefronts_per_cycle": 1,
              "dram_tb_per_s": 1e-9}  # a millisecond: 1e6 FMAs, 1e4 wavefronts, a byte of DRAM
@@ -772,13 +705,8 @@ class Floors(unittest.TestCase):
 
     def made_up(self, **milliseconds):
         """Cases of a bench with the stages' times as bench_json() has them."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "bench.json")
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(bench_json(), file)
-            bench = results.read_bench(path)
         known = {stage: (milliseconds[stage], "DRAM") for stage in milliseconds}
-        return bench, {("small", SHAPE): known}
+        return self.bench(bench_json()), {("small", SHAPE): known}
 
     def test_a_case_has_a_time_and_a_floor_of_the_same_shape(self):
         bench, known = self.made_up(**{STAGES[0]: 1.0, "04_of_another_ladder": 2.0})
