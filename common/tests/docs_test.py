@@ -26,39 +26,35 @@ class Extract(unittest.TestCase):
         return commands.extract("page.md", page(*lines))
 
     def test_only_sh_blocks_hold_commands(self):
-        found = self.extract("text", "```sh", "one", "```", "```", "no", "```", "```cpp", "no", "```",
-                             "```sh", "two --option  # why", "", "# a comment", "```")
-        self.assertEqual([(c.line, c.text) for c in found], [(3, "one"), (12, "two --option  # why")])
-
-    def test_a_backslash_joins_lines(self):
-        found = self.extract("```sh", "one \\", "  two \\", "  three", "four", "```")
-        self.assertEqual([(c.line, c.text) for c in found], [(2, "one   two   three"), (5, "four")])
-
-    def test_a_longer_fence_holds_a_shorter_one(self):
-        found = self.extract("````", "```sh", "no", "```", "````", "```sh", "yes", "```")
-        self.assertEqual([c.text for c in found], ["yes"])
+        for lines, expected in (
+            (["text", "```sh", "one", "```", "```", "no", "```", "```cpp", "no", "```",
+              "```sh", "two --option  # why", "", "# a comment", "```"],
+             [(3, "one"), (12, "two --option  # why")]),
+            (["```sh", "one \\", "  two \\", "  three", "four", "```"],  # a backslash joins lines
+             [(2, "one   two   three"), (5, "four")]),
+            (["````", "```sh", "no", "```", "````", "```sh", "yes", "```"],  # a longer fence holds a shorter
+             [(7, "yes")]),
+        ):
+            self.assertEqual([(c.line, c.text) for c in self.extract(*lines)], expected)
 
     def test_needs_are_the_words_of_the_block(self):
         found = self.extract("```sh gpu slow", "a", "```", "```sh manual", "b", "```", "```sh", "c",
                              "```")
         self.assertEqual([c.needs for c in found], [{"gpu", "slow"}, {"manual"}, set()])
 
-    def test_some_commands_are_known_to_need_a_gpu(self):
-        for text in ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
-                     "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu",
-                     "compute-sanitizer x"):
-            self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu"}, text)
-        for text in ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile"):
-            self.assertEqual(self.extract("```sh", text, "```")[0].needs, set(), text)
-
-    def test_what_has_a_stand_in_is_slow(self):
-        for text in ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems"):
-            self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"slow"}, text)
-        for text in ("./ladder bench", "./ladder sanitize", "./ladder sanitize --jobs 8  # at a time"):
-            self.assertEqual(self.extract("```sh", text, "```")[0].needs, {"gpu", "slow"}, text)
-        for text in ("./ladder check --stage 01_naive --shape alexnet_conv1",
-                     "./ladder test --stage 03_shared_tiling"):
-            self.assertEqual(self.extract("```sh", text, "```")[0].needs, set())
+    def test_some_commands_are_known_to_need_a_gpu_or_to_be_slow(self):
+        for needs, texts in (
+            ({"gpu"}, ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu", "build/gpu/bin/x",
+                       "./ladder build gpu x", "./ladder run --backend gpu", "compute-sanitizer x")),
+            ({"slow"}, ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems")),
+            ({"gpu", "slow"}, ("./ladder bench", "./ladder sanitize",
+                               "./ladder sanitize --jobs 8  # at a time")),
+            (set(), ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile",
+                     "./ladder check --stage 01_naive --shape alexnet_conv1",
+                     "./ladder test --stage 03_shared_tiling")),
+        ):
+            for text in texts:
+                self.assertEqual(self.extract("```sh", text, "```")[0].needs, needs, text)
 
     def test_errors_name_the_place(self):
         for lines, message in (

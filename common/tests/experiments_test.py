@@ -155,25 +155,20 @@ class OnGpu(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
-    def test_what_changed_is_shown_with_its_ratio(self):
-        self.assertIn("| requests | 100 | 50 | 0.500 |", run.table_of(record()))
-        self.assertIn("batch 2, counted by the counting simulator:", run.table_of(record()))
-
-    def test_the_problem_is_named(self):
-        self.assertIn("`alexnet_conv1`, batch 2", run.table_of(record()))
-        self.assertIn("`other`, batch 2", run.table_of({**record(), "problem": "other"}))
-
-    def test_what_stayed_is_named(self):
-        self.assertIn("Unchanged: requests.", run.table_of(record(after=100)))
-        self.assertIn("less than 2 %: requests.", run.table_of(record(after=101)))
+    def test_what_changed_what_stayed_and_where(self):
+        for each, words in (
+            (record(), ["`alexnet_conv1`, batch 2, counted by the counting simulator:",
+                        "| requests | 100 | 50 | 0.500 |"]),
+            ({**record(), "problem": "other"}, ["`other`, batch 2"]),
+            (record(after=100), ["Unchanged: requests."]),
+            (record(after=101), ["less than 2 %: requests."]),
+            (record(failure="data race: lines"), ["data race: lines"]),  # a result, too
+        ):
+            for word in words:
+                self.assertIn(word, run.table_of(each))
         self.assertNotIn("requests", run.table_of(record(before=0, after=0)))
-
-    def test_time_comes_first(self):
         rows = run.table_of(record(ms=(2.0, 3.0))).split("\n")
-        self.assertIn("| time, cold [ms] | 2.000 | 3.000 | 1.50 |", rows[4])
-
-    def test_a_failed_check_is_a_result(self):
-        self.assertIn("data race: lines", run.table_of(record(failure="data race: lines")))
+        self.assertIn("| time, cold [ms] | 2.000 | 3.000 | 1.50 |", rows[4])  # the first row
 
     def test_records_replace_those_of_the_same_name(self):
         with tempfile.TemporaryDirectory() as folder:
