@@ -54,13 +54,12 @@ def draw_window():
                          ORANGE if chosen else WHITE, GREY)
     picture.line(x + S * cell + 4, y + cell * 1.5, right + q * cell - 4, top + (p + 0.5) * cell,
                  RED, 2.5, arrow=True)
-    picture.text(right, top + P * cell + 34, "output pixel (p, q) = (1, 2)")
-    picture.text(right, top + P * cell + 58, "reads rows h = 1 … 3")
-    picture.text(right, top + P * cell + 82, "and columns w = 3 … 5")
-    picture.text(right, top + P * cell + 116, "crossed out: no window", 14)
-    picture.text(right, top + P * cell + 136, "ends there (the floor)", 14)
-    picture.text(left, 420, "P = floor((6 + 2·1 − 3) / 2) + 1 = floor(2.5) + 1 = 3", 15, mono=True)
-    picture.text(left, 442, "Q = floor((8 + 2·1 − 3) / 2) + 1 = floor(3.5) + 1 = 4", 15, mono=True)
+    picture.lines(right, top + P * cell + 34, ("output pixel (p, q) = (1, 2)", "reads rows h = 1 … 3",
+                                               "and columns w = 3 … 5"), 24, size=15)
+    picture.lines(right, top + P * cell + 116, ("crossed out: no window", "ends there (the floor)"))
+    picture.lines(left, 420, ("P = floor((6 + 2·1 − 3) / 2) + 1 = floor(2.5) + 1 = 3",
+                              "Q = floor((8 + 2·1 − 3) / 2) + 1 = floor(3.5) + 1 = 4"), 22,
+                  size=15, mono=True)
     return picture
 
 
@@ -85,18 +84,14 @@ def draw_gemm_view():
         picture.line(x + 100, y, x + 100, y + rows, BLACK, 2)
         picture.text(x + 50, y + rows / 2 + 6, "image 0", 15, "middle")
         picture.text(x + 150, y + rows / 2 + 6, "image 1", 15, "middle")
-    picture.text(350, top + height + 22, "im2col: under each output pixel", 14, "middle")
-    picture.text(350, top + height + 40, "its 363 inputs", 14, "middle")
+    picture.lines(350, top + height + 22, ("im2col: under each output pixel", "its 363 inputs"), 18,
+                  anchor="middle")
     picture.text(660, top + height + 22, "the output, but …", 14, "middle")
 
     def strip(y, label, pieces):
         picture.text(10, y + 20, label, 14)
         for i, piece in enumerate(pieces):
-            x = 232 + i * 84
-            last = piece == "…"
-            fill = WHITE if last else GREEN if piece.startswith("n0") else PURPLE
-            picture.rect(x, y, 84, 30, fill)
-            picture.text(x + 42, y + 20, piece, 14, "middle", fill=BLACK)
+            picture.box(232 + i * 84, y, 84, 30, piece, {"n0": GREEN, "n1": PURPLE}.get(piece[:2], WHITE))
 
     picture.text(10, 316, "… how it lies in memory (each box: one plane of P·Q floats)", bold=True)
     strip(334, "NKPQ: one product per image", ["n0 k0", "n0 k1", "…", "n1 k0", "n1 k1", "…"])
@@ -113,23 +108,16 @@ def draw_hierarchy():
     """What lies between a thread and DRAM, and the counters at each step."""
     picture = Picture("The memory hierarchy of an H200 and the counters that watch it", 560)
     copy_rate = json.loads(TIMES.read_text(encoding="utf-8"))["machine"]["copy_tb_per_s"]
-    rows = (
-        (20, "registers", "256 KiB per multiprocessor, 255 at most per thread", YELLOW),
-        (308, "L2 cache", "60 MiB for all 132 multiprocessors", ORANGE),
-        (446, "DRAM (HBM3e)",
-         f"141 GB; 4.8 TB/s by the data sheet, {copy_rate:.2f} measured by a copy", PALE),
-    )
-    for y, name, detail, fill in rows:
-        picture.rect(20, y, 790, 56, fill)
-        picture.text(36, y + 25, name, 17, bold=True)
-        picture.text(36, y + 46, detail, 14)
-    y = 170
-    picture.rect(20, y, 385, 56, SKY)
-    picture.text(36, y + 25, "L1 cache", 17, bold=True)
-    picture.text(36, y + 46, "what shared memory leaves of 256 KiB", 14)
-    picture.rect(425, y, 385, 56, SKY)
-    picture.text(441, y + 25, "shared memory", 17, bold=True)
-    picture.text(441, y + 46, "up to 228 KiB, 128 bytes per cycle", 14)
+    for x, y, width, name, detail, fill in (
+            (20, 20, 790, "registers", "256 KiB per multiprocessor, 255 at most per thread", YELLOW),
+            (20, 308, 790, "L2 cache", "60 MiB for all 132 multiprocessors", ORANGE),
+            (20, 446, 790, "DRAM (HBM3e)",
+             f"141 GB; 4.8 TB/s by the data sheet, {copy_rate:.2f} measured by a copy", PALE),
+            (20, 170, 385, "L1 cache", "what shared memory leaves of 256 KiB", SKY),
+            (425, 170, 385, "shared memory", "up to 228 KiB, 128 bytes per cycle", SKY)):
+        picture.rect(x, y, width, 56, fill)
+        picture.text(x + 16, y + 25, name, 17, bold=True)
+        picture.text(x + 16, y + 46, detail, 14)
 
     def step(x, top, bottom, lines):
         picture.line(x, top + 2, x, bottom - 3, BLACK, 2.5, arrow=True)
@@ -147,9 +135,9 @@ def draw_hierarchy():
     step(36, 364, 446, ["dram__bytes_read, dram__bytes_write",
                         "lts__t_sector_hit_rate  (what L2 kept from DRAM)",
                         "· bytes"])
-    picture.text(20, 528, "Names are shortened, see memory.md. The simulator counts requests, sectors and "
-                 "the passes of shared", 14)
-    picture.text(20, 548, "memory. Of what lies below it knows the least that can move.", 14)
+    picture.lines(20, 528, ("Names are shortened, see memory.md. The simulator counts requests, sectors and "
+                            "the passes of shared",
+                            "memory. Of what lies below it knows the least that can move."))
     return picture
 
 

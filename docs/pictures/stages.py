@@ -87,8 +87,7 @@ def draw_02(program):
     for pixel, colour in ((0, ORANGE), (1, SKY), (2, GREEN)):
         picture.rect(x + pixel * 4 * 15 + 1 + pixel * 2, y + 4 + pixel * 4, 11 * 15 - 6,
                      rows * 15 - 16, "none", colour, 4)
-    picture.text(x, y + rows * 15 + 22, "stride 4, windows 11 wide: most values", 14)
-    picture.text(x, y + rows * 15 + 42, "lie in several windows", 14)
+    picture.lines(x, y + rows * 15 + 22, ("stride 4, windows 11 wide: most values", "lie in several windows"))
 
     left, top, width, height, third = 400, 64, 11, 10, 4  # third: of the rows, as drawn
     picture.text(left, 54, "the matrix: 3 · 121 rows (taps) × 3025 columns (pixels)", 14)
@@ -103,8 +102,8 @@ def draw_02(program):
     picture.line(x + 19 * 15 + 8, top + 20, left - 8, top + 20, BLACK, 2, arrow=True)
     picture.rect(left, top + 2 * height, LANES * width, height, "none", RED, 3)
     bottom = top + C * third * height + 8
-    picture.text(left, bottom + 20, "one thread's: 121 rows of a column, a channel's", 14)
-    picture.text(left, bottom + 40, "red: one store of a warp, 32 columns of a row", 14)
+    picture.lines(left, bottom + 20, ("one thread's: 121 rows of a column, a channel's",
+                                      "red: one store of a warp, 32 columns of a row"))
 
     y = 258
     picture.text(15, y, f"a warp's load of x, as in stage 01, pixels 4 floats apart: {counted(image)}")
@@ -155,8 +154,7 @@ def draw_03(program):
     grid(right, top, SKY)
     grid(left, bottom, YELLOW)
     grid(right, bottom, PALE)
-    picture.text(right + tile + 12, top + 24, "x_tile: 32 taps × 32 pixels,", 14)
-    picture.text(right + tile + 12, top + 44, "gathered from the input", 14)
+    picture.lines(right + tile + 12, top + 24, ("x_tile: 32 taps × 32 pixels,", "gathered from the input"))
     picture.text(left, bottom + tile + 20, "w_tile: 32 filters × 32 taps", 14)
     picture.text(right, bottom + tile + 20, "32 × 32 sums, in registers", 14)
     picture.rect(left, bottom + ty * size, tile, size, ORANGE, BLACK, 1)
@@ -166,15 +164,12 @@ def draw_03(program):
                  bottom + ty * size + 3, BLACK, 1.5, arrow=True)
     picture.line(right + tx * size + 3, top + tile + 4, right + tx * size + 3,
                  bottom + ty * size - 5, BLACK, 1.5, arrow=True)
-    picture.text(right + tile + 12, bottom + 24, "thread (tx, ty), red: multiplies its", 14)
-    picture.text(right + tile + 12, bottom + 44, "row of w_tile by its column of", 14)
-    picture.text(right + tile + 12, bottom + 64, "x_tile (orange), 32 taps long.", 14)
-    picture.text(right + tile + 12, bottom + 100, "It loads one element of each", 14)
-    picture.text(right + tile + 12, bottom + 120, "tile: (ty, tx). Each serves 32", 14)
-    picture.text(right + tile + 12, bottom + 140, "threads.", 14)
-    picture.text(15, top + 24, "Then the next 32 of", 14)
-    picture.text(15, top + 44, "C·R·S = 363 taps:", 14)
-    picture.text(15, top + 64, "12 pairs of tiles.", 14)
+    picture.lines(right + tile + 12, bottom + 24, (
+        "thread (tx, ty), red: multiplies its", "row of w_tile by its column of",
+        "x_tile (orange), 32 taps long."))
+    picture.lines(right + tile + 12, bottom + 100, (
+        "It loads one element of each", "tile: (ty, tx). Each serves 32", "threads."))
+    picture.lines(15, top + 24, ("Then the next 32 of", "C·R·S = 363 taps:", "12 pairs of tiles."))
 
     y = 536
     picture.text(15, y, f"a warp reads x_tile: {counted(x_read)}", 14)
@@ -203,17 +198,15 @@ def draw_04_outputs(picture):
     picture.rect(x0, top, BN * size, 22, SKY)
     picture.text(x0, top - 10, "one tap (row) of x_tile: 128 pixels", 14)
     picture.rect(left, y0, 22, BM * size, YELLOW)
-    for i, text in enumerate(("the same tap", "of w_tile:", "96 filters")):
-        picture.text(15, y0 + 20 * (i + 1), text, 14)
+    picture.lines(15, y0 + 20, ("the same tap", "of w_tile:", "96 filters"))
     for half in range(2):
         x = x0 + (tx * 4 + half * BN // 2) * size
         picture.rect(x, top, 4 * size, 22, ORANGE)
         picture.rect(x, y0 + ty * TM * size, 4 * size, TM * size, RED)
     picture.rect(left, y0 + ty * TM * size, 22, TM * size, ORANGE)
-    notes = ("red: one thread's", "96 sums", "", "orange: what it", "reads for a tap:",
-             "12 + 8 values for", "96 multiplications")
-    for i, text in enumerate(notes):
-        picture.text(x0 + BN * size + 16, y0 + 20 * (i + 1), text, 14)
+    picture.lines(x0 + BN * size + 16, y0 + 20, (
+        "red: one thread's", "96 sums", "", "orange: what it", "reads for a tap:", "12 + 8 values for",
+        "96 multiplications"))
     return y0 + BM * size
 
 
@@ -230,8 +223,8 @@ def draw_04(program):
     traces.draw_banks(picture, 15, y + 12, x_read, width=10, block=14)
     picture.text(430, y, f"4 filters, for two rows of threads: {counted(w_read)}", 14)
     traces.draw_banks(picture, 430, y + 12, w_read, width=10, block=14)
-    picture.text(430, y + 84, "one row: one wavefront through the", 13)
-    picture.text(430, y + 102, "32 banks; beside it: the lanes it serves", 13)
+    picture.lines(430, y + 84, ("one row: one wavefront through the",
+                                "32 banks; beside it: the lanes it serves"), 18, size=13)
     picture.text(15, y + 128, f"a warp stores one of each lane's pixels: {counted(store)} for 32 floats",
                  14)
     traces.draw_sectors(picture, 15, y + 138, store, cell=5, height=24)
@@ -256,17 +249,15 @@ def draw_06():
             picture.rect(96 + 90 * step, top, 86, 25,
                          GREEN if tile == step else ORANGE if new else PALE)
             picture.text(138 + 90 * step, top + 17, f"tile {tile}", 14, "middle")
-    for slot in range(SLOTS):
-        picture.text(15, 83 + slot * 28, f"slot {slot}", 14)
+    picture.lines(15, 83, (f"slot {slot}" for slot in range(SLOTS)), 28)
     for i, (colour, text) in enumerate(((GREEN, "multiplied in this step"),
                                         (ORANGE, "its copies begin in this step"),
                                         (PALE, "on its way since the step before"))):
         picture.rect(560, 68 + i * 28, 20, 20, colour)
         picture.text(590, 83 + i * 28, text, 14)
-    picture.text(15, 180, "A step begins with a wait for the copies of its own tile, and one barrier. "
-                 "Then the slot of the", 14)
-    picture.text(15, 200, "step before is free: all have passed the barrier, so all have multiplied it.",
-                 14)
+    picture.lines(15, 180, (
+        "A step begins with a wait for the copies of its own tile, and one barrier. Then the slot of the",
+        "step before is free: all have passed the barrier, so all have multiplied it."))
     return picture
 
 
@@ -299,8 +290,7 @@ def draw_07():
     for tile in range(2):
         for tap in range(8):
             x = 90 + (tile * 8 + tap) * 42
-            picture.rect(x, y + 14, 42, 26, colours[tile], WHITE, 1)
-            picture.text(x + 21, y + 32, f"tap {tile * 8 + tap}", 12, "middle")
+            picture.box(x, y + 14, 42, 26, f"tap {tile * 8 + tap}", colours[tile], WHITE, size=12)
     picture.text(768, y + 32, "…", 14)
     picture.line(111, y + 46, 111, y + 66, BLACK, 1.5)
     for i in range(24):
@@ -332,10 +322,10 @@ def draw_07_turning(picture, y):
                  BLUE, 2.5, arrow=True)
     picture.line(left[1] + side + size + 4, y + 58 + second * size + 2, left[2] - 4,
                  y + 58 + second * size + 2, ORANGE, 2.5, arrow=True)
-    picture.text(15, y + 244, "blue: reads 32 neighbouring taps of a filter, writes a column. Then a "
-                 "barrier, then orange: reads a row,", 13)
-    picture.text(15, y + 262, "writes 32 neighbouring filters of a tap. Grey: with a 33rd float in a row, "
-                 "a column lies in 32 banks.", 13)
+    picture.lines(15, y + 244, (
+        "blue: reads 32 neighbouring taps of a filter, writes a column. Then a barrier, then orange: "
+        "reads a row,", "writes 32 neighbouring filters of a tap. Grey: with a 33rd float in a row, "
+        "a column lies in 32 banks."), 18, size=13)
 
 
 # ---- 08 -------------------------------------------------------------------------------------------
@@ -400,8 +390,8 @@ def draw_09():
             empty = tiles * BM - filters
             picture.text(x + j * 125, 68 + tiles * BM * scale + 20,
                          f"{empty} of {tiles * BM} empty" if empty else "all filled", 14)
-    picture.text(left, 346, "Left tiles of 96 filters, right the size that stage 09 chooses.", 14)
-    picture.text(left, 366, "Yellow: rows with a filter. Red: rows that are multiplied for nothing.", 14)
+    picture.lines(left, 346, ("Left tiles of 96 filters, right the size that stage 09 chooses.",
+                              "Yellow: rows with a filter. Red: rows that are multiplied for nothing."))
     return picture
 
 
@@ -425,8 +415,7 @@ def draw_10():
     for phase in range(STRIDE):
         y = 130 + phase * 30
         for i, column in enumerate(range(phase, columns, STRIDE)):
-            picture.rect(left + i * 26, y, 26, 22, colours[phase], WHITE, 1)
-            picture.text(left + i * 26 + 13, y + 16, str(column), 13, "middle")
+            picture.box(left + i * 26, y, 26, 22, str(column), colours[phase], WHITE, size=13)
         taps = range(phase, S, STRIDE)
         picture.text(left + 300, y + 16, f"taps s = {', '.join(map(str, taps))}: boxes "
                      f"{', '.join(f'{i}…{i + 7}' for i in range(len(taps)))} of this row", 14)
@@ -437,19 +426,17 @@ def draw_10():
     picture.text(left, y, "The order of the taps, i · 4 mod 11: phase by phase", bold=True)
     for i in range(S):
         s = i * STRIDE % S
-        picture.rect(left + i * 40, y + 12, 40, 24, colours[s % STRIDE], WHITE, 1)
-        picture.text(left + i * 40 + 20, y + 29, str(s), 14, "middle")
+        picture.box(left + i * 40, y + 12, 40, 24, str(s), colours[s % STRIDE], WHITE)
     picture.text(left + 460, y + 29, "3 · 4 = 11 + 1: past the end begins the next phase", 14)
     y = 376
     picture.text(left, y, "A warp: 4 rows of filters × 8 strips", bold=True)
     for lane in range(LANES):
         column, row = lane // 2 % 8, lane % 2 + lane // 16 * 2
-        picture.rect(left + column * 40, y + 12 + row * 22, 40, 22, SKY if row % 2 else YELLOW, WHITE, 1)
-        picture.text(left + column * 40 + 20, y + 28 + row * 22, str(lane), 13, "middle")
-    for i, text in enumerate(("lanes that share a strip (a column) read the same inputs,",
-                              "lanes that share a row read the same filters:",
-                              "4 · 12 + 8 · 8 values for 32 · 96 multiplications")):
-        picture.text(left + 350, y + 34 + i * 24, text, 14)
+        picture.box(left + column * 40, y + 12 + row * 22, 40, 22, str(lane), SKY if row % 2 else YELLOW,
+                    WHITE, size=13)
+    picture.lines(left + 350, y + 34, ("lanes that share a strip (a column) read the same inputs,",
+                                       "lanes that share a row read the same filters:",
+                                       "4 · 12 + 8 · 8 values for 32 · 96 multiplications"), 24)
     return picture
 
 
@@ -487,18 +474,16 @@ def draw_11():
     for part, colour in enumerate((SKY, YELLOW, GREEN, ORANGE, GREY)[:parts]):
         rows = C * R // parts + (part < C * R % parts)  # the first parts take what is left over
         for row in range(first, first + rows):
-            picture.rect(left + row * size, y, size, 24, colour, WHITE, 1)
-            picture.text(left + (row + 0.5) * size, y + 17, str(row), 13, "middle")
+            picture.box(left + row * size, y, size, 24, str(row), colour, WHITE, size=13)
         middle = left + (first + rows / 2) * size
         picture.line(middle, y + 28, middle, y + 56, BLACK, 2, arrow=True)
-        picture.rect(middle - 68, y + 60, 136, 28, colour)
-        picture.text(middle, y + 79, f"sums {part}: workspace" if part else "sums 0, and bias", 13, "middle")
+        picture.box(middle - 68, y + 60, 136, 28,
+                    f"sums {part}: workspace" if part else "sums 0, and bias", colour, size=13)
         picture.line(middle, y + 92, left + 16.5 * size + (part - parts // 2) * 60, y + 122, BLACK, 2,
                      arrow=True)
         first += rows
-    picture.rect(left + 8 * size, y + 126, 17 * size, 28, ORANGE)
     added = " + ".join(map(str, range(parts)))
-    picture.text(left + 16.5 * size, y + 145, f"add_parts: {added}, then ReLU: output", 14, "middle")
+    picture.box(left + 8 * size, y + 126, 17 * size, 28, f"add_parts: {added}, then ReLU: output", ORANGE)
     return picture
 
 
@@ -512,9 +497,8 @@ def draw_fragment(picture, x, y, name, rows, columns, held_by, marked):
     for row in range(rows):
         for column in range(columns):
             lane, register = held_by(row, column)
-            at = x + column * width, y + row * height
-            picture.rect(*at, width, height, colours[register], WHITE, 1)
-            picture.text(at[0] + width / 2, at[1] + 14, str(lane), 12, "middle", bold=lane == marked)
+            picture.box(x + column * width, y + row * height, width, height, str(lane), colours[register],
+                        WHITE, size=12, bold=lane == marked)
     for row in range(rows):
         for column in range(columns):
             if held_by(row, column)[0] == marked:
@@ -542,8 +526,8 @@ def draw_12():
     for i, text in enumerate(("[0]", "[1]", "[2]", "[3]")):
         picture.rect(left + 265 + i * 54, 250, 24, 19, (YELLOW, SKY, ORANGE, GREEN)[i], WHITE, 1)
         picture.text(left + 293 + i * 54, 264, text, 14)
-    for i, text in enumerate(("The product adds to c:", "each filter's 8 taps", "times each pixel's.")):
-        picture.text(left + 265, 302 + i * 22, text, 14)
+    picture.lines(left + 265, 302, ("The product adds to c:", "each filter's 8 taps",
+                                    "times each pixel's."), 22)
     y = 416
     picture.text(left, y, "Three products, a tile of 24 factors: row and tap of each (colour: the row)",
                  bold=True)
@@ -554,11 +538,9 @@ def draw_12():
         for product in range(3):
             for i in range(8):
                 found = tap_of(taps, product, i)
-                x = left + 60 + product * 250 + i * 30
-                picture.rect(x, top, 30, 24, colours[found[0]] if found else WHITE, GREY, 0.5)
-                fill = WHITE if found and found[0] > 5 else BLACK
-                picture.text(x + 15, top + 17, f"{found[0]},{found[1]}" if found else "0", 12, "middle",
-                             fill=fill)
+                label, fill = (f"{found[0]},{found[1]}", colours[found[0]]) if found else ("0", WHITE)
+                picture.box(left + 60 + product * 250 + i * 30, top, 30, 24, label, fill, GREY, 0.5,
+                            size=12, colour=WHITE if found and found[0] > 5 else BLACK)
     picture.text(left, y + 190, "Lanes 4 · pixel + 0…3 read the first four factors of a product, then the "
                  "other four.", 14)
     return picture

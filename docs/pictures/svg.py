@@ -37,6 +37,17 @@ class Picture:
         self.elements.append(f'<text x="{x:g}" y="{y:g}" font-family="{family}" font-size="{size}" '
                              f'text-anchor="{anchor}"{weight} fill="{fill}">{escape(text)}</text>')
 
+    def lines(self, x, y, texts, step=20, **how):
+        """Texts below one another."""
+        for i, text in enumerate(texts):
+            self.text(x, y + i * step, text, **{"size": 14, **how})
+
+    def box(self, x, y, width, height, label, fill=WHITE, stroke=BLACK, line=1, size=14, colour=BLACK,
+            bold=False):
+        """A rectangle with text in its middle."""
+        self.rect(x, y, width, height, fill, stroke, line)
+        self.text(x + width / 2, y + height // 2 + 5, label, size, "middle", bold, fill=colour)
+
     def svg(self):
         return "\n".join([
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" '

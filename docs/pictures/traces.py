@@ -10,6 +10,7 @@ import tempfile
 from svg import BLACK, BLUE, GREY, PALE, RED, WHITE
 
 SECTOR, WORD, BANKS, LANES = 32, 4, 32, 32  # bytes, bytes, numbers of these
+WORDS = SECTOR // WORD  # of a sector
 
 
 def traced(command):
@@ -63,6 +64,15 @@ def find(accesses, memory, operation, *, size=WORD):
                 access["bytes"] == size and None not in access["offsets"])
 
 
+def sectors_of(access, words):
+    """Those of the words, which must be as many as were counted."""
+    sectors = sorted({word // WORDS for word in words})
+    if len(sectors) != access["sectors"]:
+        raise SystemExit(f"draw.py: {access['line']}: {len(sectors)} sectors drawn, "
+                         f"{access['sectors']} counted")
+    return sectors
+
+
 def words_of(access):
     """The different words that the lanes ask for."""
     return {(offset + byte) // WORD for offset in access["offsets"]
@@ -72,17 +82,13 @@ def words_of(access):
 def draw_sectors(picture, x, y, access, cell=6, height=34):
     """The sectors that a warp's access touches, side by side; cells that it asks for in blue."""
     asked = words_of(access)
-    per_sector = SECTOR // WORD
-    sectors = sorted({word // per_sector for word in asked})
-    if len(sectors) != access["sectors"]:
-        raise SystemExit(f"draw.py: {access['line']}: {len(sectors)} sectors drawn, "
-                         f"{access['sectors']} counted")
+    sectors = sectors_of(access, asked)
     for at, sector in enumerate(sectors):
-        left = x + at * (per_sector * cell + 2)
-        for word in range(per_sector):
-            fill = BLUE if sector * per_sector + word in asked else PALE
+        left = x + at * (WORDS * cell + 2)
+        for word in range(WORDS):
+            fill = BLUE if sector * WORDS + word in asked else PALE
             picture.rect(left + word * cell, y, cell, height, fill, WHITE, 0.5)
-        picture.rect(left, y, per_sector * cell, height, "none", BLACK, 1.5)
+        picture.rect(left, y, WORDS * cell, height, "none", BLACK, 1.5)
     return len(sectors), len(asked)
 
 
@@ -131,24 +137,19 @@ def draw_lanes(picture, x, y, access, cell, height=26):
     """The sectors that a warp's access touches, a row for each run of them; a cell that a lane asks
     for is blue and has the lane's number, on it or beside it. The y below."""
     lane_of = {offset // WORD: lane for lane, offset in enumerate(access["offsets"])}
-    per_sector = SECTOR // WORD
-    sectors = sorted({word // per_sector for word in lane_of})
-    if len(sectors) != access["sectors"]:
-        raise SystemExit(f"draw.py: {access['line']}: {len(sectors)} sectors drawn, "
-                         f"{access['sectors']} counted")
-    left = x
+    sectors, left = sectors_of(access, lane_of), x
     for at, sector in enumerate(sectors):
         if at and sector != sectors[at - 1] + 1:
             left, y = x, y + height + 8
-        for word in range(sector * per_sector, (sector + 1) * per_sector):
-            picture.rect(left + word % per_sector * cell, y, cell, height,
-                         BLUE if word in lane_of else PALE, WHITE, 0.5)
-        picture.rect(left, y, per_sector * cell, height, "none", BLACK, 1.5)
-        for word in range(sector * per_sector, (sector + 1) * per_sector):
-            at_x, lane = left + word % per_sector * cell, lane_of.get(word)
+        lanes = [lane_of.get(sector * WORDS + word) for word in range(WORDS)]
+        for word, lane in enumerate(lanes):
+            picture.rect(left + word * cell, y, cell, height, PALE if lane is None else BLUE, WHITE, 0.5)
+        picture.rect(left, y, WORDS * cell, height, "none", BLACK, 1.5)
+        for word, lane in enumerate(lanes):
+            at_x = left + word * cell
             if lane is not None and cell >= 20:
                 picture.text(at_x + cell / 2, y + height / 2 + 5, str(lane), 13, "middle", fill=WHITE)
             elif lane is not None:
                 picture.text(at_x + cell + 2, y + height / 2 + 5, str(lane), 13)
-        left += per_sector * cell
+        left += WORDS * cell
     return y + height
