@@ -140,10 +140,8 @@ def profile_data(problem, profile, bench):
             "least": profile.least_bytes, "least_text": formats.size(profile.least_bytes)}
     points = roofline_points(problem, profile) if problem.bench else {}
     if points:
-        rates = {"DRAM": bench.copy_tb_per_s, **bench.read_tb_per_s}
-        data["roofline"] = {
-            "points": points, "peak": bench.fma_tflops,
-            "slopes": {level: rates[level] for level in [*points] if level in rates}}
+        data["roofline"] = {"points": points, "peak": bench.fma_tflops, "slopes": {
+            level: bench.tb_per_s[level] for level in points if level in bench.tb_per_s}}
     return data
 
 

@@ -14,7 +14,6 @@ Where the counters can't be read, the simulator counts instead. docs/profiling.m
 """
 import argparse
 import dataclasses
-import json
 import os
 import re
 import shlex
@@ -59,8 +58,7 @@ def describe(program, options):
             described = process.stdout.read()
         if not os.path.exists(path):
             sys.exit(process.returncode or 1)
-        with open(path, encoding="utf-8") as file:
-            return json.load(file), described, process.returncode
+        return results.read_json(path), described, process.returncode
 
 
 def once(program, stage, options):
@@ -212,9 +210,7 @@ def fall_back(reason, own, described, options, path):
     if status != 0:
         fail(f"the simulator could not count either: {shlex.join(command)} ended with status "
              f"{status}", status)
-    with open(path, encoding="utf-8") as file:
-        counted = json.load(file)
-    write_json(path, own + counted)
+    write_json(path, own + results.read_json(path))
 
 
 def write_ui_reports(program, own, options):

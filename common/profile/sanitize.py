@@ -11,17 +11,17 @@ stray access. Results are checked as well. Status 1 on any report.
 """
 import argparse
 import concurrent.futures
-import json
 import os
 import re
 import shlex
 import subprocess
 import time
 
-from support import (  # first: it makes the next one importable
+from support import (  # first: it makes the next ones importable
     REPORT, ROOT, fail, progress, run_main, shortened, stage_names)
 
 import formats
+import results
 
 TOOLS = ["racecheck", "memcheck", "initcheck", "synccheck"]  # the one that takes longest first
 REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself
@@ -39,9 +39,8 @@ def count_reports(tool, log):
 def read_checks(path):
     """The records that `convladder check` wrote; none where it did not get that far."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
+        return results.read_json(path)
+    except results.BadInput:
         return []
 
 

@@ -21,8 +21,7 @@ def records_of(*command):
         if done.returncode != 0:
             said = (done.stdout + done.stderr).strip() or f"status {done.returncode}"
             fail(f"{' '.join(command)}: {said}")
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        return json.loads(files.read(path))
 
 
 def run_main(main):

@@ -220,13 +220,13 @@ def roofline_figure(problem, profile, bench):
     """Each stage at the intensity of every level, joined by arrows in the ladder's order, below
     the roofs that were measured in the run that gave the times."""
     points = roofline_points(problem, profile)
-    lines = 2 if bench.read_tb_per_s else 1
+    lines = 2 if len(bench.tb_per_s) > 1 else 1
     figure, upper, lower = figure_with_legend(5 + 0.2 * lines, lines)
     axes = upper.subplots()
+    xs, ys = ([point[i] for climbed in points.values() for point in climbed] for i in (1, 2))
     axes.set(xscale="log", yscale="log", xlabel="FLOP per byte that crosses the level",
-             ylabel="TFLOP/s, cold L2",
-             title=counted_title(profile))
-    fit_axes(axes, points, bench)
+             ylabel="TFLOP/s, cold L2", title=counted_title(profile),
+             xlim=(min(xs) / 3, max(xs) * 3), ylim=(min(ys) / 2, bench.fma_tflops * 2))
     for level in dict.fromkeys([*points, "DRAM"]):
         draw_slope(axes, level, bench)
         if level in points:
@@ -242,28 +242,12 @@ def roofline_figure(problem, profile, bench):
     return figure
 
 
-def fit_axes(axes, points, bench):
-    """Room for all points and the flat roof."""
-    intensities = [x for climbed in points.values() for _, x, _ in climbed]
-    rates = [y for climbed in points.values() for _, _, y in climbed]
-    axes.set_xlim(min(intensities) / 3, max(intensities) * 3)
-    axes.set_ylim(min(rates) / 2, bench.fma_tflops * 2)
-
-
-def slope_of(level, bench):
-    """(name, TB/s) of the level's sloped roof; None where its rate was not measured."""
-    if level == "DRAM":
-        return "DRAM copy", bench.copy_tb_per_s
-    rate = bench.read_tb_per_s.get(level)
-    return (f"{level}, reads only", rate) if rate else None
-
-
 def draw_slope(axes, level, bench):
-    """From the left up to the flat roof, in the level's colour."""
-    slope = slope_of(level, bench)
-    if not slope:
+    """From the left up to the flat roof, in the level's colour, where its rate was measured."""
+    rate = bench.tb_per_s.get(level)
+    if not rate:
         return
-    name, rate = slope
+    name = "DRAM copy" if level == "DRAM" else f"{level}, reads only"
     ends = axes.get_xlim()[0], bench.fma_tflops / rate
     axes.plot(ends, [x * rate for x in ends], color=LEVEL_STYLES[level][0], linewidth=1.4,
               linestyle="--", scalex=False, scaley=False,

@@ -11,7 +11,8 @@ import shape
 
 BENCH_FORMAT, BENCH_VERSION = "convladder bench", 1
 PROFILE_VERSION, RUN_VERSION = 1, 1
-READ_RATES = {"L1": "l1_read_tb_per_s", "L2": "l2_read_tb_per_s"}  # level: member of the machine
+RATES = {"DRAM": "copy_tb_per_s", "L1": "l1_read_tb_per_s",  # level: member of the machine
+         "L2": "l2_read_tb_per_s"}
 STATUSES = ("pass", "fail", "rejected", "skipped", "impossible")
 PRECISIONS = ("fp32", "tf32")
 LAYOUTS = ("nchw", "nhwc")
@@ -81,8 +82,7 @@ class Bench:
     path: str
     machine: dict        # as in the file: gpu, driver, cuda_runtime and other versions
     fma_tflops: float    # FP32 ceiling: a loop of FMAs, measured in the same run
-    copy_tb_per_s: float  # device memory, read and written: a copy, measured in the same run
-    read_tb_per_s: dict   # {"L1": TB/s, "L2": TB/s}, reads only, of the same run, where it has them
+    tb_per_s: dict        # {"DRAM": of a copy, "L1" and "L2": of reads, where it has them}, likewise
     problems: list
     standings: list       # of all stages beside all competitors, in the file's order
 
@@ -206,9 +206,8 @@ def read_bench(path):
     machine = Members(members.value.get("machine"), f"{path}: machine")
     machine.text("gpu")
     return Bench(path, machine.value, machine.positive("fma_tflops"),
-                 machine.positive("copy_tb_per_s"),
-                 {level: machine.positive(name) for level, name in READ_RATES.items()
-                  if name in machine.value},
+                 {level: machine.positive(name) for level, name in RATES.items()
+                  if level == "DRAM" or name in machine.value},
                  [bench_problem(problem) for problem in members.objects("problems")],
                  [Standing(record.text("stage"), record.text("competitor"),
                            record.optional("problems"), record.optional("won"),
