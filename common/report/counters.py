@@ -30,30 +30,14 @@ def total(kernel, *names):
     return None if None in values else sum(values)
 
 
-def first_known(*values):
-    return next((value for value in values if value is not None), None)
-
-
 def times(factor, value):
     return None if value is None else factor * value
 
 
-def copied_bytes(kernel):
-    """Bytes asked for by asynchronous copies (LDGSTS), which are no loads to these counters."""
-    def both_ways(stem):
-        return total(kernel, *(f"{stem}_cache_{way}.sum" for way in COPY_WAYS))
-
-    stem = "_mem_global_op_ldgsts"
-    copies = both_ways("sm__sass_l1tex_t_requests_pipe_lsu" + stem)
-    return first_known(total(kernel, f"sm__sass_data_bytes{stem}.sum"),
-                       both_ways("sm__sass_data_bytes" + stem), 0 if copies == 0 else None)
-
-
 def requested_bytes(kernel):
-    parts = [first_known(total(kernel, "smsp__sass_data_bytes" + what),
-                         total(kernel, "sm__sass_data_bytes" + what)) for what in (LOADS, STORES)]
-    parts.append(copied_bytes(kernel))
-    return None if None in parts else sum(parts)
+    """Of loads, stores and asynchronous copies (LDGSTS), which are no loads to these counters."""
+    return total(kernel, *("smsp__sass_data_bytes" + what for what in (LOADS, STORES)),
+                 *(f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum" for way in COPY_WAYS))
 
 
 def requests(kernel):

@@ -55,24 +55,26 @@ def parse(arguments):
                         help="renew the generated parts of the committed texts")
     parser.add_argument("--check", action="store_true", help="with --docs: change nothing")
     options = parser.parse_args(arguments)
-    if options.docs and (options.bench or options.profile or options.run or options.trace or
-                         options.out or options.open):
+    if options.docs and (any(named(options)) or options.out or options.open):
         parser.error("--docs reads docs/results: no file or folder can be given with it")
     if options.check and not options.docs:
         parser.error("--check goes with --docs")
     return options
 
 
+def named(options):
+    return options.bench, options.profile, options.run, options.trace
+
+
 def inputs(options):
     """(bench, [profile], run, trace): the files named; if none is, those of build/report that
     exist."""
-    if options.bench or options.profile or options.run or options.trace:
-        return options.bench, options.profile, options.run, options.trace
-    usual = {name: os.path.join(ROOT, "build/report", name + ".json")
-             for name in ("bench", "profile", "run", "trace")}
-    found = {name: path if os.path.exists(path) else None for name, path in usual.items()}
-    return (found["bench"], [found["profile"]] if found["profile"] else [], found["run"],
-            found["trace"])
+    if any(named(options)):
+        return named(options)
+    usual = (os.path.join(ROOT, "build/report", name + ".json")
+             for name in ("bench", "profile", "run", "trace"))
+    bench, profile, run, trace = (path if os.path.exists(path) else None for path in usual)
+    return bench, [profile] if profile else [], run, trace
 
 
 def can_plot():

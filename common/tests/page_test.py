@@ -127,14 +127,12 @@ class BadInput(FolderTest):
         version = r"version \d; this report reads version \d"
         for about, value, said in (
                 ("trace", {**small_trace(), "version": 1}, version),
-                ("profile", [{"version": 9}], version),
                 ("bench", {"format": "convladder bench", "version": 7}, version),
                 ("trace", {"format": "x"}, "not made by profile --trace"),
-                *((about, text, "not JSON, or cut short") for about in ("trace", "profile", "bench")
+                *((about, text, "not JSON, or cut short") for about in ("trace", "bench")
                   for text in ("", half, "[1, 2"))):
-            path = self.save("bad.json", value)
-            inputs = {"profiles": [path]} if about == "profile" else {about: path}
-            self.assertRegex(self.notices(**inputs)[about]["text"], said)
+            notices = self.notices(**{about: self.save("bad.json", value)})
+            self.assertRegex(notices[about]["text"], said)
 
     def test_a_trace_that_lacks_something(self):
         for spoil in (lambda trace, kernel: trace.pop("stages"),

@@ -361,13 +361,9 @@ class NcuTest(unittest.TestCase):
     def test_no_metric_is_asked_for_twice(self):
         self.assertEqual(len(ncu.ALL), len(set(ncu.ALL)))
 
-    def test_merging_without_durations_weighs_alike(self):
-        merged = ncu.merge([{"a.pct": 10, "b.sum": 1}, {"a.pct": 20, "b.sum": 2}])
-        self.assertEqual(merged, {"a.pct": 15, "b.sum": 3})
-
-    def test_what_a_launch_lacks_is_left_out(self):
-        self.assertEqual(ncu.merge([{"a.sum": 1, "b.sum": None}, {"a.sum": 1, "b.sum": 2}]),
-                         {"a.sum": 2})
+    def test_merging_without_durations_and_without_values(self):
+        self.assertEqual(ncu.merge([{"a.pct": 10, "b.sum": 1, "c.sum": None},
+                                    {"a.pct": 20, "b.sum": 2, "c.sum": 3}]), {"a.pct": 15, "b.sum": 3})
 
 
 if __name__ == "__main__":
