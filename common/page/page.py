@@ -147,14 +147,11 @@ def profile_data(problem, profile, bench):
 
 def column_data(column, stages):
     """{stage: [value, as the tables have it, by how much it changed from the stage before]}."""
-    cells, before = {}, None
-    for stage in stages:
-        figure = column.figure(stage)
-        if figure is not None:
-            cells[stage] = [figure.value, counter_tables.cell(figure, column.text),
-                            formats.ratio(counters.quotient(figure, before))]
-        before = figure
-    return {"heading": column.heading, "cells": cells}
+    figures = [column.figure(stage) for stage in stages]
+    return {"heading": column.heading, "cells": {
+        stage: [figure.value, counter_tables.cell(figure, column.text),
+                formats.ratio(counters.quotient(figure, before))]
+        for stage, before, figure in zip(stages, [None, *figures], figures) if figure}}
 
 
 def code_of(problems, trace, root):

@@ -1,15 +1,14 @@
 """Tests of common/checkers: the commands that pages have, and the links between them."""
 
 import ast
-import contextlib
-import io
 import pathlib
 import re
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from fake_program import FolderTest, outcome
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "common/checkers"))
@@ -96,7 +95,11 @@ class Extract(unittest.TestCase):
         self.assertLessEqual({"README.md", "01_naive/README.md", "docs/pitfalls.md"}, found)
 
 
-class Run(unittest.TestCase):
+class Run(FolderTest):
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.folder)
+
     def command(self, text, *needs):
         return commands.Command("page.md", 1, text, set(needs))
 
@@ -116,46 +119,42 @@ class Run(unittest.TestCase):
                          "./ladder check --stage 02_x --offset 1 --max-gmac 0.001")
 
     def test_what_is_supplied_is_taken_away_again(self):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            (root / "01_naive").mkdir()
-            (root / "01_naive/naive.cu").write_text('REGISTER("01_naive")\n')
-            before = sorted(root.rglob("*"))
-            for supply in commands.SUPPLIES.values():
-                supply(root)
-            self.assertTrue((root / "x.npy").exists())
-            (root / "99_my_idea").mkdir()
-            (root / "99_my_idea/my_idea.cu").write_text("a stage\n")
-            commands.remove_supplies(root)
-            self.assertEqual(sorted(root.rglob("*")), before)
+        (self.root / "01_naive").mkdir()
+        self.save("01_naive/naive.cu", 'REGISTER("01_naive")\n')
+        before = sorted(self.root.rglob("*"))
+        for supply in commands.SUPPLIES.values():
+            supply(self.root)
+        self.assertTrue((self.root / "x.npy").exists())
+        (self.root / "99_my_idea").mkdir()
+        self.save("99_my_idea/my_idea.cu", "a stage\n")
+        commands.remove_supplies(self.root)
+        self.assertEqual(sorted(self.root.rglob("*")), before)
 
     def test_failures_are_counted(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(commands.run("echo a && exit 3", folder), (3, "a\n"))
-            self.assertEqual(commands.run("false; echo behind", folder)[0], 1)
-            self.assertEqual(commands.run("echo No tests were found'!!!'", folder)[0], 1)
-            self.assertEqual(commands.run("pwd", folder), (0, folder + "\n"))
+        self.assertEqual(commands.run("echo a && exit 3", self.folder), (3, "a\n"))
+        self.assertEqual(commands.run("false; echo behind", self.folder)[0], 1)
+        self.assertEqual(commands.run("echo No tests were found'!!!'", self.folder)[0], 1)
+        self.assertEqual(commands.run("pwd", self.folder), (0, self.folder + "\n"))
+
+    def run_all(self, slow, *texts):
+        return outcome(lambda all_of_them: commands.run_all(all_of_them, self.root, False, slow),
+                       [self.command(text) for text in texts])
 
     def test_the_same_words_run_once_unless_all_is_asked_for(self):
-        for slow, lines in ((False, ["x"]), (True, ["x", "x"])):
-            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-                two = [self.command("echo x >> log"), self.command("echo x >> log  # again")]
-                self.assertEqual(commands.run_all(two, pathlib.Path(folder), False, slow), 0)
-                self.assertEqual((pathlib.Path(folder) / "log").read_text().split(), lines)
+        for slow, lines in ((False, "x\n"), (True, "x\nx\n")):
+            self.save("log", "")
+            self.assertEqual(self.run_all(slow, "echo x >> log", "echo x >> log  # again")[0], 0)
+            self.assertEqual(self.read("log"), lines)
 
     def test_a_failure_is_shown_and_counted(self):
-        shown = io.StringIO()
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(shown):
-            failing = [self.command("echo reason; exit 3"), self.command("true")]
-            self.assertEqual(commands.run_all(failing, pathlib.Path(folder), False, False), 1)
-        self.assertIn("FAIL", shown.getvalue())
-        self.assertIn("exit status 3; its last lines:\n    | reason", shown.getvalue())
+        failed, shown, _ = self.run_all(False, "echo reason; exit 3", "true")
+        self.assertEqual(failed, 1)
+        self.assertIn("FAIL", shown)
+        self.assertIn("exit status 3; its last lines:\n    | reason", shown)
 
     def test_npy_files_are_what_numpy_would_write(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "x.npy"
-            commands.write_npy(path, (2, 3))
-            data = path.read_bytes()
+        commands.write_npy(self.root / "x.npy", (2, 3))
+        data = (self.root / "x.npy").read_bytes()
         length = struct.unpack("<H", data[8:10])[0]
         self.assertEqual(data[:8], b"\x93NUMPY\x01\x00")
         self.assertEqual((10 + length) % 64, 0)
@@ -170,19 +169,16 @@ class Run(unittest.TestCase):
         self.assertIn("--page no.md: no such page", done.stderr)
 
 
-class Links(unittest.TestCase):
+class Links(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        (self.root / "code.h").write_text("one\ntwo three\nfour\nfour\n")
-        (self.root / "other.md").write_text("# The first, 2nd: title\n")
+        super().setUp()
+        self.save("code.h", "one\ntwo three\nfour\nfour\n")
+        self.save("other.md", "# The first, 2nd: title\n")
 
     def check(self, link, fix=False):
-        self.page = self.root / "page.md"
-        self.page.write_text(f"# Here\n\nSee {link}.\n")
-        errors, moved = links.check(self.page, fix)
-        strip = f"{self.page}:3: "
+        page = self.save("page.md", f"# Here\n\nSee {link}.\n")
+        errors, moved = links.check(pathlib.Path(page), fix)
+        strip = f"{page}:3: "
         return [e.removeprefix(strip) for e in errors], [m.removeprefix(strip) for m in moved]
 
     def test_what_is_there(self):
@@ -205,7 +201,7 @@ class Links(unittest.TestCase):
         link = '[a](code.h#L1 "two three")'
         self.assertEqual(self.check(link), ([], ["code.h#L1: 'two three' is on line 2 now"]))
         self.assertEqual(self.check(link, fix=True), ([], []))
-        self.assertEqual(self.page.read_text(), '# Here\n\nSee [a](code.h#L2 "two three").\n')
+        self.assertEqual(self.read("page.md"), '# Here\n\nSee [a](code.h#L2 "two three").\n')
 
     def test_code_is_not_read_as_links(self):
         self.assertEqual(self.check("\n```\n[a](no.h)\n```\n"), ([], []))

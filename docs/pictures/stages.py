@@ -21,9 +21,9 @@ def counted(access):
     return f"{count} {unit}{'s' * (count != 1)}"
 
 
-def cells(picture, x, y, count, size, fill, height=None, stroke=GREY):
+def cells(picture, x, y, count, size, fill, height=None):
     for i in range(count):
-        picture.rect(x + i * size, y, size, height or size, fill, stroke, 0.5)
+        picture.rect(x + i * size, y, size, height or size, fill, GREY, 0.5)
 
 
 # ---- 01 -------------------------------------------------------------------------------------------

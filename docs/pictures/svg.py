@@ -17,17 +17,15 @@ class Picture:
         self.title, self.height = title, height
         self.elements = []
 
-    def rect(self, x, y, width, height, fill=WHITE, stroke=BLACK, line=1, dash=None):
-        dashes = f' stroke-dasharray="{dash}"' if dash else ""
-        end = f'" fill="{fill}" stroke="{stroke}" stroke-width="{line:g}"{dashes}/>'
+    def rect(self, x, y, width, height, fill=WHITE, stroke=BLACK, line=1):
+        end = f'" fill="{fill}" stroke="{stroke}" stroke-width="{line:g}"/>'
         drawn = f"M{x:g} {y:g}h{width:g}v{height:g}h{-width:g}z"
         if self.elements and self.elements[-1].endswith(end):  # as the one before: one path of both
             drawn = self.elements.pop().removesuffix(end).removeprefix('<path d="') + drawn
         self.elements.append(f'<path d="{drawn}{end}')
 
-    def line(self, x1, y1, x2, y2, stroke=BLACK, line=1, dash=None, arrow=False):
-        extra = (f' stroke-dasharray="{dash}"' if dash else "") + (
-            ' marker-end="url(#arrow)"' if arrow else "")
+    def line(self, x1, y1, x2, y2, stroke=BLACK, line=1, arrow=False):
+        extra = ' marker-end="url(#arrow)"' if arrow else ""
         self.elements.append(f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" '
                              f'stroke="{stroke}" stroke-width="{line:g}"{extra}/>')
 
