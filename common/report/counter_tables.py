@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import counters
 from counters import LEVELS, LOADS, STORES, Figure
+from counters import sum_of as metric
 from formats import markdown, milliseconds, percent, ratio, scaled, significant, size
 
 SOURCES = {"ncu": "Nsight Compute", "simulator": "the counting simulator",
@@ -29,10 +30,6 @@ def summed(of_kernel):
     return lambda profile, stage: counters.of_stage(profile.stages[stage], of_kernel)
 
 
-def metric(name):
-    return lambda kernel: kernel.metrics.get(name)
-
-
 def of_main_kernel(of_kernel):
     def figure(profile, stage):
         kernel = counters.main_kernel(profile.stages[stage])
@@ -49,7 +46,15 @@ def intensity(level):
 
 
 def per_request(what):
-    return lambda profile, stage: counters.per_request(profile.stages[stage], what)
+    """Sectors per request of the stage's loads or stores; what: LOADS or STORES."""
+    units = [metric(f"l1tex__t_{unit}_pipe_lsu{what}") for unit in ("sectors", "requests")]
+
+    def figure(profile, stage):
+        sectors, asked = (counters.of_stage(profile.stages[stage], unit) for unit in units)
+        if not sectors or not asked or asked.value == 0:
+            return None
+        return Figure(sectors.value / asked.value, sectors.partial)
+    return figure
 
 
 def least_time(profile, stage):
@@ -61,7 +66,7 @@ def least_time(profile, stage):
 FLOOR = "at least [ms]"
 OF_FLOOR = [(FLOOR, least_time, milliseconds)]
 OF_LEVELS = [(level.name, summed(level.of_kernel), size) for level in LEVELS]
-OF_WARPS = [  # what they ask for
+OF_WARPS = [  # what they ask for: sums over the stage's kernels
     ("requests", summed(counters.requests), scaled),
     ("sectors / load", per_request(LOADS), significant),
     ("sectors / store", per_request(STORES), significant),
@@ -73,6 +78,7 @@ OF_WARPS = [  # what they ask for
     ("instructions", summed(metric("smsp__inst_executed.sum")), scaled),
     ("profiled [ms]", summed(counters.profiled_ms), milliseconds),
 ]
+# What does not add up over kernels: of the main kernel of each stage.
 OF_MAIN_KERNEL = [(heading, of_main_kernel(of_kernel), text) for heading, of_kernel, text in [
     ("registers", metric("launch__registers_per_thread"), scaled),
     ("shared / block", counters.shared_per_block, size),
@@ -96,22 +102,10 @@ def columns_of(table, profile):
     return [Column(heading, functools.partial(figure, profile), text) for heading, figure, text in table]
 
 
-def floor_columns(profile):
-    return columns_of(OF_FLOOR, profile)
-
-
-def level_columns(profile):
-    return columns_of(OF_LEVELS, profile)
-
-
-def warp_columns(profile):
-    """What the stage's warps ask for; sums over its kernels."""
-    return columns_of(OF_WARPS, profile)
-
-
-def kernel_columns(profile):
-    """What does not add up over kernels: of the main kernel of each stage."""
-    return columns_of(OF_MAIN_KERNEL, profile)
+floor_columns = functools.partial(columns_of, OF_FLOOR)
+level_columns = functools.partial(columns_of, OF_LEVELS)
+warp_columns = functools.partial(columns_of, OF_WARPS)
+kernel_columns = functools.partial(columns_of, OF_MAIN_KERNEL)
 
 
 def traffic_table(profile):

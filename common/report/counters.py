@@ -24,62 +24,42 @@ class Level(NamedTuple):
     of_kernel: Callable  # Kernel -> bytes, or None where they were not counted
 
 
-def total(kernel, *names):
-    """The sum of the metrics, None unless all of them are there."""
-    values = [kernel.metrics.get(name) for name in names]
-    return None if None in values else sum(values)
+def sum_of(*names, factor=1):
+    """A function of a kernel: the sum of the metrics times the factor, None unless all of them are there."""
+    def of_kernel(kernel):
+        values = [kernel.metrics.get(name) for name in names]
+        return None if None in values else factor * sum(values)
+    return of_kernel
 
 
-def times(factor, value):
-    return None if value is None else factor * value
-
-
-def requested_bytes(kernel):
-    """Of loads, stores and asynchronous copies (LDGSTS), which are no loads to these counters."""
-    return total(kernel, *("smsp__sass_data_bytes" + what for what in (LOADS, STORES)),
-                 *(f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum" for way in COPY_WAYS))
-
-
-def requests(kernel):
-    return total(kernel, *("l1tex__t_requests_pipe_lsu" + what for what in (LOADS, STORES)))
-
-
-def l1_sectors(kernel):
-    return total(kernel, *("l1tex__t_sectors_pipe_lsu" + what for what in (LOADS, STORES)))
-
-
-def l2_sectors(kernel):
-    return total(kernel, *(f"lts__t_sectors_srcunit_tex_op_{op}.sum" for op in ("read", "write")))
-
-
-def sectors_touched(kernel):
-    return total(kernel, "sectors_touched_read.sum", "sectors_touched_write.sum")
-
+requested_bytes = sum_of(  # of loads, stores and asynchronous copies, which are no loads to these counters
+    *("smsp__sass_data_bytes" + what for what in (LOADS, STORES)),
+    *(f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum" for way in COPY_WAYS))
+requests = sum_of(*("l1tex__t_requests_pipe_lsu" + what for what in (LOADS, STORES)))
+l1_bytes = sum_of(*("l1tex__t_sectors_pipe_lsu" + what for what in (LOADS, STORES)), factor=SECTOR_BYTES)
+l2_bytes = sum_of(*(f"lts__t_sectors_srcunit_tex_op_{op}.sum" for op in ("read", "write")),
+                  factor=SECTOR_BYTES)
+dram_bytes = sum_of("dram__bytes_read.sum", "dram__bytes_write.sum")
+touched_bytes = sum_of("sectors_touched_read.sum", "sectors_touched_write.sum", factor=SECTOR_BYTES)
+bank_conflicts = sum_of(*(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
+                          for op in ("ld", "st")))
+profiled_ms = sum_of("gpu__time_duration.sum", factor=1e-6)
 
 LEVELS = [
     Level("requested", "bytes that the warps ask for, each word once per request", requested_bytes),
-    Level("L1", "32-byte sectors asked of L1", lambda k: times(SECTOR_BYTES, l1_sectors(k))),
-    Level("L2", "32-byte sectors that L1 asks of L2, reads and writes",
-          lambda k: times(SECTOR_BYTES, l2_sectors(k))),
-    Level("DRAM", "bytes read from and written to DRAM",
-          lambda k: total(k, "dram__bytes_read.sum", "dram__bytes_write.sum")),
+    Level("L1", "32-byte sectors asked of L1", l1_bytes),
+    Level("L2", "32-byte sectors that L1 asks of L2, reads and writes", l2_bytes),
+    Level("DRAM", "bytes read from and written to DRAM", dram_bytes),
     Level("touched", "different sectors that each kernel touches at all, which DRAM would move if "
-          "the caches held all that a kernel needs",
-          lambda k: times(SECTOR_BYTES, sectors_touched(k))),
+          "the caches held all that a kernel needs", touched_bytes),
 ]
 
 
 def shared_wavefronts(kernel):
     """Of loads, stores and asynchronous copies; the latter count 0 where nothing counts them."""
     what = "data_pipe_lsu_wavefronts_mem_shared_op"
-    copies = total(kernel, f"smsp__sass_l1tex_{what}_ldgsts.sum")
-    plain = total(kernel, f"l1tex__{what}_ld.sum", f"l1tex__{what}_st.sum")
-    return None if plain is None else plain + (copies or 0)
-
-
-def bank_conflicts(kernel):
-    return total(kernel, *(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
-                           for op in ("ld", "st")))
+    plain = sum_of(f"l1tex__{what}_ld.sum", f"l1tex__{what}_st.sum")(kernel)
+    return None if plain is None else plain + kernel.metrics.get(f"smsp__sass_l1tex_{what}_ldgsts.sum", 0)
 
 
 def shared_per_block(kernel):
@@ -87,10 +67,6 @@ def shared_per_block(kernel):
     static = kernel.metrics.get("launch__shared_mem_per_block_static")
     dynamic = kernel.metrics.get("launch__shared_mem_per_block_dynamic", 0)
     return None if static is None else static + dynamic
-
-
-def profiled_ms(kernel):
-    return times(1e-6, kernel.metrics.get("gpu__time_duration.sum"))
 
 
 def of_stage(kernels, of_kernel):
@@ -121,15 +97,6 @@ def quotient(above, below):
     return above.value / below.value
 
 
-def per_request(kernels, what):
-    """Sectors per request of the stage's loads or stores; what: LOADS or STORES."""
-    sectors = of_stage(kernels, lambda k: total(k, "l1tex__t_sectors_pipe_lsu" + what))
-    asked = of_stage(kernels, lambda k: total(k, "l1tex__t_requests_pipe_lsu" + what))
-    if not sectors or not asked or asked.value == 0:
-        return None
-    return Figure(sectors.value / asked.value, sectors.partial)
-
-
 def flop_per_byte(kernels, flop, level):
     """The stage's arithmetic intensity, by the bytes that cross one level; None if not all did."""
     crossed = of_stage(kernels, level.of_kernel)
@@ -139,8 +106,7 @@ def flop_per_byte(kernels, flop, level):
 def main_kernel(kernels):
     """The one that takes longest; without times, the one that asks L1 for most; else the largest
     grid. Registers, occupancy and stalls are a kernel's, not a stage's: this one's are shown."""
-    for weight in (lambda k: k.metrics.get("gpu__time_duration.sum"), l1_sectors,
-                   lambda k: k.metrics.get("launch__grid_size")):
+    for weight in (profiled_ms, l1_bytes, sum_of("launch__grid_size")):
         known = [kernel for kernel in kernels if weight(kernel) is not None]
         if known:
             return max(known, key=weight)

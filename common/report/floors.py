@@ -47,7 +47,7 @@ def of_counters(metrics, rates):
                          1e9 * rates.get("tf32_tflops", math.inf) / TENSOR_FLOP),
         "L1's data pipe": (metrics.get("l1tex__data_pipe_lsu_wavefronts.sum"),
                            rates["wavefronts_per_cycle"] * per_cycle),
-        "DRAM": (counters.total(kernel, "dram__bytes_read.sum", "dram__bytes_write.sum"),
+        "DRAM": (counters.dram_bytes(kernel),
                  1e9 * rates["dram_tb_per_s"])}
     known = [(amount / rate, limit) for limit, (amount, rate) in parts.items() if amount is not None]
     return max(known, default=None)

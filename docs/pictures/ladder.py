@@ -27,7 +27,7 @@ def rates(profile, stage):
     multiply_adds = profile.flop / 2 / LANES
     figures = [(counters.of_stage(profile.stages[stage], of_kernel), unit) for of_kernel, unit in (
         (counters.requests, multiply_adds), (counters.shared_wavefronts, multiply_adds),
-        (counters.sectors_touched, 1e6 / counters.SECTOR_BYTES))]
+        (counters.touched_bytes, 1e6))]
     return [None if figure.partial else figure.value / unit for figure, unit in figures]
 
 
