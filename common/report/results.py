@@ -131,42 +131,32 @@ class Members:
             raise BadInput(f"{where}: an object was expected, not {shortened(value)}")
         self.value, self.where = value, where
 
-    def _fail(self, name, wanted):
+    def _checked(self, name, wanted, fits, default=None):
+        value = self.value.get(name, default)
+        if fits(value):
+            return value
         if name not in self.value:
             raise BadInput(f"{self.where}: member '{name}' is missing")
-        raise BadInput(f"{self.where}: '{name}' is {shortened(self.value[name])}, not {wanted}")
+        raise BadInput(f"{self.where}: '{name}' is {shortened(value)}, not {wanted}")
 
-    def text(self, name, default=None, among=None):
-        value = self.value.get(name, default)
-        if not isinstance(value, str):
-            self._fail(name, "a string")
-        if among and value not in among:
-            self._fail(name, "one of " + ", ".join(among))
-        return value
+    def text(self, name, default=None):
+        return self._checked(name, "a string", lambda value: isinstance(value, str), default)
+
+    def among(self, name, values):
+        return self._checked(name, "one of " + ", ".join(values), lambda value: value in values)
 
     def flag(self, name, default=None):
-        value = self.value.get(name, default)
-        if not isinstance(value, bool):
-            self._fail(name, "true or false")
-        return value
+        return self._checked(name, "true or false", lambda value: isinstance(value, bool), default)
 
     def positive(self, name):
-        value = self.value.get(name)
-        if not is_number(value) or value <= 0:
-            self._fail(name, "a number above 0")
-        return value
+        return self._checked(name, "a number above 0", lambda value: is_number(value) and value > 0)
 
     def optional(self, name):
         """A number, or None where the writer had none (null)."""
-        value = self.value.get(name)
-        if value is not None and not is_number(value):
-            self._fail(name, "a number")
-        return value
+        return self._checked(name, "a number", lambda value: value is None or is_number(value))
 
     def objects(self, name, default=None):
-        value = self.value.get(name, default)
-        if not isinstance(value, list):
-            self._fail(name, "a list")
+        value = self._checked(name, "a list", lambda value: isinstance(value, list), default)
         return [Members(item, f"{self.where}: {name}[{i}]") for i, item in enumerate(value)]
 
     def require_version(self, wanted, default=None):
@@ -236,14 +226,14 @@ def throttle_reasons(problem):
 
 def competitor(record):
     return Competitor(name=record.text("competitor"),
-                      precision=record.text("precision", among=PRECISIONS),
-                      layout=record.text("layout", among=LAYOUTS),
+                      precision=record.among("precision", PRECISIONS),
+                      layout=record.among("layout", LAYOUTS),
                       library=record.text("library", default=""),
                       algorithm=record.text("algorithm", default=""), timing=timing(record))
 
 
 def timing(record):
-    status = record.text("status", among=STATUSES)
+    status = record.among("status", STATUSES)
     times = (statistics(record, "cold_ms"), statistics(record, "warm_ms"))
     cold, warm = times if status == "pass" else (None, None)
     return Timing(status, record.text("message", default=""), record.optional("max_error_ratio"),
@@ -325,7 +315,7 @@ def read_runs(path):
 
 def run_record(record):
     record.require_version(RUN_VERSION, default=1)
-    status = record.text("status", among=STATUSES)
+    status = record.among("status", STATUSES)
     timed = status == "pass" and record.value.get("time_source") == "cuda_events"
     return RunRecord(record.text("stage"), record.text("problem"), record.text("backend"), status,
                      record.optional("max_error_ratio"), record.text("message", default=""),
