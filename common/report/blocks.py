@@ -154,9 +154,7 @@ def summary(data):
         return ""
     problem = data.problems[0]
     timings = problem.bench.stages if problem.bench else {}
-    rivals = problem.bench.competitors if problem.bench else []
-    cudnn = next((rival.timing for rival in rivals
-                  if (rival.name, rival.precision) == ("cudnn", "fp32")), None)
+    cudnn = problem.bench.rival("cudnn", "fp32") if problem.bench else None
     rows = []
     for stage in files.stage_names(data.root):
         timing = timings.get(stage)
@@ -240,18 +238,12 @@ def some_layers(data, stage, names):
 def tf32(data, stage):
     """A stage's README.md: its times in TF32 beside those in FP32 and the library's in TF32, where the
     same problem has them."""
-    def timings(problem):
-        known = next((each for each in (data.bench.problems if data.bench else [])
-                      if (each.name, each.shape) == (problem.name, problem.shape)), None)
-        rivals = known.competitors if known else []
-        return (known and known.stages.get(stage), problem.stages.get(stage + " (TF32)"),
-                next((rival.timing for rival in rivals
-                      if (rival.name, rival.precision) == ("cudnn", "tf32")), None))
-
+    in_fp32 = {(each.name, each.shape): each for each in (data.bench.problems if data.bench else [])}
     rows = []
     for bench in benches(data, "tf32_*.json"):
         for problem in bench.problems:
-            fp32, here, cudnn = timings(problem)
+            known, here = in_fp32.get((problem.name, problem.shape)), problem.stages.get(stage + " (TF32)")
+            fp32, cudnn = (known.stages.get(stage), known.rival("cudnn", "tf32")) if known else (None, None)
             cells = [time_tables.time_cells(timing, problem.flop, bench, "tf32")
                      for timing in (fp32, here, cudnn)]
             rows.append([problem.name, cells[0].cold, cells[1].cold, cells[1].tflops, cells[2].cold,

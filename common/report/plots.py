@@ -161,15 +161,12 @@ def floor_note(problems):
 def time_legend(problems):
     marker = matplotlib.lines.Line2D
     rivals = {rival.precision for problem in problems for rival in problem.competitors}
-    handles = [marker([], [], color=BLUE, marker="o", linestyle="", label="stage, FP32")]
-    if "fp32" in rivals:
-        handles.append(marker([], [], color=GREY, marker="o", linestyle="", label="library, FP32"))
-    if "tf32" in rivals:
-        handles.append(marker([], [], color=GREY, marker="o", linestyle="",
-                              markerfacecolor="white", label="library, TF32"))
-    handles.append(marker([], [], color=BLACK, linestyle="--", linewidth=1,
-                          label="floor in FP32: FLOP at peak, or bytes at copy rate"))
-    return handles
+    kinds = [("stage, FP32", BLUE, BLUE, True), ("library, FP32", GREY, GREY, "fp32" in rivals),
+             ("library, TF32", GREY, "white", "tf32" in rivals)]
+    return [*(marker([], [], color=colour, marker="o", linestyle="", markerfacecolor=face, label=label)
+              for label, colour, face, there in kinds if there),
+            marker([], [], color=BLACK, linestyle="--", linewidth=1,
+                   label="floor in FP32: FLOP at peak, or bytes at copy rate")]
 
 
 # --- traffic -------------------------------------------------------------------------------------

@@ -66,6 +66,11 @@ class BenchProblem:
     stages: dict     # name: Timing
     competitors: list
 
+    def rival(self, name, precision):
+        """The Timing of the first such competitor; None without."""
+        return next((each.timing for each in self.competitors
+                     if (each.name, each.precision) == (name, precision)), None)
+
 
 @dataclass(frozen=True)
 class Standing:
