@@ -57,7 +57,8 @@ def show(path):
 
 def html(data):
     """The whole file as text."""
-    own, style, script = (files.read(os.path.join(HERE, "page." + kind)) for kind in ("html", "css", "js"))
+    own, style, script = (files.read(os.path.join(HERE, "page." + kind))
+                          for kind in ("html", "css", "js"))
     inside = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     parts = {"STYLE": style, "SCRIPT": script,
              "DATA": inside.replace("<", "\\u003c")}  # "</script>" would end it
@@ -253,8 +254,8 @@ def read_pictures(folder):
     except (KeyError, TypeError, ValueError) as error:
         raise results.BadInput(f"{run_path}: not made by run: it has no shape") from error
     data = {**{name: getattr(own, name) for name in ("H", "W", "K", "R", "S", "P", "Q")},
-            "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], "columns": COLUMNS,
-            "gap": GAP, "filter_scale": FILTER_SCALE, "map_scale": MAP_SCALE,
+            "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w],
+            "columns": COLUMNS, "gap": GAP, "filter_scale": FILTER_SCALE, "map_scale": MAP_SCALE,
             "backend": run.get("backend", ""), "of": run.get("data", "")}
     sizes = {"input": (own.W, own.H),
              "filters": montage_size(own.K, own.S * FILTER_SCALE, own.R * FILTER_SCALE),

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
-from support import REPORT, ROOT, fail, run_main  # noqa: E402  (first: it makes the next ones importable)
+from support import REPORT, ROOT, fail, run_main  # noqa: E402  (makes the next importable)
 
 import files  # noqa: E402
 import page  # noqa: E402

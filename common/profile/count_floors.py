@@ -15,7 +15,7 @@ file has. Every layer has a bias, as for bench. --list names the layers and coun
 import argparse
 import os
 
-from support import ROOT, fail, progress, records_of, run_main  # first: it makes the next ones importable
+from support import ROOT, fail, progress, records_of, run_main  # makes the next ones importable
 
 import counters
 import files
@@ -50,8 +50,8 @@ def count(program, machine, shapes, name, rows):
     """A row of the file for each stage."""
     cut = ["--h", str(rows)] if rows else []
     stages = {}
-    for record in records_of(program, "profile", "--shapes", shapes, "--shape", name, "--batch", "1",
-                             "--bias", "1", "--max-gmac", "1000", "--machine", machine, *cut):
+    for record in records_of(program, "profile", "--shapes", shapes, "--shape", name, "--batch",
+                             "1", "--bias", "1", "--max-gmac", "1000", "--machine", machine, *cut):
         whole = "whole_" if "whole_shape" in record else ""
         kernel = results.Kernel(record["kernel"], record["launches"], record["library"], {},
                                 (record[whole + "floor_ms"], record[whole + "floor_limit"]))
@@ -84,7 +84,8 @@ def main(arguments):
     for number, (name, few) in enumerate(chosen, 1):
         progress(f"[{number}/{len(chosen)}] {name}")
         rows[name] = count(options.program, options.machine, options.shapes, name, few)
-        files.write_rows(options.out, [floors.COLUMNS, *(row for own in rows.values() for row in own)])
+        files.write_rows(options.out, [floors.COLUMNS,
+                                       *(row for own in rows.values() for row in own)])
     progress("")
     print(f"wrote {options.out}: {len(rows)} layers")
     return 0

@@ -24,9 +24,9 @@ def main(arguments):
     problems, counted = read_ncu.problems(), []
     for number, problem in enumerate(problems, 1):
         progress(f"[{number}/{len(problems)}] {problem['name']}")
-        counted += [(problem["name"], record)
-                    for record in records_of(options.program, "profile", "--max-gmac", "1000",
-                                             *read_ncu.options_of(problem)) if not record["library"]]
+        records = records_of(options.program, "profile", "--max-gmac", "1000",
+                             *read_ncu.options_of(problem))
+        counted += [(problem["name"], record) for record in records if not record["library"]]
     progress("")
     metrics = [metric for metric in read_ncu.STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
                if metric in counted[0][1]]

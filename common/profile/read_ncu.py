@@ -16,7 +16,7 @@ import os
 import subprocess
 
 import ncu
-from support import ROOT, fail, records_of, run_main, stage_names  # first: it makes the next one importable
+from support import ROOT, fail, records_of, run_main, stage_names  # makes the next importable
 
 import files
 
@@ -32,8 +32,8 @@ def write_csv(path, header, rows, command):
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
     gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                          capture_output=True, text=True).stdout.splitlines()
-    files.write_rows(path, [header, *rows], f"# made by: {command}\n# GPU: {gpu[0] if gpu else '?'}; "
-                     f"ncu: {version.strip().splitlines()[-1]}\n")
+    files.write_rows(path, [header, *rows], f"# made by: {command}\n"
+                     f"# GPU: {gpu[0] if gpu else '?'}; ncu: {version.strip().splitlines()[-1]}\n")
     print(f"wrote {path}: {len(rows)} rows")
 
 
@@ -102,7 +102,7 @@ def rows_of_stage(problem, stage, launches):
 
 
 def read_stages(binaries, stages, path):
-    """After each problem the header, and the rows: those that were read, and the earlier file's others."""
+    """After each problem the header and the rows: what was read, and the earlier file's others."""
     rows, read = [], set()
     header = ["problem", "stage", "kernel", "launches"] + STAGE_METRICS
     metrics = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
@@ -138,7 +138,8 @@ def read_patterns(binaries, what):
         launches, output = ncu.run(asked, [os.path.join(binaries, "bank_patterns"), *words])
         names = [line.split(" ", 1)[1].split(",") for line in output if line.startswith("launched ")]
         if len(names) != len(launches):
-            raise ncu.NcuError(f"bank_patterns launched {len(names)} kernels, ncu saw {len(launches)}")
+            raise ncu.NcuError(f"bank_patterns launched {len(names)} kernels, ncu saw "
+                               f"{len(launches)}")
         rows += [name + [number(values.get(metric)) for metric in metrics]
                  for name, (_, values) in zip(names, launches)]
     yield ["kind", "bytes", "pattern"] + metrics, rows
@@ -157,7 +158,7 @@ def main(words):
     parts = (read_stages(arguments.bin, arguments.stage or stage_names(), out)
              if arguments.what == "stages" else read_patterns(arguments.bin, arguments.what))
     try:
-        for header, rows in parts:  # written after each: a run that is cut off leaves what it has read
+        for header, rows in parts:  # written each time: a run that is cut off keeps these
             write_csv(out, header, rows, f"common/profile/read_ncu.py {arguments.what}")
     except ncu.NcuError as error:
         fail(str(error))

@@ -17,7 +17,8 @@ def records_of(*command):
     """The records that `convladder profile` writes; ends with what it says where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "profile.json")
-        done = subprocess.run([*command, "--json", path], capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, "--json", path], capture_output=True, text=True,
+                              check=False)
         if done.returncode != 0:
             said = (done.stdout + done.stderr).strip() or f"status {done.returncode}"
             fail(f"{' '.join(command)}: {said}")

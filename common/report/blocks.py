@@ -238,12 +238,15 @@ def some_layers(data, stage, names):
 def tf32(data, stage):
     """A stage's README.md: its times in TF32 beside those in FP32 and the library's in TF32, where the
     same problem has them."""
-    in_fp32 = {(each.name, each.shape): each for each in (data.bench.problems if data.bench else [])}
+    fp32_problems = data.bench.problems if data.bench else []
+    in_fp32 = {(problem.name, problem.shape): problem for problem in fp32_problems}
     rows = []
     for bench in benches(data, "tf32_*.json"):
         for problem in bench.problems:
-            known, here = in_fp32.get((problem.name, problem.shape)), problem.stages.get(stage + " (TF32)")
-            fp32, cudnn = (known.stages.get(stage), known.rival("cudnn", "tf32")) if known else (None, None)
+            known = in_fp32.get((problem.name, problem.shape))
+            fp32 = known.stages.get(stage) if known else None
+            cudnn = known.rival("cudnn", "tf32") if known else None
+            here = problem.stages.get(stage + " (TF32)")
             cells = [time_tables.time_cells(timing, problem.flop, bench, "tf32")
                      for timing in (fp32, here, cudnn)]
             rows.append([problem.name, cells[0].cold, cells[1].cold, cells[1].tflops, cells[2].cold,
@@ -256,7 +259,9 @@ def campaigns(data):
     """docs/reliability.md: a row for each run that takes long."""
     path = os.path.join(data.folder, CAMPAIGNS)
     rows = files.read_rows(path) if os.path.exists(path) else []
-    return "\n" + formats.markdown(list(rows[0]), [[*row.values()] for row in rows]) + "\n" if rows else ""
+    if not rows:
+        return ""
+    return "\n" + formats.markdown(list(rows[0]), [[*row.values()] for row in rows]) + "\n"
 
 
 def held_floors(data):

@@ -86,20 +86,24 @@ OF_MAIN_KERNEL = [(heading, of_main_kernel(of_kernel), text) for heading, of_ker
     ("occupancy", metric("sm__warps_active.avg.pct_of_peak_sustained_active"), percent),
     ("SM throughput", metric("sm__throughput.avg.pct_of_peak_sustained_elapsed"), percent),
     ("issue slots", metric("smsp__issue_active.avg.pct_of_peak_sustained_active"), percent),
-    ("L1's data pipe", metric("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"), percent),
+    ("L1's data pipe",
+     metric("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"), percent),
     ("L1 hits", metric("l1tex__t_sector_hit_rate.pct"), percent),
     ("L2 hits", metric("lts__t_sector_hit_rate.pct"), percent),
-    ("cycles / instruction", metric("smsp__average_warp_latency_per_inst_issued.ratio"), significant),
+    ("cycles / instruction",
+     metric("smsp__average_warp_latency_per_inst_issued.ratio"), significant),
     # Cycles that a warp waits for this, on average, per instruction that it issues.
-    *((f"stalled: {what}", metric(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"),
-       significant) for what, reason in (
-        ("global", "long_scoreboard"), ("global queue", "lg_throttle"), ("shared", "short_scoreboard"),
-        ("shared queue", "mio_throttle"), ("barrier", "barrier"))),
+    *((f"stalled: {what}",
+       metric(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"), significant)
+      for what, reason in (("global", "long_scoreboard"), ("global queue", "lg_throttle"),
+                           ("shared", "short_scoreboard"), ("shared queue", "mio_throttle"),
+                           ("barrier", "barrier"))),
 ]]
 
 
 def columns_of(table, profile):
-    return [Column(heading, functools.partial(figure, profile), text) for heading, figure, text in table]
+    return [Column(heading, functools.partial(figure, profile), text)
+            for heading, figure, text in table]
 
 
 floor_columns = functools.partial(columns_of, OF_FLOOR)
@@ -141,8 +145,9 @@ def floor_table(profile):
 
 def stage_table(profile, columns, names=None):
     """Empty where the source has nothing for any column. `names`: {stage: its longest kernel}."""
-    rows = [[stage, names[stage] if names else "", *(cell(column.figure(stage), column.text)
-                                                    for column in columns)] for stage in profile.stages]
+    rows = [[stage, names[stage] if names else "",
+             *(cell(column.figure(stage), column.text) for column in columns)]
+            for stage in profile.stages]
     if not any(any(row[2:]) for row in rows):
         return ""
     return markdown(["stage", "longest kernel", *(column.heading for column in columns)], rows)

@@ -25,18 +25,19 @@ class Level(NamedTuple):
 
 
 def sum_of(*names, factor=1):
-    """A function of a kernel: the sum of the metrics times the factor, None unless all of them are there."""
+    """A function of a kernel: the metrics' sum, times the factor; None unless all are there."""
     def of_kernel(kernel):
         values = [kernel.metrics.get(name) for name in names]
         return None if None in values else factor * sum(values)
     return of_kernel
 
 
-requested_bytes = sum_of(  # of loads, stores and asynchronous copies, which are no loads to these counters
+requested_bytes = sum_of(  # asynchronous copies are no loads to these counters
     *("smsp__sass_data_bytes" + what for what in (LOADS, STORES)),
     *(f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum" for way in COPY_WAYS))
 requests = sum_of(*("l1tex__t_requests_pipe_lsu" + what for what in (LOADS, STORES)))
-l1_bytes = sum_of(*("l1tex__t_sectors_pipe_lsu" + what for what in (LOADS, STORES)), factor=SECTOR_BYTES)
+l1_bytes = sum_of(*("l1tex__t_sectors_pipe_lsu" + what for what in (LOADS, STORES)),
+                  factor=SECTOR_BYTES)
 l2_bytes = sum_of(*(f"lts__t_sectors_srcunit_tex_op_{op}.sum" for op in ("read", "write")),
                   factor=SECTOR_BYTES)
 dram_bytes = sum_of("dram__bytes_read.sum", "dram__bytes_write.sum")
@@ -59,7 +60,8 @@ def shared_wavefronts(kernel):
     """Of loads, stores and asynchronous copies; the latter count 0 where nothing counts them."""
     what = "data_pipe_lsu_wavefronts_mem_shared_op"
     plain = sum_of(f"l1tex__{what}_ld.sum", f"l1tex__{what}_st.sum")(kernel)
-    return None if plain is None else plain + kernel.metrics.get(f"smsp__sass_l1tex_{what}_ldgsts.sum", 0)
+    copies = kernel.metrics.get(f"smsp__sass_l1tex_{what}_ldgsts.sum", 0)
+    return None if plain is None else plain + copies
 
 
 def shared_per_block(kernel):

@@ -33,8 +33,8 @@ def read_rows(path):
 
 
 def write(path, content):
-    """Text or bytes. Writes beside `path` first: the file appears whole or not at all. A link stays a
-    link. Raises OSError."""
+    """Text or bytes. Writes beside `path` first: the file appears whole or not at all. A link
+    stays a link. Raises OSError."""
     path = os.path.realpath(path)
     part = f"{path}.{os.getpid()}.part"
     try:

@@ -163,8 +163,8 @@ def time_legend(problems):
     rivals = {rival.precision for problem in problems for rival in problem.competitors}
     kinds = [("stage, FP32", BLUE, BLUE, True), ("library, FP32", GREY, GREY, "fp32" in rivals),
              ("library, TF32", GREY, "white", "tf32" in rivals)]
-    return [*(marker([], [], color=colour, marker="o", linestyle="", markerfacecolor=face, label=label)
-              for label, colour, face, there in kinds if there),
+    return [*(marker([], [], color=colour, marker="o", linestyle="", markerfacecolor=face,
+                     label=label) for label, colour, face, there in kinds if there),
             marker([], [], color=BLACK, linestyle="--", linewidth=1,
                    label="floor in FP32: FLOP at peak, or bytes at copy rate")]
 

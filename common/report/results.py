@@ -87,7 +87,7 @@ class Bench:
     path: str
     machine: dict        # as in the file: gpu, driver, cuda_runtime and other versions
     fma_tflops: float    # FP32 ceiling: a loop of FMAs, measured in the same run
-    tb_per_s: dict        # {"DRAM": of a copy, "L1" and "L2": of reads, where it has them}, likewise
+    tb_per_s: dict        # likewise: {"DRAM": of a copy, "L1" and "L2": of reads, if known}
     problems: list
     standings: list       # of all stages beside all competitors, in the file's order
 

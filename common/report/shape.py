@@ -12,7 +12,7 @@ FLOAT_BYTES = 4
 
 def parse(text):
     """The Shape of "n256 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1", or of the same with
-    " groups 2" behind it; P, Q: the output's extents. Raises ValueError where the text isn't one."""
+    " groups 2" behind it; P, Q: the output's extents. Raises ValueError where it isn't one."""
     match = PATTERN.fullmatch(str(text))
     if not match:
         raise ValueError(f"'{text}' is no shape")

@@ -67,7 +67,7 @@ def machine(bench):
                          ("pytorch", "PyTorch")):
         if bench.machine.get(member):
             known.append(f"{name} {bench.machine[member]}")
-    ceiling, copy = (formats.significant(rate) for rate in (bench.fma_tflops, bench.tb_per_s["DRAM"]))
+    ceiling, copy = map(formats.significant, (bench.fma_tflops, bench.tb_per_s["DRAM"]))
     return (f"{', '.join(known)}. FP32 ceiling {ceiling} TFLOP/s (a loop of FMAs), copy {copy} "
             f"TB/s, both measured in the same run.\n")
 

@@ -102,7 +102,7 @@ def standings_table(standings):
 
 
 def step_cells(problem, bench, before, now):
-    """The TimeCells of two neighbouring stages on one problem, and the quotient of their cold medians."""
+    """Of two neighbouring stages on one problem: TimeCells, and the quotient of cold medians."""
     old, new = (problem.stages.get(stage) for stage in (before, now))
     return [*(time_cells(timing, problem.flop, bench) for timing in (old, new)),
             ratio(time_ratio(new, old))]

@@ -25,9 +25,9 @@ class Browser:
         self.answers, results = os.pipe()
         # The browser reads commands from its descriptor 3 and answers on 4.
         self.process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{results}', "-", program(), "--headless=new",
-             "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--hide-scrollbars", "--disable-background-networking",
+            ["bash", "-c", f'exec "$@" 3<&{commands} 4>&{results}', "-", program(),
+             "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
+             "--no-first-run", "--hide-scrollbars", "--disable-background-networking",
              f"--user-data-dir={self.folder}", "about:blank"],
             pass_fds=(commands, results), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(commands)
@@ -80,8 +80,8 @@ class Browser:
 
     def open(self, path, width=1280, height=900, dark=False):
         """Loads the file, and waits until it has."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
-                  mobile=False)
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.send("Page.navigate", url="file://" + os.path.abspath(path))
@@ -90,7 +90,8 @@ class Browser:
 
     def run(self, script):
         """The value of the expression, which must be one that JSON has."""
-        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True,
+                           awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")

@@ -31,8 +31,8 @@ class Extract(unittest.TestCase):
              [(3, "one"), (12, "two --option  # why")]),
             (["```sh", "one \\", "  two \\", "  three", "four", "```"],  # a backslash joins lines
              [(2, "one   two   three"), (5, "four")]),
-            (["````", "```sh", "no", "```", "````", "```sh", "yes", "```"],  # a longer fence holds a shorter
-             [(7, "yes")]),
+            # A longer fence holds a shorter one.
+            (["````", "```sh", "no", "```", "````", "```sh", "yes", "```"], [(7, "yes")]),
         ):
             self.assertEqual([(c.line, c.text) for c in self.extract(*lines)], expected)
 
@@ -43,13 +43,15 @@ class Extract(unittest.TestCase):
 
     def test_some_commands_are_known_to_need_a_gpu_or_to_be_slow(self):
         for needs, texts in (
-            ({"gpu"}, ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu", "build/gpu/bin/x",
-                       "./ladder build gpu x", "./ladder run --backend gpu", "compute-sanitizer x")),
-            ({"slow"}, ("./ladder test   # all", "./ladder check --stage 01_naive  # all problems")),
+            ({"gpu"}, ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
+                       "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu",
+                       "compute-sanitizer x")),
+            ({"slow"}, ("./ladder test   # all",
+                        "./ladder check --stage 01_naive  # all problems")),
             ({"gpu", "slow"}, ("./ladder bench", "./ladder sanitize",
                                "./ladder sanitize --jobs 8  # at a time")),
-            (set(), ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile",
-                     "./ladder check --stage 01_naive --shape alexnet_conv1",
+            (set(), ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu",
+                     "./ladder profile", "./ladder check --stage 01_naive --shape alexnet_conv1",
                      "./ladder test --stage 03_shared_tiling")),
         ):
             for text in texts:

@@ -15,7 +15,8 @@ sys.path[:0] = [os.path.join(ROOT, "common", room) for room in ("profile", "repo
 
 def outcome(main, words):
     """Exit status, standard output and standard error of a command."""
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+    with (contextlib.redirect_stdout(io.StringIO()) as out,
+          contextlib.redirect_stderr(io.StringIO()) as err):
         try:
             status = main(words)
         except SystemExit as end:

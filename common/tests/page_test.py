@@ -43,15 +43,16 @@ def data_of(path):
 
 def small_trace(stage="01_naive", source="a\nb\n", cost=1):
     """One load of two floats by one lane, three times: a sector each."""
-    instruction = {"line": "x.cu:2", "inlined": [], "space": "global", "operation": "load", "bytes": 8,
-                   "memory": "input", "requests": 1, "sectors": 1, "wavefronts": 0, "conflicts": 0,
-                   "unique_bytes": 8}
+    instruction = {"line": "x.cu:2", "inlined": [], "space": "global", "operation": "load",
+                   "bytes": 8, "memory": "input", "requests": 1, "sectors": 1, "wavefronts": 0,
+                   "conflicts": 0, "unique_bytes": 8}
     kernel = {"kernel": "k", "launches": 1, "grid": [1, 1, 1], "block": [32, 1, 1], "shared": [],
               "instructions": [instruction],
               "warps": [{"block": 0, "warp": 0, "cut": [], "runs": [[0, 0, 8, 3, cost, 0]]}]}
-    return {"format": "convladder trace", "version": 2, "problem": "small", "shape": SHAPE, "bias": True,
-            "stages": [{"stage": stage, "files": {"x.cu": source}, "patterns": [[0] + 31 * [None]],
-                        "memory": [{"name": "input", "begin": 0, "bytes": 256}], "kernels": [kernel]}]}
+    stages = [{"stage": stage, "files": {"x.cu": source}, "patterns": [[0] + 31 * [None]],
+               "memory": [{"name": "input", "begin": 0, "bytes": 256}], "kernels": [kernel]}]
+    return {"format": "convladder trace", "version": 2, "problem": "small", "shape": SHAPE,
+            "bias": True, "stages": stages}
 
 
 class Data(FolderTest):
@@ -71,8 +72,8 @@ class Data(FolderTest):
         cells = {column["heading"]: column["cells"] for column in problem["profiles"][0]["columns"]}
         row = [re.escape(text) for level in ("requested", "L1")
                for text in cells[level]["04_register_blocking"][1:]]
-        self.assertRegex(tables, r"\| 04_register_blocking \| {} \| [\d.]+ \| {} \| {} \| [\d.]+ \| {} \|"
-                         .format(*row))
+        pattern = r"\| 04_register_blocking \| {} \| [\d.]+ \| {} \| {} \| [\d.]+ \| {} \|"
+        self.assertRegex(tables, pattern.format(*row))
 
     def test_what_the_lines_cost_is_what_the_kernels_cost(self):
         counted = {(record["stage"], record["kernel"]): record
@@ -82,8 +83,9 @@ class Data(FolderTest):
             for kernel in stage["kernels"]:
                 record = counted.get((stage["stage"], kernel["kernel"]))
                 if record:  # else counted under another stage's name
-                    self.assertEqual(sum(one["sectors"] for one in kernel["instructions"]), sum(
-                        record[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum"] for op in ("ld", "st")))
+                    self.assertEqual(sum(one["sectors"] for one in kernel["instructions"]),
+                                     sum(record[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum"]
+                                         for op in ("ld", "st")))
                     compared += 1
         self.assertGreater(compared, 8)
 
@@ -119,7 +121,8 @@ class BadInput(FolderTest):
         notices = self.notices()
         for about, command in (("bench", "bench"), ("profile", "profile"), ("run", "run"),
                                ("trace", "profile --trace")):
-            self.assertRegex(notices.pop(about)["command"], rf"^\./ladder (--backend sim )?{command}")
+            self.assertRegex(notices.pop(about)["command"],
+                             rf"^\./ladder (--backend sim )?{command}")
         self.assertEqual(notices, {})
 
     def test_files_that_are_no_good(self):
@@ -193,12 +196,13 @@ class Show(FolderTest):
         self.assertEqual(self.files(), [])
 
     def test_a_stage_of_ones_own(self):
-        counts = {"version": 1, "stage": "11_my_idea", "problem": "small", "shape": SHAPE, "bias": True,
-                  "kernel": "k", "launches": 1, "source": "simulator", "library": False, "flop": 128,
-                  "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 3, "sectors_touched_read.sum": 3,
+        counts = {"version": 1, "stage": "11_my_idea", "problem": "small", "shape": SHAPE,
+                  "bias": True, "kernel": "k", "launches": 1, "source": "simulator",
+                  "library": False, "flop": 128, "sectors_touched_read.sum": 3,
                   "sectors_touched_write.sum": 1}
         program = self.program("program", f"""
-            for option, value in ("--trace", {small_trace("11_my_idea")!r}), ("--json", [{counts!r}]):
+            trace = {small_trace("11_my_idea")!r}
+            for option, value in ("--trace", trace), ("--json", [{counts!r}]):
                 json.dump(value, open(sys.argv[sys.argv.index(option) + 1], "w"))
             """)
         with (mock.patch.object(show, "REPORT", self.path("report")),
@@ -254,8 +258,8 @@ class InABrowser(FolderTest):
 
     def tearDown(self):
         self.assertEqual(self.browser.errors, [])
-        self.assertEqual([url for url in self.browser.requested if not url.startswith(("file:", "data:"))],
-                         [], "the page asks for what isn't in it")
+        others = [url for url in self.browser.requested if not url.startswith(("file:", "data:"))]
+        self.assertEqual(others, [], "the page asks for what isn't in it")
 
     def open(self, path=PUBLISHED, **how):
         self.browser.open(path, **how)
@@ -266,7 +270,8 @@ class InABrowser(FolderTest):
         self.open(self.path("index.html"))
 
     def texts(self, selector):
-        return self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+        return self.js(f"[...document.querySelectorAll({json.dumps(selector)})]"
+                       ".map(e => e.textContent)")
 
     def text(self, selector):
         return self.texts(selector)[0]
@@ -275,7 +280,8 @@ class InABrowser(FolderTest):
         return self.js(f"document.querySelectorAll({json.dumps(selector)}).length")
 
     def choose(self, name, value, event="change"):
-        self.js(f"(e => {{ e.value = {json.dumps(value)}; e.dispatchEvent(new Event('{event}')); }})"
+        self.js(f"(e => {{ e.value = {json.dumps(value)};"
+                f"         e.dispatchEvent(new Event('{event}')); }})"
                 f"(document.getElementById({json.dumps(name)}))")
 
     def click(self, selector):
@@ -302,7 +308,8 @@ class InABrowser(FolderTest):
             self.assertEqual(self.texts(".group.chosen h3"), [stage] if read else [])
         for column in self.profile["columns"]:  # every other figure
             self.choose("metric", column["heading"])
-            shown = [re.split(" [×·] ", text)[0].strip() for text in self.texts("button.rung .value")]
+            shown = [re.split(" [×·] ", text)[0].strip()
+                     for text in self.texts("button.rung .value")]
             self.assertEqual(shown, [column["cells"].get(stage, ["", "not measured"])[1]
                                      for stage in cells])
 
@@ -334,7 +341,8 @@ class InABrowser(FolderTest):
         checked = set()
         for stage, kernel in self.kernels:
             self.choose("stage-0", stage)
-            self.choose("kernel-0", str([own for name, own in self.kernels if name == stage].index(kernel)))
+            own = [other for name, other in self.kernels if name == stage]
+            self.choose("kernel-0", str(own.index(kernel)))
             for i, instruction in enumerate(kernel["instructions"]):
                 line = "#line-0-" + instruction["line"].rsplit(":", 1)[1]
                 if not self.count(line):
@@ -351,7 +359,8 @@ class InABrowser(FolderTest):
                 drawn = [int(self.js("document.querySelector('#figure-0 svg').dataset.drawn")),
                          self.count("#figure-0 :is(g.sector, g.wavefront)"),
                          self.count("#figure-0 g.wavefront:has(.conflict)")]
-                self.assertEqual(drawn, [runs[4], runs[4], runs[5] if shared else 0], (stage, instruction))
+                self.assertEqual(drawn, [runs[4], runs[4], runs[5] if shared else 0],
+                                 (stage, instruction))
                 checked.add((stage, kernel["kernel"], instruction["line"], shared))
         self.assertGreater(len({one[:2] for one in checked}), 9)  # kernels
         self.assertGreater(len(checked), 60)
@@ -371,8 +380,9 @@ class InABrowser(FolderTest):
         chosen = kernel["warps"][4]  # the middle block's middle warp
         for name in ("block", "warp"):
             self.choose(name + "-0", str(chosen[name]))
-        self.assertEqual(self.js("['block-0', 'warp-0'].map(id => +document.getElementById(id).value)"),
-                         [chosen["block"], chosen["warp"]])
+        self.assertEqual(
+            self.js("['block-0', 'warp-0'].map(id => +document.getElementById(id).value)"),
+            [chosen["block"], chosen["warp"]])
         before = self.texts("#figure-0")
         self.choose("iteration-0", 7, "input")
         self.assertIn("Time 8 of", self.text("#time-0"))
@@ -395,7 +405,8 @@ class InABrowser(FolderTest):
         self.browser.press("ArrowRight")
         self.assertEqual(self.js("document.activeElement.textContent"), "1")
         self.assertGreater(self.count("#figure-0 .cell.lit"), 0)
-        self.assertRegex(self.text("#figure-0 .told"), r"^lane 1: input\[0\]\[0\]\[\d+\]\[\d+\], byte \d+$")
+        self.assertRegex(self.text("#figure-0 .told"),
+                         r"^lane 1: input\[0\]\[0\]\[\d+\]\[\d+\], byte \d+$")
 
     def test_by_keyboard(self):
         self.open()
@@ -416,9 +427,9 @@ class InABrowser(FolderTest):
     def test_roofline_and_traffic_tell_their_values(self):
         self.open()
         marks = self.js("[...document.querySelectorAll('.mark')].map(m => m.dataset.tip)")
+        points = self.profile["roofline"]["points"]
         self.assertEqual([mark.split(": ")[0] for mark in marks],
-                         [f"{stage}, {level}" for level, points in self.profile["roofline"]["points"].items()
-                          for stage, *_ in points])
+                         [f"{stage}, {level}" for level in points for stage, *_ in points[level]])
         left, top, width, height = self.place_of(".mark", "center")
         time.sleep(0.1)  # scrolling hides the tip
         self.browser.point(left + width / 2, top + height / 2)
@@ -435,7 +446,8 @@ class InABrowser(FolderTest):
         step = own["Q"] * own["map_scale"] + own["gap"]
         scale = width / (own["gap"] + own["columns"] * step)
         k, p, q = 14, 5, 20  # row 1, column 2 of the maps
-        x, y = (own["gap"] + place * step + own["map_scale"] * (at + 0.5) for place, at in ((2, q), (1, p)))
+        x, y = (own["gap"] + place * step + own["map_scale"] * (at + 0.5)
+                for place, at in ((2, q), (1, p)))
         self.browser.point(left + x * scale, top + y * scale)
         self.assertEqual(self.texts("#told"), [f"Filter {k}, output row {p}, column {q}: "
                                                "input rows 18 to 28, columns 78 to 88."])
@@ -461,12 +473,13 @@ class InABrowser(FolderTest):
 
     def test_bad_input_is_told(self):
         half = self.save("half.json", '{"format": ')
+        cut = {"bench": half, "profiles": [half], "pictures": self.folder, "trace": half}
+        commands = ["./ladder bench", "./ladder profile", "profile --trace", "./ladder run"]
         for inputs, words in (({}, ["No times", "No counters", "No addresses", "No pictures"]),
-                              ({"bench": half, "profiles": [half], "pictures": self.folder, "trace": half},
-                               ["not JSON, or cut short"])):
+                              (cut, ["not JSON, or cut short"])):
             self.show(**inputs)
             shown = " ".join(self.texts(".notice"))
-            for word in [*words, "./ladder bench", "./ladder profile", "profile --trace", "./ladder run"]:
+            for word in words + commands:
                 self.assertIn(word, shown)
 
     def test_a_wrong_count_is_told(self):
@@ -478,8 +491,9 @@ class InABrowser(FolderTest):
     def test_what_the_program_counts_today(self):
         trace, counts = self.path("trace.json"), self.path("profile.json")
         for shape in ("nasty_primes", "nasty_groups"):
-            subprocess.run([os.environ["CONVLADDER_PROGRAM"], "profile", "--shape", shape, "--trace", trace,
-                            "--json", counts], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([os.environ["CONVLADDER_PROGRAM"], "profile", "--shape", shape,
+                            "--trace", trace, "--json", counts], check=True,
+                           stdout=subprocess.DEVNULL)
             self.show(profiles=[counts], trace=trace)
             result = self.js(CHECK_ALL + "(1)")
             self.assertEqual(result["wrong"], [])

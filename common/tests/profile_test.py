@@ -10,7 +10,7 @@ import time
 import unittest
 from unittest import mock
 
-from fake_program import PROFILE, FakeProgramTest, outcome  # first: it makes the next two importable
+from fake_program import PROFILE, FakeProgramTest, outcome  # makes the next two importable
 
 import ncu
 import profile_gpu
@@ -278,11 +278,12 @@ class ProfileTest(FakeProgramTest):
         for source, pattern in (
                 ("print('==PROF== Connected', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)",
                  r"^ladder: error: ncu .*==PROF== Connected \(status -11\)"),
-                ("print('==PROF== Connected')\nprint('convladder: error: out of memory', file=sys.stderr)\n"
-                 "sys.exit(1)", "convladder: error: out of memory"),
+                ("print('==PROF== Connected')\nprint('convladder: error: out of memory', "
+                 "file=sys.stderr)\nsys.exit(1)", "convladder: error: out of memory"),
                 ("print('==ERROR== Profiling failed because a driver resource was unavailable.')\n"
                  "sys.exit(9)", "a driver resource was unavailable"),
-                ("print('==WARNING== No kernels were profiled.')", "no counters.*No kernels were profiled"),
+                ("print('==WARNING== No kernels were profiled.')",
+                 "no counters.*No kernels were profiled"),
                 *((f"print({garbage!r})", "ncu's table") for garbage in (
                     '"ID","Metric Name"\n"0","x"', table, table + '\n"zero","k","m","1"',
                     table + '\n"0","k","m"', table + '\n"0","k","m","1'))):
@@ -362,8 +363,8 @@ class NcuTest(unittest.TestCase):
         self.assertEqual(len(ncu.ALL), len(set(ncu.ALL)))
 
     def test_merging_without_durations_and_without_values(self):
-        self.assertEqual(ncu.merge([{"a.pct": 10, "b.sum": 1, "c.sum": None},
-                                    {"a.pct": 20, "b.sum": 2, "c.sum": 3}]), {"a.pct": 15, "b.sum": 3})
+        launches = [{"a.pct": 10, "b.sum": 1, "c.sum": None}, {"a.pct": 20, "b.sum": 2, "c.sum": 3}]
+        self.assertEqual(ncu.merge(launches), {"a.pct": 15, "b.sum": 3})
 
 
 if __name__ == "__main__":

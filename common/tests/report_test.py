@@ -342,7 +342,8 @@ class CommandLine(Folder):
 
     def test_without_matplotlib_there_are_tables(self):
         done = subprocess.run(  # -S: without the folders of installed packages
-            [sys.executable, "-S", report.__file__, "--bench", self.save("bench.json", bench_json()),
+            [sys.executable, "-S", report.__file__,
+             "--bench", self.save("bench.json", bench_json()),
              "--profile", self.save("profile.json", profile_json()), "--out", self.folder],
             capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -423,7 +424,8 @@ class Blocks(Folder):
         self.save(name, f"<!-- generated: {block} -->\n<!-- end -->\n")
         self.results(**files)
         self.renew()
-        return self.read(name).removeprefix(f"<!-- generated: {block} -->\n").removesuffix("<!-- end -->\n")
+        begin, end = f"<!-- generated: {block} -->\n", "<!-- end -->\n"
+        return self.read(name).removeprefix(begin).removesuffix(end)
 
     def test_without_results_they_are_empty(self):
         self.renew()
@@ -472,7 +474,8 @@ class Blocks(Folder):
         self.save("03_new/README.md", "## What limits now\n\n**Shared memory.** It is.\n")
         row, = [line for line in self.made("summary", bench_gpu=bench_json()).splitlines()
                 if "03_new" in line]
-        self.assertEqual(row, "| [03](03_new/README.md) | of 03_new | not timed yet |  | Shared memory |")
+        self.assertEqual(row, "| [03](03_new/README.md) | of 03_new | not timed yet |  "
+                         "| Shared memory |")
 
     def test_the_whole_difference(self):
         changed = re.findall("^([-+].*)$", self.made("difference"), re.M)
@@ -617,7 +620,8 @@ class Plots(Folder):
             self.assertEqual("FFT, Winograd" in note, wanted)
 
     def test_the_same_data_give_the_same_file_which_bears_their_digest(self):
-        one, other = (drawing.render(self.drawn(self.plots[0]), "svg", "data 123") for _ in range(2))
+        one, other = (drawing.render(self.drawn(self.plots[0]), "svg", "data 123")
+                      for _ in range(2))
         self.assertEqual(one, other)
         self.assertIn(b"data 123", one)
 

@@ -54,8 +54,9 @@ def draw_window():
                          ORANGE if chosen else WHITE, GREY)
     picture.line(x + S * cell + 4, y + cell * 1.5, right + q * cell - 4, top + (p + 0.5) * cell,
                  RED, 2.5, arrow=True)
-    picture.lines(right, top + P * cell + 34, ("output pixel (p, q) = (1, 2)", "reads rows h = 1 … 3",
-                                               "and columns w = 3 … 5"), 24, size=15)
+    picture.lines(right, top + P * cell + 34, (
+        "output pixel (p, q) = (1, 2)", "reads rows h = 1 … 3", "and columns w = 3 … 5"), 24,
+        size=15)
     picture.lines(right, top + P * cell + 116, ("crossed out: no window", "ends there (the floor)"))
     picture.lines(left, 420, ("P = floor((6 + 2·1 − 3) / 2) + 1 = floor(2.5) + 1 = 3",
                               "Q = floor((8 + 2·1 − 3) / 2) + 1 = floor(3.5) + 1 = 4"), 22,
@@ -91,7 +92,8 @@ def draw_gemm_view():
     def strip(y, label, pieces):
         picture.text(10, y + 20, label, 14)
         for i, piece in enumerate(pieces):
-            picture.box(232 + i * 84, y, 84, 30, piece, {"n0": GREEN, "n1": PURPLE}.get(piece[:2], WHITE))
+            picture.box(232 + i * 84, y, 84, 30, piece,
+                        {"n0": GREEN, "n1": PURPLE}.get(piece[:2], WHITE))
 
     picture.text(10, 316, "… how it lies in memory (each box: one plane of P·Q floats)", bold=True)
     strip(334, "NKPQ: one product per image", ["n0 k0", "n0 k1", "…", "n1 k0", "n1 k1", "…"])
@@ -109,7 +111,8 @@ def draw_hierarchy():
     picture = Picture("The memory hierarchy of an H200 and the counters that watch it", 560)
     copy_rate = json.loads(TIMES.read_text(encoding="utf-8"))["machine"]["copy_tb_per_s"]
     for x, y, width, name, detail, fill in (
-            (20, 20, 790, "registers", "256 KiB per multiprocessor, 255 at most per thread", YELLOW),
+            (20, 20, 790, "registers",
+             "256 KiB per multiprocessor, 255 at most per thread", YELLOW),
             (20, 308, 790, "L2 cache", "60 MiB for all 132 multiprocessors", ORANGE),
             (20, 446, 790, "DRAM (HBM3e)",
              f"141 GB; 4.8 TB/s by the data sheet, {copy_rate:.2f} measured by a copy", PALE),
@@ -135,9 +138,9 @@ def draw_hierarchy():
     step(36, 364, 446, ["dram__bytes_read, dram__bytes_write",
                         "lts__t_sector_hit_rate  (what L2 kept from DRAM)",
                         "· bytes"])
-    picture.lines(20, 528, ("Names are shortened, see memory.md. The simulator counts requests, sectors and "
-                            "the passes of shared",
-                            "memory. Of what lies below it knows the least that can move."))
+    picture.lines(20, 528, (
+        "Names are shortened, see memory.md. The simulator counts requests, sectors and the passes "
+        "of shared", "memory. Of what lies below it knows the least that can move."))
     return picture
 
 

@@ -22,8 +22,8 @@ LANES = 32
 
 
 def rates(profile, stage):
-    """Requests and wavefronts per multiply-add of a warp, and megabytes; None where a library's kernels
-    are not counted."""
+    """Requests and wavefronts per multiply-add of a warp, and megabytes; None where a library's
+    kernels are not counted."""
     multiply_adds = profile.flop / 2 / LANES
     figures = [(counters.of_stage(profile.stages[stage], of_kernel), unit) for of_kernel, unit in (
         (counters.requests, multiply_adds), (counters.shared_wavefronts, multiply_adds),

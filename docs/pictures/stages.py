@@ -87,7 +87,8 @@ def draw_02(program):
     for pixel, colour in ((0, ORANGE), (1, SKY), (2, GREEN)):
         picture.rect(x + pixel * 4 * 15 + 1 + pixel * 2, y + 4 + pixel * 4, 11 * 15 - 6,
                      rows * 15 - 16, "none", colour, 4)
-    picture.lines(x, y + rows * 15 + 22, ("stride 4, windows 11 wide: most values", "lie in several windows"))
+    picture.lines(x, y + rows * 15 + 22, ("stride 4, windows 11 wide: most values",
+                                          "lie in several windows"))
 
     left, top, width, height, third = 400, 64, 11, 10, 4  # third: of the rows, as drawn
     picture.text(left, 54, "the matrix: 3 · 121 rows (taps) × 3025 columns (pixels)", 14)
@@ -154,7 +155,8 @@ def draw_03(program):
     grid(right, top, SKY)
     grid(left, bottom, YELLOW)
     grid(right, bottom, PALE)
-    picture.lines(right + tile + 12, top + 24, ("x_tile: 32 taps × 32 pixels,", "gathered from the input"))
+    picture.lines(right + tile + 12, top + 24, ("x_tile: 32 taps × 32 pixels,",
+                                                "gathered from the input"))
     picture.text(left, bottom + tile + 20, "w_tile: 32 filters × 32 taps", 14)
     picture.text(right, bottom + tile + 20, "32 × 32 sums, in registers", 14)
     picture.rect(left, bottom + ty * size, tile, size, ORANGE, BLACK, 1)
@@ -205,8 +207,8 @@ def draw_04_outputs(picture):
         picture.rect(x, y0 + ty * TM * size, 4 * size, TM * size, RED)
     picture.rect(left, y0 + ty * TM * size, 22, TM * size, ORANGE)
     picture.lines(x0 + BN * size + 16, y0 + 20, (
-        "red: one thread's", "96 sums", "", "orange: what it", "reads for a tap:", "12 + 8 values for",
-        "96 multiplications"))
+        "red: one thread's", "96 sums", "", "orange: what it", "reads for a tap:",
+        "12 + 8 values for", "96 multiplications"))
     return y0 + BM * size
 
 
@@ -256,8 +258,8 @@ def draw_06():
         picture.rect(560, 68 + i * 28, 20, 20, colour)
         picture.text(590, 83 + i * 28, text, 14)
     picture.lines(15, 180, (
-        "A step begins with a wait for the copies of its own tile, and one barrier. Then the slot of the",
-        "step before is free: all have passed the barrier, so all have multiplied it."))
+        "A step begins with a wait for the copies of its own tile, and one barrier. Then the slot "
+        "of the", "step before is free: all have passed the barrier, so all have multiplied it."))
     return picture
 
 
@@ -323,9 +325,9 @@ def draw_07_turning(picture, y):
     picture.line(left[1] + side + size + 4, y + 58 + second * size + 2, left[2] - 4,
                  y + 58 + second * size + 2, ORANGE, 2.5, arrow=True)
     picture.lines(15, y + 244, (
-        "blue: reads 32 neighbouring taps of a filter, writes a column. Then a barrier, then orange: "
-        "reads a row,", "writes 32 neighbouring filters of a tap. Grey: with a 33rd float in a row, "
-        "a column lies in 32 banks."), 18, size=13)
+        "blue: reads 32 neighbouring taps of a filter, writes a column. Then a barrier, then "
+        "orange: reads a row,", "writes 32 neighbouring filters of a tap. Grey: with a 33rd float "
+        "in a row, a column lies in 32 banks."), 18, size=13)
 
 
 # ---- 08 -------------------------------------------------------------------------------------------
@@ -390,8 +392,9 @@ def draw_09():
             empty = tiles * BM - filters
             picture.text(x + j * 125, 68 + tiles * BM * scale + 20,
                          f"{empty} of {tiles * BM} empty" if empty else "all filled", 14)
-    picture.lines(left, 346, ("Left tiles of 96 filters, right the size that stage 09 chooses.",
-                              "Yellow: rows with a filter. Red: rows that are multiplied for nothing."))
+    picture.lines(left, 346, (
+        "Left tiles of 96 filters, right the size that stage 09 chooses.",
+        "Yellow: rows with a filter. Red: rows that are multiplied for nothing."))
     return picture
 
 
@@ -432,8 +435,8 @@ def draw_10():
     picture.text(left, y, "A warp: 4 rows of filters × 8 strips", bold=True)
     for lane in range(LANES):
         column, row = lane // 2 % 8, lane % 2 + lane // 16 * 2
-        picture.box(left + column * 40, y + 12 + row * 22, 40, 22, str(lane), SKY if row % 2 else YELLOW,
-                    WHITE, size=13)
+        picture.box(left + column * 40, y + 12 + row * 22, 40, 22, str(lane),
+                    SKY if row % 2 else YELLOW, WHITE, size=13)
     picture.lines(left + 350, y + 34, ("lanes that share a strip (a column) read the same inputs,",
                                        "lanes that share a row read the same filters:",
                                        "4 · 12 + 8 · 8 values for 32 · 96 multiplications"), 24)
@@ -483,7 +486,8 @@ def draw_11():
                      arrow=True)
         first += rows
     added = " + ".join(map(str, range(parts)))
-    picture.box(left + 8 * size, y + 126, 17 * size, 28, f"add_parts: {added}, then ReLU: output", ORANGE)
+    picture.box(left + 8 * size, y + 126, 17 * size, 28,
+                f"add_parts: {added}, then ReLU: output", ORANGE)
     return picture
 
 
@@ -497,8 +501,8 @@ def draw_fragment(picture, x, y, name, rows, columns, held_by, marked):
     for row in range(rows):
         for column in range(columns):
             lane, register = held_by(row, column)
-            picture.box(x + column * width, y + row * height, width, height, str(lane), colours[register],
-                        WHITE, size=12, bold=lane == marked)
+            picture.box(x + column * width, y + row * height, width, height, str(lane),
+                        colours[register], WHITE, size=12, bold=lane == marked)
     for row in range(rows):
         for column in range(columns):
             if held_by(row, column)[0] == marked:
@@ -538,8 +542,9 @@ def draw_12():
         for product in range(3):
             for i in range(8):
                 found = tap_of(taps, product, i)
-                label, fill = (f"{found[0]},{found[1]}", colours[found[0]]) if found else ("0", WHITE)
-                picture.box(left + 60 + product * 250 + i * 30, top, 30, 24, label, fill, GREY, 0.5,
+                picture.box(left + 60 + product * 250 + i * 30, top, 30, 24,
+                            f"{found[0]},{found[1]}" if found else "0",
+                            colours[found[0]] if found else WHITE, GREY, 0.5,
                             size=12, colour=WHITE if found and found[0] > 5 else BLACK)
     picture.text(left, y + 190, "Lanes 4 · pixel + 0…3 read the first four factors of a product, then the "
                  "other four.", 14)

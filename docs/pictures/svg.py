@@ -40,8 +40,8 @@ class Picture:
         for i, text in enumerate(texts):
             self.text(x, y + i * step, text, **{"size": 14, **how})
 
-    def box(self, x, y, width, height, label, fill=WHITE, stroke=BLACK, line=1, size=14, colour=BLACK,
-            bold=False):
+    def box(self, x, y, width, height, label, fill=WHITE, stroke=BLACK, line=1, size=14,
+            colour=BLACK, bold=False):
         """A rectangle with text in its middle."""
         self.rect(x, y, width, height, fill, stroke, line)
         self.text(x + width / 2, y + height // 2 + 5, label, size, "middle", bold, fill=colour)

@@ -143,7 +143,8 @@ def draw_lanes(picture, x, y, access, cell, height=26):
             left, y = x, y + height + 8
         lanes = [lane_of.get(sector * WORDS + word) for word in range(WORDS)]
         for word, lane in enumerate(lanes):
-            picture.rect(left + word * cell, y, cell, height, PALE if lane is None else BLUE, WHITE, 0.5)
+            picture.rect(left + word * cell, y, cell, height, PALE if lane is None else BLUE, WHITE,
+                         0.5)
         picture.rect(left, y, WORDS * cell, height, "none", BLACK, 1.5)
         for word, lane in enumerate(lanes):
             at_x = left + word * cell
