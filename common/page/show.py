@@ -76,10 +76,10 @@ def main(words):
              for name in ("bench", "profile", "run", "trace")}
     join(paths["trace"], new_trace, page.read_trace, joined_trace)
     join(paths["profile"], new_counts, results.read_profiles, joined_counts)
-    found = {name: path if os.path.exists(path) else None for name, path in paths.items()}
     document = os.path.join(REPORT, "index.html")
-    page.write(document, page.Inputs(found["bench"], [paths["profile"]], found["run"] and REPORT,
-                                     paths["trace"], ROOT, new_trace["stages"][-1]["stage"]))
+    page.write(document, page.Inputs(files.existing(paths["bench"]), [paths["profile"]],
+                                     files.existing(paths["run"]) and REPORT, paths["trace"], ROOT,
+                                     new_trace["stages"][-1]["stage"]))
     print("wrote " + os.path.relpath(document))
     page.show(document)
     return 0

@@ -53,7 +53,7 @@ def count(program, machine, shapes, name, rows):
     for record in records_of(program, "profile", "--shapes", shapes, "--shape", name, "--batch",
                              "1", "--bias", "1", "--max-gmac", "1000", "--machine", machine, *cut):
         whole = "whole_" if "whole_shape" in record else ""
-        kernel = results.Kernel(record["kernel"], record["launches"], record["library"], {},
+        kernel = results.Kernel(record["kernel"], record["library"], {},
                                 (record[whole + "floor_ms"], record[whole + "floor_limit"]))
         of = record[whole + "shape"]
         stages.setdefault(record["stage"], (of, record["shape"], []))[2].append(kernel)

@@ -37,35 +37,35 @@ class Results:
 
     def __init__(self, root):
         self.root, self.folder = root, os.path.join(root, FOLDER)
-        self.paths = sorted(glob.glob(os.path.join(self.folder, "bench_*.json")))
-        if len(self.paths) > 1:
-            raise results.BadInput(f"{self.paths[1]}: one bench_*.json is shown, and there are "
-                                   f"{len(self.paths)}")
-        self.bench = results.read_bench(self.paths[0]) if self.paths else None
-        more = sorted(glob.glob(os.path.join(self.folder, "floors_*.json")))
-        self.layers = [results.read_bench(path) for path in more]  # times for floors.md alone
-        profiles = sorted(glob.glob(os.path.join(self.folder, "profile_*.json")))
-        self.paths += profiles
-        self.problems = results.join(
-            self.bench, [profile for path in profiles for profile in results.read_profiles(path)])
+        benches = self.benches("bench_*.json")
+        if len(benches) > 1:
+            raise results.BadInput(f"{benches[1].path}: one bench_*.json is shown, and there are "
+                                   f"{len(benches)}")
+        self.bench = benches[0] if benches else None
+        self.layers = self.benches("floors_*.json")  # times for floors.md alone
+        self.profiles = self.paths("profile_*.json")
+        self.problems = results.join(self.bench, [
+            profile for path in self.profiles for profile in results.read_profiles(path)])
         self.plots = planned_plots(self.bench, self.problems)
+
+    def paths(self, pattern):
+        """Of docs/results, in the order of their names."""
+        return sorted(glob.glob(os.path.join(self.folder, pattern)))
+
+    def benches(self, pattern):
+        return [results.read_bench(path) for path in self.paths(pattern)]
 
     def digest(self):
         """Of all the data: each plot bears it, so that one of older data is found out."""
-        digest = hashlib.sha256()
-        for path in self.paths:
-            with open(path, "rb") as file:
-                digest.update(file.read())
-        return "data " + digest.hexdigest()
+        data = "".join(map(files.read, self.paths("bench_*.json") + self.profiles))
+        return "data " + hashlib.sha256(data.encode()).hexdigest()
 
     def page(self):
         """index.html, for those who only look: the text of the file."""
-        trace, pictures = (os.path.join(self.folder, name) for name in ("trace_sim.json", "run_sim"))
-        bench = self.bench.path if self.bench else None
-        profiles = [path for path in self.paths if path != bench]
+        pictures, trace = (files.existing(os.path.join(self.folder, name))
+                           for name in ("run_sim", "trace_sim.json"))
         return page.html(page.page_data(page.Inputs(
-            bench, profiles, pictures if os.path.exists(pictures) else None,
-            trace if os.path.exists(trace) else None)))
+            self.bench.path if self.bench else None, self.profiles, pictures, trace)))
 
     def page_path(self):
         return os.path.join(self.folder, "index.html")
@@ -199,14 +199,9 @@ def folded(title, body):
     return f"\n<details><summary>{title}</summary>\n\n{body}\n</details>\n\n"
 
 
-def benches(data, pattern):
-    """Of docs/results, in the order of their names."""
-    return [results.read_bench(path) for path in sorted(glob.glob(os.path.join(data.folder, pattern)))]
-
-
 def layers(data):
     """README.md: what the stages come to over many layers; a stage that several files have, by the first."""
-    of_layers = benches(data, "layers_*.json")
+    of_layers = data.benches("layers_*.json")
     if not of_layers:
         return ""
     standings = {(each.stage, each.competitor): each for bench in reversed(of_layers)
@@ -221,7 +216,7 @@ def layers(data):
 def some_layers(data, stage, names):
     """A stage's README.md: the times of this stage and the one before on those of many layers."""
     before = stage_before(data.root, stage)
-    known = {problem.name: (problem, bench) for bench in benches(data, "layers_*.json")
+    known = {problem.name: (problem, bench) for bench in data.benches("layers_*.json")
              for problem in bench.problems if {before, stage} <= problem.stages.keys()}
     if not known:
         return ""
@@ -241,7 +236,7 @@ def tf32(data, stage):
     fp32_problems = data.bench.problems if data.bench else []
     in_fp32 = {(problem.name, problem.shape): problem for problem in fp32_problems}
     rows = []
-    for bench in benches(data, "tf32_*.json"):
+    for bench in data.benches("tf32_*.json"):
         for problem in bench.problems:
             known = in_fp32.get((problem.name, problem.shape))
             fp32 = known.stages.get(stage) if known else None

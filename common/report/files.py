@@ -18,6 +18,11 @@ def kernel_files(root, stage):
     return sorted(glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu")))
 
 
+def existing(path):
+    """The path; None where nothing is there."""
+    return path if os.path.exists(path) else None
+
+
 def read(path):
     """The file's text; None without it."""
     if not os.path.exists(path):

@@ -39,7 +39,7 @@ def of_counters(metrics, rates):
     """(milliseconds, what limits it) of a kernel with these counters, all its launches together; None
     without any of them."""
     per_cycle = 1e3 * rates["clock_mhz"] * rates["multiprocessors"]  # and per millisecond
-    kernel = results.Kernel("", 1, False, metrics)
+    kernel = results.Kernel("", False, metrics)
     parts = {
         "multiplications": (metrics.get("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"),
                             rates["fmas_per_cycle"] * per_cycle),

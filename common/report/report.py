@@ -18,6 +18,7 @@ import os
 import sys
 
 import blocks  # first: it makes `page` importable
+import files
 import page
 import results
 import text
@@ -73,7 +74,7 @@ def inputs(options):
         return named(options)
     usual = (os.path.join(ROOT, "build/report", name + ".json")
              for name in ("bench", "profile", "run", "trace"))
-    bench, profile, run, trace = (path if os.path.exists(path) else None for path in usual)
+    bench, profile, run, trace = map(files.existing, usual)
     return bench, [profile] if profile else [], run, trace
 
 

@@ -96,7 +96,6 @@ class Bench:
 class Kernel:
     """One kernel of a stage, all its launches added up."""
     name: str
-    launches: int
     library: bool  # not the stage's own
     metrics: dict  # Nsight Compute's name: value
     floor: tuple | None = None  # the least milliseconds that it can take, and what limits it
@@ -265,8 +264,8 @@ def read_profiles(path):
     for i, item in enumerate(records):
         record = Members(item, f"{path}: record {i}")
         record.require_version(PROFILE_VERSION, default=1)
-        kernel = Kernel(record.text("kernel"), record.positive("launches"),
-                        record.flag("library"), metrics(record), floor(record))
+        kernel = Kernel(record.text("kernel"), record.flag("library"), metrics(record),
+                        floor(record))
         key = (record.text("source"), record.text("problem"), record.text("shape"),
                record.flag("bias", default=True))
         flop, stages = profiles.setdefault(key, (record.positive("flop"), {}))

@@ -210,7 +210,7 @@ class Traffic(Folder):
         copies = {f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum": 3
                   for way in counters.COPY_WAYS}
         for metrics, requested in ((loads, None), ({**loads, **copies}, 126)):
-            self.assertEqual(counters.requested_bytes(results.Kernel("k", 1, False, metrics)),
+            self.assertEqual(counters.requested_bytes(results.Kernel("k", False, metrics)),
                              requested)
 
     def test_registers_are_the_longest_kernels(self):
@@ -693,11 +693,11 @@ class Floors(Folder):
         self.assertIsNone(floors.machine_of("some other GPU"))
 
     def test_a_stage_has_the_sum_of_its_kernels(self):
-        kernels = [results.Kernel("a", 1, False, {}, (1.0, "DRAM")),
-                   results.Kernel("b", 1, False, {}, (2.0, "multiplications")),
-                   results.Kernel("c", 1, True, {}, (1.5, "DRAM"))]
+        kernels = [results.Kernel("a", False, {}, (1.0, "DRAM")),
+                   results.Kernel("b", False, {}, (2.0, "multiplications")),
+                   results.Kernel("c", True, {}, (1.5, "DRAM"))]
         self.assertEqual(counters.floor(kernels), (4.5, "DRAM"))
-        self.assertIsNone(counters.floor(kernels + [results.Kernel("d", 1, False, {})]))
+        self.assertIsNone(counters.floor(kernels + [results.Kernel("d", False, {})]))
 
     def made_up(self, **milliseconds):
         """Cases of a bench with the stages' times as bench_json() has them."""
