@@ -26,11 +26,6 @@ from files import ROOT, write
 from plan import planned_plots
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message):  # one line, as all of ours
-        self.exit(2, f"ladder report: error: {message}\n")
-
-
 class Once(argparse.Action):
     """An option that takes one value: a second would take the first one's place unseen."""
 
@@ -42,8 +37,10 @@ class Once(argparse.Action):
 
 
 def parse(arguments):
-    parser = Parser(prog="./ladder report", description=__doc__,
-                    formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="./ladder report", description=__doc__, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.error = lambda message: parser.exit(2, f"ladder report: error: {message}\n")
     parser.add_argument("--bench", metavar="FILE", action=Once, help="what bench wrote")
     parser.add_argument("--profile", metavar="FILE", action="append", default=[],
                         help="what profile wrote; may be repeated: GPU and simulator")

@@ -79,12 +79,8 @@ class Patches(unittest.TestCase):
 
     def test_one_that_does_not_fit_is_refused(self):
         experiment = run.all_experiments()[0]
-        with tempfile.TemporaryDirectory() as folder:
-            target = pathlib.Path(folder) / experiment.file
-            target.parent.mkdir()
-            target.write_text("something else\n")
-            with self.assertRaises(run.Failed):
-                experiment.apply(folder)
+        with patched(experiment) as source, self.assertRaises(run.Failed):
+            experiment.apply(source.parents[1])  # a second time
 
 
 class Lessons(unittest.TestCase):
