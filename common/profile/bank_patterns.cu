@@ -3,6 +3,7 @@
 #include <cuda_pipeline.h>
 
 #include <set>
+#include <vector>
 
 #include "common/core/launch.h"
 
@@ -46,6 +47,85 @@ class Numbers {
  private:
   unsigned long long state_ = 1;
 };
+
+// Every subset of the lane's bits as address, strides, permutations, partial warps, the reads of
+// the stages, and random ones: the same list every time.
+std::vector<LanePattern> lane_patterns() {
+  std::vector<LanePattern> patterns;
+  const auto add = [&](const std::string& name, auto word) {
+    patterns.push_back(make_pattern(name, word));
+  };
+  for (int mask = 0; mask < 32; ++mask) {
+    const std::string bits = std::to_string(mask);
+    add("bits_" + bits, [=](int lane) { return compress(lane, mask); });
+    add("bits_apart_" + bits, [=](int lane) { return lane & mask; });
+  }
+  for (const int stride : {2, 3, 4, 5, 7, 8, 16, 31}) {
+    add("stride_" + std::to_string(stride), [=](int lane) { return lane * stride; });
+  }
+  for (const int lanes : {0, 1, 2, 3, 4, 8, 9, 16, 17, 24, 31}) {
+    add("first_" + std::to_string(lanes), [=](int lane) { return lane < lanes ? lane : -1; });
+  }
+  add("even_lanes", [](int lane) { return lane % 2 == 0 ? lane : -1; });
+  add("odd_lanes", [](int lane) { return lane % 2 == 1 ? lane : -1; });
+  add("one_lane_of_four", [](int lane) { return lane % 4 == 0 ? lane : -1; });
+  add("one_lane_of_eight", [](int lane) { return lane % 8 == 0 ? lane : -1; });
+  add("reversed", [](int lane) { return 31 - lane; });
+  add("bits_reversed", reverse_bits);
+  for (const int bit : {1, 2, 4, 8, 16}) {
+    add("swapped_" + std::to_string(bit), [=](int lane) { return lane ^ bit; });
+  }
+  // Stage 05: lane bits 0 and 4 choose the filters, 1 to 3 the strip of inputs.
+  for (const int step : {2, 3, 4}) {
+    add("filters_" + std::to_string(step),
+        [=](int lane) { return ((lane & 1) | (lane >> 3 & 2)) * step; });
+  }
+  for (const int step : {3, 7, 13}) {
+    add("strips_" + std::to_string(step), [=](int lane) { return (lane >> 1 & 7) * step; });
+  }
+  Numbers numbers;
+  for (const int limit : {2, 4, 8, 16, 32, 128, WORDS}) {
+    for (int i = 0; i < 6; ++i) {
+      add("random_" + std::to_string(limit) + "_" + std::to_string(i),
+          [&](int) { return numbers.below(limit); });
+    }
+  }
+  return patterns;
+}
+
+// Crossings of 128-byte lines: runs and strides from every word of a line, and rows that end within the
+// warp, as stage 01's outputs have them.
+std::vector<LanePattern> line_patterns() {
+  std::vector<LanePattern> patterns;
+  const auto add = [&](const std::string& name, auto word) {
+    patterns.push_back(make_pattern(name, word));
+  };
+  for (const int stride : {1, 2, 4, 8}) {
+    for (const int first : {1, 2, 4, 8, 12, 16, 24, 31}) {
+      add("stride_" + std::to_string(stride) + "_from_" + std::to_string(first),
+          [=](int lane) { return first + lane * stride; });
+    }
+  }
+  // 55 outputs in a row, 4 rows of 224 words down to the next.
+  for (const int stride : {1, 2, 4}) {
+    for (const int row_end : {1, 5, 16, 23, 31}) {
+      add("row_end_" + std::to_string(row_end) + "_stride_" + std::to_string(stride),
+          [=](int lane) {
+            return lane < row_end ? (55 - row_end + lane) * stride
+                                  : 224 * stride + (lane - row_end) * stride;
+          });
+    }
+  }
+  for (const int lines : {2, 3, 4, 5, 8, 16, 32}) {  // one bank, or as many as lines
+    add("lines_" + std::to_string(lines), [=](int lane) { return lane % lines * 32; });
+    add("lines_apart_" + std::to_string(lines), [=](int lane) { return lane % lines * 31; });
+  }
+  for (const int every : {2, 3, 8}) {
+    add("stride_4_one_of_" + std::to_string(every),
+        [=](int lane) { return lane % every == 0 ? lane * 4 : -1; });
+  }
+  return patterns;
+}
 
 bool has_word_twice(const LanePattern& pattern) {
   std::set<int> words;
@@ -142,167 +222,43 @@ class DeviceArray {
   void* data_ = nullptr;
 };
 
-// One pattern on the device, and where its kernels read from and write to.
-struct Arrays {
-  explicit Arrays(const LanePattern& pattern)
-      : words(sizeof(pattern.word)), from(WORDS * sizeof(float4)), sink(LANES * sizeof(float)) {
-    check_cuda(cudaMemcpy(words.as<int>(), pattern.word.data(), sizeof(pattern.word),
-                          cudaMemcpyHostToDevice),
-               "cudaMemcpy");
-  }
-  DeviceArray words, from, sink;
-};
-
 template <typename T>
-void launch_width(const LanePattern& pattern, const Launched& launched) {
-  const Arrays arrays(pattern);
-  const int* word_of_lane = arrays.words.as<int>();
-  const T* from = arrays.from.as<T>();
-  float* sink = arrays.sink.as<float>();
-  const int bytes = sizeof(T);
-  launch(read_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, sink);
-  launched("shared_read", bytes, pattern);
-  if (!has_word_twice(pattern)) {
-    launch(write_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
-    launched("shared_write", bytes, pattern);
+void launch_width(Accesses accesses, const LanePattern& pattern, const Launched& launched) {
+  const DeviceArray words(sizeof(pattern.word)), memory(WORDS * sizeof(T)), rest(WORDS * sizeof(T));
+  check_cuda(cudaMemcpy(words.as<int>(), pattern.word.data(), sizeof(pattern.word),
+                        cudaMemcpyHostToDevice),
+             "cudaMemcpy");
+  const auto run = [&](const char* kind, auto kernel, auto... arguments) {
+    launch(kernel, 1, LANES, nullptr, words.as<int>(), arguments...);
+    launched(kind, sizeof(T), pattern);
+  };
+  const T* const from = memory.as<T>();
+  float* const sink = rest.as<float>();
+  const bool may_write = !has_word_twice(pattern);
+  if (accesses == Accesses::kCopies) {
+    if (may_write) run("copy_to_shared", copy_to_shared_pattern<T>, from, sink);
+    run("copy_global", copy_global_pattern<T>, from, sink);
+  } else {
+    const bool shared = accesses == Accesses::kSharedAndReads;
+    if (shared) run("shared_read", read_shared_pattern<T>, sink);
+    if (shared && may_write) run("shared_write", write_shared_pattern<T>, from, sink);
+    run("global_read", read_global_pattern<T>, from, sink);
+    if (!shared && may_write) run("global_write", write_global_pattern<T>, from, rest.as<T>());
   }
-  launch(read_global_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
-  launched("global_read", bytes, pattern);
-  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-}
-
-template <typename T>
-void launch_global_width(const LanePattern& pattern, const Launched& launched) {
-  const Arrays arrays(pattern);
-  const DeviceArray to(WORDS * sizeof(T));
-  const int* word_of_lane = arrays.words.as<int>();
-  launch(read_global_pattern<T>, 1, LANES, nullptr, word_of_lane, arrays.from.as<T>(),
-         arrays.sink.as<float>());
-  launched("global_read", sizeof(T), pattern);
-  if (!has_word_twice(pattern)) {
-    launch(write_global_pattern<T>, 1, LANES, nullptr, word_of_lane, arrays.from.as<T>(),
-           to.as<T>());
-    launched("global_write", sizeof(T), pattern);
-  }
-  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-}
-
-template <typename T>
-void launch_copy_width(const LanePattern& pattern, const Launched& launched) {
-  const Arrays arrays(pattern);
-  const int* word_of_lane = arrays.words.as<int>();
-  const T* from = arrays.from.as<T>();
-  float* sink = arrays.sink.as<float>();
-  const int bytes = sizeof(T);
-  if (!has_word_twice(pattern)) {
-    launch(copy_to_shared_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
-    launched("copy_to_shared", bytes, pattern);
-  }
-  launch(copy_global_pattern<T>, 1, LANES, nullptr, word_of_lane, from, sink);
-  launched("copy_global", bytes, pattern);
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 }  // namespace
 
-std::vector<LanePattern> lane_patterns() {
-  std::vector<LanePattern> patterns;
-  const auto add = [&](const std::string& name, auto word) {
-    patterns.push_back(make_pattern(name, word));
-  };
-  for (int mask = 0; mask < 32; ++mask) {
-    const std::string bits = std::to_string(mask);
-    add("bits_" + bits, [=](int lane) { return compress(lane, mask); });
-    add("bits_apart_" + bits, [=](int lane) { return lane & mask; });
+void launch_patterns(Accesses accesses, const Launched& launched) {
+  std::vector<LanePattern> patterns = lane_patterns();
+  if (accesses == Accesses::kGlobal) {
+    for (const LanePattern& pattern : line_patterns()) patterns.push_back(pattern);
   }
-  for (const int stride : {2, 3, 4, 5, 7, 8, 16, 31}) {
-    add("stride_" + std::to_string(stride), [=](int lane) { return lane * stride; });
-  }
-  for (const int lanes : {0, 1, 2, 3, 4, 8, 9, 16, 17, 24, 31}) {
-    add("first_" + std::to_string(lanes), [=](int lane) { return lane < lanes ? lane : -1; });
-  }
-  add("even_lanes", [](int lane) { return lane % 2 == 0 ? lane : -1; });
-  add("odd_lanes", [](int lane) { return lane % 2 == 1 ? lane : -1; });
-  add("one_lane_of_four", [](int lane) { return lane % 4 == 0 ? lane : -1; });
-  add("one_lane_of_eight", [](int lane) { return lane % 8 == 0 ? lane : -1; });
-  add("reversed", [](int lane) { return 31 - lane; });
-  add("bits_reversed", reverse_bits);
-  for (const int bit : {1, 2, 4, 8, 16}) {
-    add("swapped_" + std::to_string(bit), [=](int lane) { return lane ^ bit; });
-  }
-  // Stage 05: lane bits 0 and 4 choose the filters, 1 to 3 the strip of inputs.
-  for (const int step : {2, 3, 4}) {
-    add("filters_" + std::to_string(step),
-        [=](int lane) { return ((lane & 1) | (lane >> 3 & 2)) * step; });
-  }
-  for (const int step : {3, 7, 13}) {
-    add("strips_" + std::to_string(step), [=](int lane) { return (lane >> 1 & 7) * step; });
-  }
-  Numbers numbers;
-  for (const int limit : {2, 4, 8, 16, 32, 128, WORDS}) {
-    for (int i = 0; i < 6; ++i) {
-      add("random_" + std::to_string(limit) + "_" + std::to_string(i),
-          [&](int) { return numbers.below(limit); });
-    }
-  }
-  return patterns;
-}
-
-std::vector<LanePattern> line_patterns() {
-  std::vector<LanePattern> patterns;
-  const auto add = [&](const std::string& name, auto word) {
-    patterns.push_back(make_pattern(name, word));
-  };
-  for (const int stride : {1, 2, 4, 8}) {
-    for (const int first : {1, 2, 4, 8, 12, 16, 24, 31}) {
-      add("stride_" + std::to_string(stride) + "_from_" + std::to_string(first),
-          [=](int lane) { return first + lane * stride; });
-    }
-  }
-  // 55 outputs in a row, 4 rows of 224 words down to the next.
-  for (const int stride : {1, 2, 4}) {
-    for (const int row_end : {1, 5, 16, 23, 31}) {
-      add("row_end_" + std::to_string(row_end) + "_stride_" + std::to_string(stride),
-          [=](int lane) {
-            return lane < row_end ? (55 - row_end + lane) * stride
-                                  : 224 * stride + (lane - row_end) * stride;
-          });
-    }
-  }
-  for (const int lines : {2, 3, 4, 5, 8, 16, 32}) {  // one bank, or as many as lines
-    add("lines_" + std::to_string(lines), [=](int lane) { return lane % lines * 32; });
-    add("lines_apart_" + std::to_string(lines), [=](int lane) { return lane % lines * 31; });
-  }
-  for (const int every : {2, 3, 8}) {
-    add("stride_4_one_of_" + std::to_string(every),
-        [=](int lane) { return lane % every == 0 ? lane * 4 : -1; });
-  }
-  return patterns;
-}
-
-void launch_global_patterns(const Launched& launched) {
-  for (const auto& patterns : {lane_patterns(), line_patterns()}) {
-    for (const LanePattern& pattern : patterns) {
-      launch_global_width<float>(pattern, launched);
-      launch_global_width<float2>(pattern, launched);
-      launch_global_width<float4>(pattern, launched);
-    }
-  }
-}
-
-void launch_lane_patterns(const Launched& launched) {
-  for (const LanePattern& pattern : lane_patterns()) {
-    launch_width<float>(pattern, launched);
-    launch_width<float2>(pattern, launched);
-    launch_width<float4>(pattern, launched);
-  }
-}
-
-void launch_copy_patterns(const Launched& launched) {
-  for (const LanePattern& pattern : lane_patterns()) {
-    launch_copy_width<float>(pattern, launched);
-    launch_copy_width<float2>(pattern, launched);
-    launch_copy_width<float4>(pattern, launched);
+  for (const LanePattern& pattern : patterns) {
+    launch_width<float>(accesses, pattern, launched);
+    launch_width<float2>(accesses, pattern, launched);
+    launch_width<float4>(accesses, pattern, launched);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace convladder {
 
@@ -15,26 +14,21 @@ struct LanePattern {
   std::array<int, 32> word;  // of each lane, 0 to 1023; -1: the lane takes no part
 };
 
-// Every subset of the lane's bits as address, strides, permutations, partial warps, the reads of
-// the stages, and random ones: the same list every time.
-std::vector<LanePattern> lane_patterns();
-
-// Crossings of 128-byte lines: runs and strides from every word of a line, and rows that end within the
-// warp, as stage 01's outputs have them.
-std::vector<LanePattern> line_patterns();
+// Which accesses are launched with the patterns.
+enum class Accesses {
+  // "shared_read", "shared_write" (of patterns with no word twice) and "global_read".
+  kSharedAndReads,
+  // Asynchronous ones: "copy_to_shared" with the pattern in shared memory (none with a word twice),
+  // "copy_global" with the pattern in global memory.
+  kCopies,
+  // "global_read" and "global_write", also of patterns that cross 128-byte lines.
+  kGlobal,
+};
 
 // Told after each launch: "shared_read", the bytes of a lane's access, the pattern.
 using Launched = std::function<void(const std::string&, int, const LanePattern&)>;
 
-// Launches all patterns for words of 4, 8 and 16 bytes: reads of shared memory, writes (of patterns
-// with no word twice) and reads of global memory. Throws CudaError.
-void launch_lane_patterns(const Launched& launched);
-
-// The same for asynchronous copies: "copy_to_shared" with the pattern in shared memory (none with a
-// word twice), "copy_global" with the pattern in global memory.
-void launch_copy_patterns(const Launched& launched);
-
-// Reads and writes of global memory alone, "global_read" and "global_write", of both lists of patterns.
-void launch_global_patterns(const Launched& launched);
+// Launches all patterns for words of 4, 8 and 16 bytes: the same list every time. Throws CudaError.
+void launch_patterns(Accesses accesses, const Launched& launched);
 
 }  // namespace convladder
