@@ -86,10 +86,6 @@ DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
       back_(other.back_),
       guards_(other.guards_) {}
 
-float* DeviceBuffer::data() const { return static_cast<float*>(allocation_) + front_; }
-
-int64_t DeviceBuffer::count() const { return count_; }
-
 void DeviceBuffer::upload(const float* host) {
   check_cuda(cudaMemcpy(data(), host, bytes(count_), cudaMemcpyHostToDevice),
              "cudaMemcpy to the device");

@@ -24,8 +24,8 @@ class DeviceBuffer {
   DeviceBuffer(DeviceBuffer&&) noexcept;
   DeviceBuffer(const DeviceBuffer&) = delete;
 
-  float* data() const;
-  int64_t count() const;
+  float* data() const { return static_cast<float*>(allocation_) + front_; }
+  int64_t count() const { return count_; }
   void upload(const float* host);    // count() floats
   void download(float* host) const;  // count() floats
   bool holds(const float* host) const;  // these count() floats, bit by bit

@@ -1,9 +1,8 @@
 #include "common/io/image.h"
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <limits>
 #include <stdexcept>
 
 #include "common/io/atomic_file.h"
@@ -18,29 +17,17 @@ namespace {
   throw std::runtime_error(path + ": " + reason);
 }
 
-bool is_space(int c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
 // The next number of a PPM header, after white space and comments ("# ..." to the end of a line).
 // Takes the one character behind the number, too, as the format wants it before the pixels.
-int read_header_number(std::istream& file, const std::string& path, const char* name) {
-  int c = file.get();
-  while (is_space(c) || c == '#') {
-    if (c == '#') {
-      while (c != '\n' && c != '\r' && c != EOF) c = file.get();
-    } else {
-      c = file.get();
-    }
+int read_header_number(std::istream& file, const std::string& path, const std::string& name) {
+  while ((file >> std::ws).peek() == '#') {
+    for (int c = 0; c != '\n' && c != '\r' && c != EOF;) c = file.get();
   }
-  if (c < '0' || c > '9') fail(path, std::string("no ") + name + " in the PPM header");
-  int64_t number = 0;
-  for (; c >= '0' && c <= '9'; c = file.get()) {
-    number = number * 10 + (c - '0');
-    if (number > std::numeric_limits<int>::max()) {
-      fail(path, std::string(name) + " is larger than 2147483647");
-    }
-  }
-  if (!is_space(c)) fail(path, std::string("no white space behind ") + name);
-  return static_cast<int>(number);
+  int number = 0;
+  if (std::isdigit(file.peek()) == 0) fail(path, "no " + name + " in the PPM header");
+  if (!(file >> number)) fail(path, name + " is larger than 2147483647");
+  if (std::isspace(file.get()) == 0) fail(path, "no white space behind " + name);
+  return number;
 }
 
 #ifdef HAVE_PNG

@@ -76,8 +76,6 @@ std::string quote(const std::string& text) {
 
 Json::Json(const char* text) : text_(quote(text)) {}
 Json::Json(const std::string& text) : text_(quote(text)) {}
-Json::Json(int number) : text_(std::to_string(number)) {}
-Json::Json(int64_t number) : text_(std::to_string(number)) {}
 Json::Json(bool value) : text_(value ? "true" : "false") {}
 
 Json::Json(double number) {

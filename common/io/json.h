@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,8 @@ class Json {
   Json(const char* text);         // string
   Json(const std::string& text);  // string
   Json(double number);
-  Json(int number);
-  Json(int64_t number);
+  template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
+  Json(T number) : text_(std::to_string(number)) {}
   Json(bool value);
   static Json object(const std::vector<std::pair<std::string, Json>>& members);
   static Json array(const std::vector<Json>& items);

@@ -1,9 +1,9 @@
 #include "common/io/npy.h"
 
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <stdexcept>
 
 #include "common/io/atomic_file.h"
@@ -107,13 +107,10 @@ class HeaderParser {
   int64_t parse_extent() {
     if (peek() < '0' || peek() > '9') bad_header("an extent expected");
     int64_t extent = 0;
-    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-      const int digit = text_[at_] - '0';
-      if (extent > (std::numeric_limits<int64_t>::max() - digit) / 10) {
-        bad_header("an extent passes 64 bits");
-      }
-      extent = extent * 10 + digit;
-    }
+    const char* const begin = text_.data();
+    const auto [end, error] = std::from_chars(begin + at_, begin + text_.size(), extent);
+    if (error != std::errc()) bad_header("an extent passes 64 bits");
+    at_ = end - begin;
     return extent;
   }
 

@@ -31,8 +31,6 @@ const char* name_of(Operation operation) {
   return operation == Operation::kLoad ? "load" : operation == Operation::kStore ? "store" : "copy";
 }
 
-Json number(uint64_t value) { return Json(static_cast<int64_t>(value)); }
-
 // Global memory in the file's addresses, which are the same from run to run: each tensor begins at a
 // place of its own, as far into a line of 128 bytes as it does in memory.
 class GlobalMap {
@@ -60,8 +58,8 @@ class GlobalMap {
   Json json() const {
     std::vector<Json> all;
     for (const auto& [tensor, begin] : places_) {
-      all.push_back(Json::object(
-          {{"name", tensor.name}, {"begin", number(begin)}, {"bytes", number(tensor.bytes)}}));
+      all.push_back(
+          Json::object({{"name", tensor.name}, {"begin", begin}, {"bytes", tensor.bytes}}));
     }
     return Json::array(all);
   }
@@ -197,10 +195,10 @@ Json warp_json(const TracedKernel& kernel, const TracedWarp& warp, const GlobalM
     used += own.bytes;
   }
   std::vector<Json> lists, indices;
-  for (const std::size_t instruction : cut) indices.push_back(number(instruction));
+  for (const std::size_t instruction : cut) indices.push_back(instruction);
   for (const Runs& own : runs) lists.push_back(own.json());
-  return Json::object({{"block", number(warp.block)},
-                       {"warp", static_cast<int>(warp.warp)},
+  return Json::object({{"block", warp.block},
+                       {"warp", warp.warp},
                        {"cut", Json::array(indices)},
                        {"runs", Json::array(lists)}});
 }
@@ -255,7 +253,7 @@ Json instruction_json(const TracedInstruction& instruction, const TracedKernel& 
                        {"inlined", Json::array(inlined)},
                        {"space", instruction.space == Space::kShared ? "shared" : "global"},
                        {"operation", name_of(instruction.operation)},
-                       {"bytes", static_cast<int>(instruction.bytes)},
+                       {"bytes", instruction.bytes},
                        {"memory", memory_of(instruction, kernel, memory)},
                        {"requests", counts.requests},
                        {"sectors", counts.sectors},
@@ -264,17 +262,14 @@ Json instruction_json(const TracedInstruction& instruction, const TracedKernel& 
                        {"unique_bytes", counts.unique_bytes}});
 }
 
-Json extents(dim3 of) {
-  return Json::array({static_cast<int>(of.x), static_cast<int>(of.y), static_cast<int>(of.z)});
-}
+Json extents(dim3 of) { return Json::array({of.x, of.y, of.z}); }
 
 Json kernel_json(const TracedKernel& kernel, const GlobalMap& memory,
                  const std::vector<Json>& warps) {
   std::vector<Json> shared, instructions;
   for (const auto& variable : kernel.shared) {
-    shared.push_back(Json::object({{"name", variable.name},
-                                   {"begin", number(variable.begin)},
-                                   {"bytes", number(variable.bytes)}}));
+    shared.push_back(Json::object(
+        {{"name", variable.name}, {"begin", variable.begin}, {"bytes", variable.bytes}}));
   }
   for (const TracedInstruction& instruction : kernel.instructions) {
     instructions.push_back(instruction_json(instruction, kernel, memory));
@@ -344,8 +339,9 @@ std::string trace_table(const std::vector<TracedKernel>& kernels,
                         const std::vector<TensorPlace>& tensors) {
   const GlobalMap memory(tensors);
   Table table;
-  for (const char* header : {"line", "kernel", "instruction"})
+  for (const char* header : {"line", "kernel", "instruction"}) {
     table.add_column(header, Align::kLeft);
+  }
   for (const char* header : {"requests", "sectors", "wavefronts", "conflicts", "per request"}) {
     table.add_column(header, Align::kRight);
   }

@@ -91,14 +91,7 @@ TEST(ReadJson, WhatIsWritten) {
 
 TEST(ReadJson, SaysWhichMemberIsNotAsItShould) {
   const JsonValue read = parse(R"( { "a" : [ ] , "b" : null } )");
-  const auto reason = [&](const auto& get) {
-    try {
-      get();
-    } catch (const std::runtime_error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto reason = [](const auto& get) { return message_of<std::runtime_error>(get); };
   EXPECT_EQ(reason([&] { read.number("a"); }), "'a' is a list, not a number");
   EXPECT_EQ(reason([&] { read.text("b"); }), "'b' is null, not text");
   EXPECT_EQ(reason([&] { read.items("c"); }), "'c' is missing");
@@ -112,14 +105,6 @@ TEST(ReadJson, RefusesWhatIsNone) {
   EXPECT_THROW(parse(std::string(1000, '[')), std::runtime_error);
   EXPECT_THROW(parse(std::string("[]\0", 3)), std::runtime_error);
   EXPECT_THROW(read_json("/nowhere/x.json"), std::runtime_error);
-}
-
-TEST(WriteJson, ReplacesTheFile) {
-  const TempFolder folder;
-  folder.write("x.json", "something older and longer");
-  write_json(folder.path("x.json"), Json::array({1, 2}));
-  EXPECT_EQ(folder.read("x.json"), "[1, 2]\n");
-  EXPECT_EQ(folder.entries(), 1);
 }
 
 TEST(AtomicFile, WithoutCommitTheOldFileStays) {
@@ -136,21 +121,14 @@ TEST(AtomicFile, WithoutCommitTheOldFileStays) {
 
 TEST(AtomicFile, ALinkStaysALink) {
   const TempFolder folder;
-  folder.write("target", "old");
-  std::filesystem::create_symlink(folder.path("target"), folder.path("link"));
-  write_json(folder.path("link"), 1);
-  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
-  EXPECT_EQ(folder.read("target"), "1\n");
-}
-
-TEST(AtomicFile, ALinkMayPointToNothingYet) {
-  const TempFolder folder;
   std::filesystem::create_symlink("next", folder.path("link"));
   std::filesystem::create_symlink("target", folder.path("next"));
-  write_json(folder.path("link"), 1);
-  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
-  EXPECT_EQ(folder.read("target"), "1\n");
-  EXPECT_EQ(folder.entries(), 3);
+  for (const char* text : {"longer, and not there yet", "replaced"}) {
+    write_json(folder.path("link"), text);
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+    EXPECT_EQ(folder.read("target"), "\"" + std::string(text) + "\"\n");
+    EXPECT_EQ(folder.entries(), 3);
+  }
 }
 
 TEST(AtomicFile, LinksInACircleAreReported) {
@@ -194,9 +172,16 @@ TEST(AtomicFile, SignalsThatSomeoneElseHandlesStayTheirs) {
   EXPECT_EQ(folder.entries(), 1);
 }
 
-TEST(AtomicFile, DevicesAreNotReplaced) {
-  EXPECT_EQ(message_of<std::runtime_error>([] { AtomicFile file("/dev/null"); }),
-            "/dev/null: is not a regular file, can't be replaced");
+TEST(AtomicFile, SaysWhatCannotBeWritten) {
+  const TempFolder folder;
+  const auto reason = [](const std::string& path) {
+    const std::string message = message_of<std::runtime_error>([&] { require_writable(path); });
+    EXPECT_EQ(message.rfind(path + ": ", 0), 0u) << message;
+    return message.substr(path.size() + 2);
+  };
+  EXPECT_EQ(reason("/dev/null"), "is not a regular file, can't be replaced");
+  EXPECT_EQ(reason(folder.path("")), "is not a regular file, can't be replaced");
+  EXPECT_EQ(reason("/nonexistent/x"), "can't be written: No such file or directory");
 }
 
 TEST(AtomicFile, AFullDiskIsReported) {

@@ -89,25 +89,21 @@ class TensorCore : public DeviceTest {
   }
 };
 
-TEST_F(TensorCore, IsAsItsModelOnNumbersOfOneSize) {
-  expect_the_model(draw(1, PRODUCTS * 128, 0), draw(2, PRODUCTS * 64, 0),
-                   draw(3, PRODUCTS * 128, 0));
-}
-
-TEST_F(TensorCore, IsAsItsModelOnNumbersOfManySizes) {
-  expect_the_model(draw(4, PRODUCTS * 128, 8), draw(5, PRODUCTS * 64, 8),
-                   draw(6, PRODUCTS * 128, 12));
-}
-
-TEST_F(TensorCore, IsAsItsModelWhereTheAddendIsLarge) {
-  std::vector<float> c = draw(9, PRODUCTS * 128, 3);
-  for (float& value : c) value *= 0x1p10f;
-  expect_the_model(draw(7, PRODUCTS * 128, 2), draw(8, PRODUCTS * 64, 2), c);
-}
-
-TEST_F(TensorCore, IsAsItsModelAtTheEndsOfTheRange) {
-  expect_the_model(draw(10, PRODUCTS * 128, 126), draw(11, PRODUCTS * 64, 60),
-                   draw(12, PRODUCTS * 128, 126));
+TEST_F(TensorCore, IsAsItsModel) {
+  constexpr struct {
+    const char* numbers;
+    int of_a, of_b, of_c;  // their spreads
+    float scale;           // of c
+  } CASES[] = {{"of one size", 0, 0, 0, 1},
+               {"of many sizes", 8, 8, 12, 1},
+               {"with a large addend", 2, 2, 3, 0x1p10f},
+               {"up to the ends of the range", 126, 60, 126, 1}};
+  for (const auto& [numbers, of_a, of_b, of_c, scale] : CASES) {
+    SCOPED_TRACE(numbers);
+    std::vector<float> c = draw(3, PRODUCTS * 128, of_c);
+    for (float& value : c) value *= scale;
+    expect_the_model(draw(1, PRODUCTS * 128, of_a), draw(2, PRODUCTS * 64, of_b), c);
+  }
 }
 
 }  // namespace
