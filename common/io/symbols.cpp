@@ -50,25 +50,6 @@ void visit_symbols(const std::vector<char>& file, Visit visit) {
   }
 }
 
-struct Function {
-  std::string mangled;  // empty: there is none
-  std::size_t bytes = 0;
-};
-
-// The function that begins at `address`.
-Function find_function(const std::vector<char>& file, const Dl_info& module, const void* address) {
-  const bool fixed = read<ElfW(Ehdr)>(file, 0).e_type == ET_EXEC;
-  const uintptr_t base = fixed ? 0 : reinterpret_cast<uintptr_t>(module.dli_fbase);
-  const uintptr_t value = reinterpret_cast<uintptr_t>(address) - base;
-  Function found;
-  visit_symbols(file, [&](const ElfW(Sym) & symbol, const char* name) {
-    if (symbol.st_value == value && (symbol.st_info & 0xf) == STT_FUNC) {
-      found = {name, symbol.st_size};
-    }
-  });
-  return found;
-}
-
 std::string demangle(const std::string& mangled) {
   char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
   std::string name = demangled ? demangled : mangled;
@@ -94,35 +75,31 @@ std::string plain_name(const std::string& name) {
 
 }  // namespace
 
-std::string symbol_name(const void* address) {
+Symbols read_symbols(const void* address) {
+  Symbols result;
   Dl_info module;
-  if (dladdr(address, &module) == 0) return "?";
-  const std::string mangled = find_function(read_module(module), module, address).mangled;
-  return mangled.empty() ? "?" : plain_name(demangle(mangled));
-}
-
-std::size_t function_bytes(const void* address) {
-  Dl_info module;
-  if (dladdr(address, &module) == 0) return 0;
-  return find_function(read_module(module), module, address).bytes;
-}
-
-std::vector<SharedVariable> shared_variables(const void* kernel) {
-  std::vector<SharedVariable> variables;
-  Dl_info module;
-  if (dladdr(kernel, &module) == 0) return variables;
+  if (dladdr(address, &module) == 0) return result;
   const std::vector<char> file = read_module(module);
-  const std::string mangled = find_function(file, module, kernel).mangled;
-  if (mangled.empty()) return variables;
+  const bool fixed = read<ElfW(Ehdr)>(file, 0).e_type == ET_EXEC;
+  const uintptr_t base = fixed ? 0 : reinterpret_cast<uintptr_t>(module.dli_fbase);
+  const uintptr_t value = reinterpret_cast<uintptr_t>(address) - base;
+  std::string mangled;
+  visit_symbols(file, [&](const ElfW(Sym) & symbol, const char* name) {
+    if (symbol.st_value != value || (symbol.st_info & 0xf) != STT_FUNC) return;
+    mangled = name;
+    result.bytes = symbol.st_size;
+  });
+  if (mangled.empty()) return result;
+  result.name = plain_name(demangle(mangled));
   // The static variable x of a function _Zf is _ZZfE1x.
   const std::string prefix = "_ZZ" + mangled.substr(2) + "E";
   visit_symbols(file, [&](const ElfW(Sym) & symbol, const char* name) {
-    if ((symbol.st_info & 0xf) != STT_TLS || std::strncmp(name, prefix.c_str(), prefix.size()) != 0)
-      return;
+    if ((symbol.st_info & 0xf) != STT_TLS) return;
+    if (std::strncmp(name, prefix.c_str(), prefix.size()) != 0) return;
     const std::string full = demangle(name);
-    variables.push_back({full.substr(full.rfind(':') + 1), symbol.st_value, symbol.st_size});
+    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.st_value, symbol.st_size});
   });
-  return variables;
+  return result;
 }
 
 }  // namespace convladder

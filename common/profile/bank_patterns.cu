@@ -93,8 +93,8 @@ std::vector<LanePattern> lane_patterns() {
   return patterns;
 }
 
-// Crossings of 128-byte lines: runs and strides from every word of a line, and rows that end within the
-// warp, as stage 01's outputs have them.
+// Crossings of 128-byte lines: runs and strides from every word of a line, and rows that end within
+// the warp, as stage 01's outputs have them.
 std::vector<LanePattern> line_patterns() {
   std::vector<LanePattern> patterns;
   const auto add = [&](const std::string& name, auto word) {

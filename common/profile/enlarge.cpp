@@ -8,7 +8,7 @@
 namespace convladder {
 namespace {
 
-using simulator::PlannedLaunch;
+using simulator::LaunchWork;
 
 constexpr double SECTOR_BYTES = 32;
 
@@ -17,8 +17,7 @@ double times(int64_t large, int64_t small) {
 }
 
 // No memory is touched.
-std::vector<PlannedLaunch> planned(const Stage& stage, const ConvShape& shape, bool bias,
-                                   bool relu) {
+std::vector<LaunchWork> planned(const Stage& stage, const ConvShape& shape, bool bias, bool relu) {
   Convolution conv;
   conv.shape = shape;
   auto* const somewhere = reinterpret_cast<float*>(uintptr_t{1} << 40);  // any address will do
@@ -36,9 +35,9 @@ std::vector<PlannedLaunch> planned(const Stage& stage, const ConvShape& shape, b
 }
 
 // The kernels, and in how many parts each has its sums.
-std::set<std::pair<const void*, int64_t>> kernels_of(const std::vector<PlannedLaunch>& launches) {
+std::set<std::pair<const void*, int64_t>> kernels_of(const std::vector<LaunchWork>& launches) {
   std::set<std::pair<const void*, int64_t>> kernels;
-  for (const PlannedLaunch& launch : launches) kernels.insert({launch.code, launch.blocks_y});
+  for (const LaunchWork& launch : launches) kernels.insert({launch.code, launch.blocks_y});
   return kernels;
 }
 

@@ -9,7 +9,6 @@ namespace {
 
 using simulator::KernelCounts;
 using simulator::LaunchWork;
-using simulator::PlannedLaunch;
 
 constexpr double SECTOR_BYTES = 32;
 constexpr double TENSOR_FLOP = 2 * 16 * 8 * 8;  // of one instruction
@@ -45,10 +44,9 @@ LaunchWork merged(const std::vector<LaunchWork>& launches) {
   LaunchWork all;
   for (const LaunchWork& launch : launches) {
     all.blocks += launch.blocks;
-    for (const auto& [amount, count] : launch.products) all.products[amount] += count;
-    for (const auto& [amount, count] : launch.wavefronts) all.wavefronts[amount] += count;
-    for (const auto& [amount, count] : launch.tensor_instructions) {
-      all.tensor_instructions[amount] += count;
+    for (const auto amounts :
+         {&LaunchWork::products, &LaunchWork::wavefronts, &LaunchWork::tensor_instructions}) {
+      for (const auto& [amount, count] : launch.*amounts) (all.*amounts)[amount] += count;
     }
     all.sectors_read += launch.sectors_read;
     all.sectors_written += launch.sectors_written;
@@ -57,7 +55,7 @@ LaunchWork merged(const std::vector<LaunchWork>& launches) {
 }
 
 // `counted` as a launch of more blocks.
-LaunchWork enlarged(LaunchWork counted, const PlannedLaunch& launch, const Enlarged& problem) {
+LaunchWork enlarged(LaunchWork counted, const LaunchWork& launch, const Enlarged& problem) {
   const double ratio = static_cast<double>(launch.blocks) / static_cast<double>(counted.blocks);
   const auto read = static_cast<double>(counted.sectors_read);
   const auto written = static_cast<double>(counted.sectors_written);
@@ -67,14 +65,6 @@ LaunchWork enlarged(LaunchWork counted, const PlannedLaunch& launch, const Enlar
   counted.sectors_written = static_cast<int64_t>(std::min(ratio, problem.outputs) * written);
   counted.blocks = launch.blocks;
   return counted;
-}
-
-LaunchWork library_work(const PlannedLaunch& launch) {
-  LaunchWork work;
-  work.library_products = launch.library_products;
-  work.sectors_read = launch.sectors_read;
-  work.sectors_written = launch.sectors_written;
-  return work;
 }
 
 bool is_of(const KernelCounts& kernel, const void* code) {
@@ -153,13 +143,12 @@ std::optional<std::vector<Floor>> floors_of(const std::vector<KernelCounts>& ker
                                             const Enlarged& problem, const MachineRates& machine) {
   std::vector<std::vector<Floor>> launches(kernels.size());
   bool cold = true;
-  for (const PlannedLaunch& launch : problem.launches) {
+  for (const LaunchWork& launch : problem.launches) {
     const auto kernel =
         std::find_if(kernels.begin(), kernels.end(),
                      [&](const KernelCounts& known) { return is_of(known, launch.code); });
     if (kernel == kernels.end()) return std::nullopt;
-    const LaunchWork work =
-        launch.code ? enlarged(merged(kernel->work), launch, problem) : library_work(launch);
+    const LaunchWork work = launch.code ? enlarged(merged(kernel->work), launch, problem) : launch;
     launches[kernel - kernels.begin()].push_back(floor_of(work, machine, cold));
     cold = false;
   }

@@ -35,9 +35,9 @@ std::vector<Floor> floors_of(const std::vector<simulator::KernelCounts>& kernels
 
 // A larger problem than the one that was counted: more images, or more rows, and all else the same.
 struct Enlarged {
-  std::vector<simulator::PlannedLaunch> launches;
-  double inputs = 1, outputs = 1;  // how many times the elements of these tensors
-  double shared_sectors = 0;       // that all blocks may read: filters, bias, workspace
+  std::vector<simulator::LaunchWork> launches;  // as planned
+  double inputs = 1, outputs = 1;               // how many times the elements of these tensors
+  double shared_sectors = 0;  // that all blocks may read: filters, bias, workspace
 };
 
 // The same of the larger problem. Its blocks do what the counted ones do, on other elements; so products and

@@ -80,7 +80,7 @@ double occupancy_of(const KernelLaunch& launch) {
 }
 
 void add_launch(const KernelLaunch& launch, std::vector<KernelResources>& kernels) {
-  const std::string name = symbol_name(launch.kernel);
+  const std::string name = read_symbols(launch.kernel).name;
   auto found = std::find_if(kernels.begin(), kernels.end(),
                             [&](const KernelResources& known) { return known.kernel == name; });
   if (found == kernels.end()) {

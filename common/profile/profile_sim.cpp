@@ -22,6 +22,7 @@
 #include "common/profile/machine_rates.h"
 #include "common/simulator/counts.h"
 #include "common/simulator/launch.h"
+#include "common/simulator/observer.h"
 
 namespace convladder {
 namespace {
@@ -371,7 +372,7 @@ int profile_command(const std::vector<std::string>& arguments) {
     return 0;
   }
   const std::vector<Stage> stages = capable_stages(options);
-  if (!simulator::counts_kernels()) {
+  if (!simulator::COUNTING) {
     throw std::runtime_error("this build doesn't count: cmake --preset sim-count makes one");
   }
   const std::string records = json_path(options, "profile.json");

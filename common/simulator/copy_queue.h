@@ -2,12 +2,34 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "common/simulator/errors.h"
 #include "common/simulator/observer.h"
+#include "common/simulator/shared_memory.h"
 
 namespace convladder::simulator {
+
+// Throws KernelError unless `bytes` is 4, 8 or 16, both pointers are aligned to it, and the
+// destination is in shared memory.
+inline void require_valid_copy(const void* to_shared, const void* from_global, std::size_t bytes,
+                               std::size_t zfill) {
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || zfill > bytes) {
+    throw KernelError(cudaErrorInvalidValue, "__pipeline_memcpy_async: bytes must be 4, 8 or 16");
+  }
+  const auto addresses =
+      reinterpret_cast<uintptr_t>(to_shared) | reinterpret_cast<uintptr_t>(from_global);
+  if (addresses % bytes != 0) {
+    throw KernelError(cudaErrorMisalignedAddress,
+                      "__pipeline_memcpy_async: a pointer is not aligned to the bytes copied");
+  }
+  if (!shared_memory.contains(to_shared, bytes)) {
+    throw KernelError(cudaErrorIllegalAddress,
+                      "__pipeline_memcpy_async: the destination is not in shared memory");
+  }
+}
 
 // A copy may take effect at any moment between its issue and the wait for its group. Here it is
 // the last one, so that a kernel which forgets to wait reads what was there before (NaN, in fresh
@@ -16,7 +38,6 @@ namespace convladder::simulator {
 class CopyQueue {
  public:
   bool immediate = false;
-  Observer* observer = nullptr;  // null without counting
 
   // Copies `bytes` (4, 8 or 16) to shared memory, the last `zfill` of them as zeros; nothing is
   // read from `from` when zfill == bytes.
@@ -52,7 +73,7 @@ class CopyQueue {
   };
 
   void perform(const Copy& copy) const {
-    if constexpr (COUNTING) observer->end_copy(copy.to, copy.bytes);
+    if constexpr (COUNTING) note_end_of_copy(copy.to, copy.bytes);
     if (copy.bytes == 4) perform<4>(copy);
     if (copy.bytes == 8) perform<8>(copy);
     if (copy.bytes == 16) perform<16>(copy);

@@ -54,8 +54,6 @@ KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
   return *this;
 }
 
-bool counts_kernels() { return COUNTING; }
-
 std::vector<KernelCounts> take_kernel_counts() {
   if constexpr (COUNTING) return take_launch_counts();
   return {};

@@ -29,33 +29,25 @@ struct PlaceCounts {
   int64_t requests = 0, cost = 0;
 };
 
-// What one launch asks of the multiprocessors: by amount, how many blocks ask for as much.
+// What one launch, or a library's call, asks of the multiprocessors. Of one that was only planned,
+// the blocks alone are known; of a library's, which has other kernels, all but its blocks.
 struct LaunchWork {
-  const void* code = nullptr;  // the kernel's; null: a library's kernel, whose blocks nobody knows
+  const void* code = nullptr;  // the kernel's; null: a library's
   int64_t blocks = 0;
-  std::map<int64_t, int64_t> products;             // multiplications of floats
-  std::map<int64_t, int64_t> wavefronts;           // KernelCounts::pipe_wavefronts
-  std::map<int64_t, int64_t> tensor_instructions;  // m16n8k8 in TF32, by warps
-  double library_products = 0;                     // of a library's kernel, all of them
-  int64_t sectors_read = 0, sectors_written = 0;   // as in KernelCounts
-};
-
-// A launch, or a library's call, that was not carried out.
-struct PlannedLaunch {
-  const void* code;  // the kernel's; null: a library's
-  int64_t blocks;
-  // Of a library's call, whose blocks nobody knows: multiplications, and the sectors of its matrices.
-  double library_products = 0;
-  int64_t sectors_read = 0, sectors_written = 0;
-  int64_t blocks_y = 1;  // the grid's extent along y: the parts of a sum
+  double library_products = 0;                    // multiplications of floats by a library's call
+  int64_t sectors_read = 0, sectors_written = 0;  // as in KernelCounts
+  int64_t blocks_y = 1;                           // of a plan: the grid's extent along y
+  // By amount, how many blocks ask for as much.
+  std::map<int64_t, int64_t> products = {};             // multiplications of floats
+  std::map<int64_t, int64_t> wavefronts = {};           // KernelCounts::pipe_wavefronts
+  std::map<int64_t, int64_t> tensor_instructions = {};  // m16n8k8 in TF32, by warps
 };
 
 // All launches of one kernel since take_kernel_counts(), added up.
 struct KernelCounts {
   std::string kernel;
   int launches = 0;
-  bool library =
-      false;  // a library's kernel: only the sectors touched, and its products, are known
+  bool library = false;  // a library's: only the sectors touched, and its products, are known
 
   GlobalCounts load, store;
   GlobalCounts copy_through_l1, copy_past_l1;  // asynchronous copies of 4 or 8, and of 16 bytes
@@ -85,10 +77,8 @@ struct KernelCounts {
   KernelCounts& operator+=(const KernelCounts& other);  // but for the name
 };
 
-// True if this build counts; else no kernel is ever listed.
-bool counts_kernels();
-
-// The counts of all kernels launched since the last call, in the order of their first launch.
+// The counts of all kernels launched since the last call, in the order of their first launch. None
+// in a build that doesn't count.
 std::vector<KernelCounts> take_kernel_counts();
 
 // The counts under the names that Nsight Compute gives them. What it has no counter for is named

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/core/mma.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
-#include "common/simulator/stream_work.h"
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
@@ -36,40 +35,19 @@ bool is_operation(cublasOperation_t op) { return op == CUBLAS_OP_N || op == CUBL
 // more, whether or not a version of cuBLAS takes it.
 constexpr int MOST_PRODUCTS = 65535;
 
-// A factor as the tensor cores see it in TF32: its 23 bits rounded to 10.
-float to_tf32(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  bits = (bits + 0x1000) & 0xffffe000;
-  std::memcpy(&value, &bits, sizeof bits);
-  return value;
+// The matrix in TF32, without gaps between its columns.
+std::vector<float> rounded(const float* from, int rows, int columns, int ld) {
+  std::vector<float> matrix;
+  for (int column = 0; column < columns; ++column) {
+    const float* first = from + int64_t{column} * ld;
+    for (int row = 0; row < rows; ++row) matrix.push_back(convladder::to_tf32(first[row]));
+  }
+  return matrix;
 }
 
-// A matrix as the math mode has it: itself, or a copy in TF32, without gaps between its columns.
-class Factor {
- public:
-  Factor(cublasMath_t mode, const float* from, int rows, int columns, int ld)
-      : data_(from), ld_(ld) {
-    if (mode != CUBLAS_TF32_TENSOR_OP_MATH) return;
-    for (int column = 0; column < columns; ++column) {
-      const float* first = from + int64_t{column} * ld;
-      for (int row = 0; row < rows; ++row) rounded_.push_back(to_tf32(first[row]));
-    }
-    data_ = rounded_.data(), ld_ = std::max(1, rows);
-  }
-  const float* data() const { return data_; }
-  int ld() const { return ld_; }
-
- private:
-  std::vector<float> rounded_;
-  const float* data_;
-  int ld_;
-};
-
-int64_t count_sectors(const std::vector<MatrixView>& matrices) {
-  int64_t sectors = 0;
-  for (const MatrixView& matrix : matrices) sectors += sectors_of(matrix);
-  return sectors;
+// The 32-byte sectors of a matrix at the least: as if it had no gaps.
+int64_t sectors_of(const MatrixView& matrix) {
+  return (matrix.rows * matrix.columns * int64_t{sizeof(float)} + 31) / 32;
 }
 
 // OpenBLAS maps a buffer for each of its threads when they have their first work, and tries for ever
@@ -83,24 +61,6 @@ bool has_room_for_blas() {
 }
 
 }  // namespace
-
-const char* cublasGetStatusName(cublasStatus_t status) {
-  switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_ALLOC_FAILED:
-      return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-  }
-  return "unknown cublasStatus_t";
-}
 
 const char* cublasGetStatusString(cublasStatus_t status) {
   switch (status) {
@@ -139,23 +99,9 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t* stream) {
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!stream) return CUBLAS_STATUS_INVALID_VALUE;
-  *stream = handle->stream;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   handle->math_mode = mode;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!mode) return CUBLAS_STATUS_INVALID_VALUE;
-  *mode = handle->math_mode;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -182,6 +128,8 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (batch > MOST_PRODUCTS) return CUBLAS_STATUS_NOT_SUPPORTED;
+  LaunchWork work;
+  work.library_products = static_cast<double>(m) * n * k * batch;
   std::vector<MatrixView> reads, writes;
   for (int i = 0; i < batch; ++i) {
     const bool first = i == 0;  // with stride 0 it is the same matrix every time
@@ -190,21 +138,27 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     if (*beta != 0) reads.push_back({C + i * stride_c, m, n, ldc});
     writes.push_back({C + i * stride_c, m, n, ldc});
   }
-  const double products = static_cast<double>(m) * n * k * batch;
-  if (is_planned({nullptr, 0, products, count_sectors(reads), count_sectors(writes)})) {
-    return CUBLAS_STATUS_SUCCESS;
-  }
+  for (const MatrixView& matrix : reads) work.sectors_read += sectors_of(matrix);
+  for (const MatrixView& matrix : writes) work.sectors_written += sectors_of(matrix);
+  if (is_planned(work)) return CUBLAS_STATUS_SUCCESS;
   note_work(handle->stream);
   if constexpr (COUNTING) {
-    failure = library_call("cublasSgemm", products, reads, writes);
+    failure = library_call("cublasSgemm", work, reads, writes);
     if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   if (!has_room_for_blas()) return CUBLAS_STATUS_ALLOC_FAILED;
   for (int i = 0; i < batch; ++i) {
-    const Factor a(handle->math_mode, A + i * stride_a, rows_a, op_a == CUBLAS_OP_N ? k : m, lda);
-    const Factor b(handle->math_mode, B + i * stride_b, rows_b, op_b == CUBLAS_OP_N ? n : k, ldb);
-    cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, a.data(), a.ld(),
-                b.data(), b.ld(), *beta, C + i * stride_c, ldc);
+    const float *a = A + i * stride_a, *b = B + i * stride_b;
+    int pitch_a = lda, pitch_b = ldb;
+    std::vector<float> rounded_a, rounded_b;
+    if (handle->math_mode == CUBLAS_TF32_TENSOR_OP_MATH) {
+      rounded_a = rounded(a, rows_a, op_a == CUBLAS_OP_N ? k : m, lda);
+      rounded_b = rounded(b, rows_b, op_b == CUBLAS_OP_N ? n : k, ldb);
+      a = rounded_a.data(), pitch_a = std::max(1, rows_a);
+      b = rounded_b.data(), pitch_b = std::max(1, rows_b);
+    }
+    cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, a, pitch_a, b,
+                pitch_b, *beta, C + i * stride_c, ldc);
   }
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -1,22 +1,30 @@
-#include "common/simulator/device.h"
-
+// The simulated device: one worker per core, which share out the blocks of a grid.
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/io/symbols.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
+#include "common/simulator/random.h"
+#include "common/simulator/worker.h"
 
 namespace convladder::simulator {
 namespace {
@@ -44,7 +52,7 @@ std::atomic<uint64_t>& order_seed() {
 
 std::atomic<uint64_t> last_blocks{0};  // 0: all
 
-thread_local std::vector<PlannedLaunch>* plan = nullptr;
+thread_local std::vector<LaunchWork>* plan = nullptr;
 
 // CUDA's limits for a launch.
 bool is_valid(dim3 grid, dim3 block) {
@@ -55,22 +63,61 @@ bool is_valid(dim3 grid, dim3 block) {
          block.x * block.y * block.z <= 1024;
 }
 
-}  // namespace
+// The order in which the blocks from `begin` to before `end` have their turns:
+// i -> begin + (first + i * step) mod count, where step has no divisor in common with their count,
+// so that each has its turn once.
+class BlockOrder {
+ public:
+  BlockOrder(uint64_t begin, uint64_t end, uint64_t seed)  // seed 0: begin, begin + 1, ...
+      : begin_(begin), count_(end - begin) {
+    if (seed == 0) return;
+    Random random(seed);
+    first_ = random.next() % count_;
+    do {
+      step_ = random.next() % count_ + 1;
+    } while (std::gcd(step_, count_) != 1);
+  }
+  uint64_t operator[](uint64_t i) const {
+    const auto turn = first_ + static_cast<unsigned __int128>(i) * step_;
+    return begin_ + static_cast<uint64_t>(turn % count_);
+  }
+  uint64_t count() const { return count_; }
 
-BlockOrder::BlockOrder(uint64_t begin, uint64_t end, uint64_t seed)
-    : begin_(begin), count_(end - begin) {
-  if (seed == 0) return;
-  Random random(seed);
-  first_ = random.next() % count_;
-  do {
-    step_ = random.next() % count_ + 1;
-  } while (std::gcd(step_, count_) != 1);
-}
+ private:
+  uint64_t begin_, count_, first_ = 0, step_ = 1;
+};
 
-uint64_t BlockOrder::operator[](uint64_t i) const {
-  const auto turn = first_ + static_cast<unsigned __int128>(i) * step_;
-  return begin_ + static_cast<uint64_t>(turn % count_);
-}
+class Device {
+ public:
+  // Made on first use, in a forked process once more: threads stay behind with the parent. Throws
+  // std::invalid_argument when CONVLADDER_SIM_THREADS is no number from 1 to 1024.
+  static Device& instance();
+
+  ~Device();
+
+  // Runs `grid`, or its last blocks where only they are asked for, to the end, after any other that
+  // another host thread has under way. Throws what the first failing block threw (KernelError,
+  // std::bad_alloc); blocks not begun are left out.
+  void run(const Grid& grid);
+
+ private:
+  Device();
+  void work();
+
+  std::mutex one_grid_;  // held while a grid runs
+
+  std::mutex mutex_;  // guards all below, but for the atomic
+  std::condition_variable wake_, done_;
+  const Grid* grid_ = nullptr;
+  const BlockOrder* order_ = nullptr;
+  std::atomic<uint64_t> next_block_{0};
+  int openings_ = 0;  // workers that may still join the grid
+  int busy_ = 0;      // workers that have joined, or may, and are not done
+  std::exception_ptr error_;
+  bool closing_ = false;
+
+  std::vector<std::thread> threads_;
+};
 
 Device& Device::instance() {
   // A child has of its parent's device the memory alone: neither its workers, nor mutexes in a known
@@ -117,10 +164,9 @@ void Device::run(const Grid& grid) {
   std::unique_lock lock(mutex_);
   grid_ = &grid;
   order_ = &order;
-  blocks_ = order.count();
   next_block_ = 0;
   error_ = nullptr;
-  openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), blocks_));
+  openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), order.count()));
   wake_.notify_all();
   done_.wait(lock, [this] { return busy_ == 0; });
   if (error_) std::rethrow_exception(error_);
@@ -139,10 +185,12 @@ void Device::work() {
     std::exception_ptr error;
     try {
       if (!worker) worker.emplace();
-      run_blocks(*worker);
+      for (uint64_t i; (i = next_block_++) < order_->count();) {
+        worker->run_block(*grid_, (*order_)[i]);
+      }
     } catch (...) {
       error = std::current_exception();
-      next_block_ = blocks_;  // the others stop after the block they are at
+      next_block_ = order_->count();  // the others stop after the block they are at
     }
     lock.lock();
     if (!error_) error_ = error;
@@ -150,16 +198,14 @@ void Device::work() {
   }
 }
 
-void Device::run_blocks(Worker& worker) {
-  for (uint64_t i; (i = next_block_++) < blocks_;) worker.run_block(*grid_, (*order_)[i]);
-}
+}  // namespace
 
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
 
 void run_last_blocks_only(uint64_t blocks) { last_blocks = blocks; }
 
-std::vector<PlannedLaunch> plan_launches(const std::function<void()>& enqueue) {
-  std::vector<PlannedLaunch> launches;
+std::vector<LaunchWork> plan_launches(const std::function<void()>& enqueue) {
+  std::vector<LaunchWork> launches;
   plan = &launches;
   try {
     enqueue();
@@ -171,7 +217,7 @@ std::vector<PlannedLaunch> plan_launches(const std::function<void()>& enqueue) {
   return launches;
 }
 
-bool is_planned(const PlannedLaunch& launch) {
+bool is_planned(const LaunchWork& launch) {
   if (plan) plan->push_back(launch);
   return plan != nullptr;
 }
@@ -190,7 +236,7 @@ void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argu
   try {
     Device::instance().run({grid, block, body, argument, argument_bytes, kernel, order_seed()});
   } catch (const KernelError& error) {
-    set_last_error(error.code, "kernel " + symbol_name(kernel) + ", " + error.what());
+    set_last_error(error.code, "kernel " + read_symbols(kernel).name + ", " + error.what());
   } catch (const std::bad_alloc&) {
     set_last_error(cudaErrorMemoryAllocation);
   }

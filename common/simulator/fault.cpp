@@ -1,17 +1,15 @@
 #include "common/simulator/fault.h"
 
-#include <atomic>
 #include <mutex>
+#include <utility>
 
 namespace convladder::simulator {
 namespace {
 
-enum class State { kNone, kWaiting, kHappened };
-
-std::atomic<State> state{State::kNone};
 std::mutex mutex;  // for what follows
 Call faulty;
-int64_t left;  // calls until then
+int64_t left = -1;  // calls until then; below 0: no fault is to come
+bool happened = false;
 
 }  // namespace
 
@@ -19,17 +17,19 @@ void inject_fault(Call call, int64_t skip) {
   const std::lock_guard lock(mutex);
   faulty = call;
   left = skip;
-  state = State::kWaiting;
+  happened = false;
 }
 
-bool clear_fault() { return state.exchange(State::kNone) == State::kHappened; }
+bool clear_fault() {
+  const std::lock_guard lock(mutex);
+  left = -1;
+  return std::exchange(happened, false);
+}
 
 bool fault_due(Call call) {
-  if (state != State::kWaiting) return false;  // as always, but in such tests
   const std::lock_guard lock(mutex);
-  if (state != State::kWaiting || call != faulty || left-- > 0) return false;
-  state = State::kHappened;
-  return true;
+  if (left < 0 || call != faulty || left-- > 0) return false;
+  return happened = true;
 }
 
 }  // namespace convladder::simulator

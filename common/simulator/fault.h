@@ -1,6 +1,7 @@
 // Faults on demand: for tests of what happens when a call to the runtime fails.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace convladder::simulator {
@@ -14,6 +15,9 @@ void inject_fault(Call call, int64_t skip);
 
 // Takes the fault back; true where it has happened.
 bool clear_fault();
+
+// What cudaMalloc gave and cudaFree has not taken back.
+std::size_t allocation_count();
 
 // For the runtime: whether this call is to fail.
 bool fault_due(Call call);

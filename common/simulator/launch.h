@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "common/simulator/counts.h"
-#include "common/simulator/stream_work.h"
 
 namespace convladder::simulator {
 
@@ -22,10 +21,17 @@ void set_thread_order_seed(uint64_t seed);
 void run_last_blocks_only(uint64_t blocks);
 
 // What `enqueue` launches, in order; none of it is carried out, and no memory is touched.
-std::vector<PlannedLaunch> plan_launches(const std::function<void()>& enqueue);
+std::vector<LaunchWork> plan_launches(const std::function<void()>& enqueue);
 
 // Notes the launch and returns true while plan_launches() is under way on this host thread.
-bool is_planned(const PlannedLaunch& launch);
+bool is_planned(const LaunchWork& launch);
+
+// Kernels and library calls that were put on `stream` so far; nullptr: the default stream. All work
+// is done at once here, so that a stage that uses another stream than it was told to would not show
+// in its results.
+int64_t work_on(cudaStream_t stream);
+// One more.
+void note_work(cudaStream_t stream);
 
 // How many multiprocessors the device says that it has; it begins with 132, an H200's. For tests of
 // what a stage makes of the number.

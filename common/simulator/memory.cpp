@@ -1,5 +1,3 @@
-#include "common/simulator/memory.h"
-
 #include <cuda_runtime.h>
 #include <sys/mman.h>
 
@@ -69,8 +67,12 @@ std::unordered_map<void*, std::size_t>& allocations() {
   return *all;
 }
 
-}  // namespace
+struct HostMemory {
+  std::size_t free, total;  // bytes
+};
 
+// What this process may still take without swapping, and what it might have taken at most: of the
+// machine, or of its control group (cgroup v2) where that allows less.
 HostMemory host_memory() {
   HostMemory memory{find_number("/proc/meminfo", "MemAvailable:"),
                     find_number("/proc/meminfo", "MemTotal:")};
@@ -86,6 +88,8 @@ HostMemory host_memory() {
   }
   return memory;
 }
+
+}  // namespace
 
 std::size_t allocation_count() {
   const std::lock_guard lock(allocations_mutex);

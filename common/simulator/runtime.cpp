@@ -4,11 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <optional>
 
 #include "common/simulator/errors.h"
-#include "common/simulator/memory.h"
-#include "common/simulator/stream_work.h"
 
 using namespace convladder::simulator;
 using Clock = std::chrono::steady_clock;
@@ -22,8 +19,7 @@ struct CUstream_st {
 static CUstream_st default_stream;
 
 struct CUevent_st {
-  bool timing;
-  std::optional<Clock::time_point> recorded;
+  Clock::time_point recorded = {};
 };
 
 namespace convladder::simulator {
@@ -48,23 +44,12 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int device) {
-  return set_last_error(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
-}
-
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!properties) return set_last_error(cudaErrorInvalidValue);
   if (device != 0) return set_last_error(cudaErrorInvalidDevice);
   *properties = {};
   std::snprintf(properties->name, sizeof(properties->name), "ConvLadder simulator");
-  properties->totalGlobalMem = host_memory().total;
-  properties->sharedMemPerBlock = std::size_t{48} * 1024;
   properties->warpSize = warpSize;
-  properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
-  properties->maxThreadsDim[2] = 64;
-  properties->maxGridSize[0] = 0x7fffffff;
-  properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
   properties->multiProcessorCount = multiprocessors;
   return cudaSuccess;
 }
@@ -99,12 +84,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return cudaEventCreateWithFlags(event, cudaEventDefault);
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (!event) return set_last_error(cudaErrorInvalidValue);
-  *event = new CUevent_st{!(flags & cudaEventDisableTiming), {}};
+  *event = new CUevent_st;
   return cudaSuccess;
 }
 
@@ -129,11 +110,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(even
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (!milliseconds) return set_last_error(cudaErrorInvalidValue);
   for (auto* event : {start, stop}) {
-    if (!event || !event->timing || !event->recorded) {
+    if (!event || event->recorded == Clock::time_point()) {
       return set_last_error(cudaErrorInvalidResourceHandle);
     }
   }
   *milliseconds =
-      std::chrono::duration<float, std::milli>(*stop->recorded - *start->recorded).count();
+      std::chrono::duration<float, std::milli>(stop->recorded - start->recorded).count();
   return cudaSuccess;
 }

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <csetjmp>
+#include <filesystem>
 #include <new>
 #include <numeric>
 
 #include "common/simulator/copy_queue.h"
-#include "common/simulator/grid_index.h"
+#include "common/simulator/counting/block_observer.h"
 
 namespace convladder::simulator {
 namespace {
@@ -21,12 +22,9 @@ unsigned lane_bit(unsigned thread) { return 1u << thread % WARP; }
 
 // "12_tensor_cores/tensor_cores.cu:41": the last folder will do.
 std::string place(const LaneProduct& product) {
-  const std::string file = product.file;
-  const std::size_t name = file.rfind('/');
-  const std::size_t folder =
-      name == std::string::npos || name == 0 ? name : file.rfind('/', name - 1);
-  const std::string shown = folder == std::string::npos ? file : file.substr(folder + 1);
-  return shown + ":" + std::to_string(product.line);
+  const std::filesystem::path file(product.file);
+  return (file.parent_path().filename() / file.filename()).string() + ":" +
+         std::to_string(product.line);
 }
 
 }  // namespace
@@ -44,7 +42,7 @@ struct Worker::Carrier {
 };
 
 Worker::Worker() {
-  if constexpr (COUNTING) observer_ = make_observer(*this);
+  if constexpr (COUNTING) observer_ = std::make_unique<BlockObserver>(*this);
 }
 
 Worker::~Worker() {
@@ -133,23 +131,19 @@ void Worker::run_body() {
     grid_->body(grid_->argument);
   } catch (...) {
     if constexpr (COUNTING) observer_->pause();
-    fail_by_exception();
-  }
-}
-
-void Worker::fail_by_exception() {
-  try {
-    throw;
-  } catch (const Abandoned&) {
-  } catch (const std::bad_alloc&) {  // no room for another fibre, say: nor for a message
-    out_of_memory_ = true;
-    abandon_block();
-  } catch (const KernelError& error) {
-    fail(error.code, running_->thread, error.what());
-  } catch (const std::exception& error) {
-    fail(cudaErrorLaunchFailure, running_->thread, std::string("exception: ") + error.what());
-  } catch (...) {
-    fail(cudaErrorLaunchFailure, running_->thread, "an exception of unknown type");
+    try {
+      throw;
+    } catch (const Abandoned&) {
+    } catch (const std::bad_alloc&) {  // no room for another fibre, say: nor for a message
+      out_of_memory_ = true;
+      abandon_block();
+    } catch (const KernelError& error) {
+      fail(error.code, running_->thread, error.what());
+    } catch (const std::exception& error) {
+      fail(cudaErrorLaunchFailure, running_->thread, std::string("exception: ") + error.what());
+    } catch (...) {
+      fail(cudaErrorLaunchFailure, running_->thread, "an exception of unknown type");
+    }
   }
 }
 
@@ -162,10 +156,7 @@ void Worker::take_turn(Carrier& self) {
   running_ = &self;
   threadIdx = thread_index_[self.thread];
   copy_queue = &self.copies;
-  if constexpr (COUNTING) {
-    self.copies.observer = observer_.get();
-    observer_->resume(self.thread, self.fibre);
-  }
+  if constexpr (COUNTING) observer_->resume(self.thread, self.fibre);
 }
 
 // Lets others have their turn until the thread of `self` may go on.

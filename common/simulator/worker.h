@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "common/simulator/errors.h"
 #include "common/simulator/fibre.h"
-#include "common/simulator/kernel_error.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/random.h"
 #include "common/simulator/shared_memory.h"
@@ -28,6 +28,18 @@ struct Grid {
   const void* kernel;  // its code
   uint64_t seed;       // of the order of blocks and threads; 0: that of their indices
 };
+
+// "(1,0,0)"
+inline std::string to_string(uint3 i) {
+  return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
+}
+
+// A block or thread by its number. x runs fastest, as on a GPU.
+inline uint3 unflatten(uint64_t index, dim3 extents) {
+  return {static_cast<unsigned>(index % extents.x),
+          static_cast<unsigned>(index / extents.x % extents.y),
+          static_cast<unsigned>(index / extents.x / extents.y)};
+}
 
 // Belongs to one operating-system thread, on which it must be made, used and destroyed.
 //
@@ -69,7 +81,6 @@ class Worker {
   void run_threads(Carrier& self);
   void run_thread(Carrier& self, unsigned thread);
   void run_body();
-  void fail_by_exception();
   void take_turn(Carrier& self);
   void wait(Carrier& self);
   Fibre& next_turn();
@@ -106,7 +117,7 @@ class Worker {
   std::optional<KernelError> error_;  // once set, no thread begins, and all must leave ...
   bool out_of_memory_ = false;        // ... or once this is
 
-  std::unique_ptr<Observer> observer_;  // null without counting
+  std::unique_ptr<BlockObserver> observer_;  // null without counting
 };
 
 }  // namespace convladder::simulator

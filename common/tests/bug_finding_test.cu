@@ -1,5 +1,4 @@
 // Every kind of bug that the counting simulator finds, planted in every kind of memory.
-#include <cublas_v2.h>
 #include <cuda_pipeline.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 
 #include "common/core/launch.h"
 #include "common/device/device_buffer.h"
+#include "common/tests/support.h"
 
 namespace convladder {
 namespace {
@@ -51,10 +51,6 @@ std::string line_of(const std::string& mark) {
     }
   }
   return "no line with the comment " + mark;
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "in: " << text << "\nmissing: " << part;
 }
 
 // ---- Out of bounds ----
@@ -116,7 +112,7 @@ __global__ void shared_beyond(float* y, int at, bool write) {
 }
 
 TEST_F(BugFinding, SharedMemoryOutOfBounds) {
-  for (const int at : {THREADS, THREADS + 1000, -1}) {
+  for (const int at : {THREADS, THREADS + 100, -1}) {
     expect_contains(error_of(shared_beyond, 1, output_.data(), at, true),
                     "thread (1,0,0): writes 4 bytes of shared memory out of bounds, at " +
                         line_of("writes beyond the tile"));
@@ -165,24 +161,6 @@ TEST_F(BugFinding, ReadOfUndefinedSharedMemory) {
       "thread (9,0,0): reads 4 bytes of shared memory (tile + 36 bytes) that nobody has "
       "written, at " +
           line_of("reads the hole"));
-}
-
-TEST_F(BugFinding, LibraryReadOfUndefinedWorkspace) {
-  cublasHandle_t handle;
-  ASSERT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
-  const float one = 1.0f, zero = 0.0f;
-  const DeviceBuffer workspace(1024);
-  const auto multiply = [&](const float* a) {
-    return cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, input_.data(), 4,
-                       &zero, output_.data(), 4);
-  };
-  EXPECT_EQ(multiply(input_.data()), CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(multiply(output_.data()), CUBLAS_STATUS_SUCCESS);  // defined by the product before
-  const cublasStatus_t status = multiply(workspace.data());
-  EXPECT_EQ(status, CUBLAS_STATUS_EXECUTION_FAILED);
-  expect_contains(std::string(cublasGetStatusString(status)),
-                  "cublasSgemm reads global memory that nobody has written");
-  cublasDestroy(handle);
 }
 
 // ---- Races ----
@@ -378,18 +356,6 @@ TEST_F(BugFinding, CopyFromOutOfBounds) {
           line_of("copies beyond"));
 }
 
-// ---- Barriers ----
-
-__global__ void only_half_arrive() {
-  if (threadIdx.x < 32) __syncthreads();
-}
-
-TEST_F(BugFinding, BarrierThatSomeThreadsNeverReach) {
-  const std::string error = error_of(only_half_arrive, 1);
-  expect_contains(error, "waits for ever at __syncthreads()");
-}
-
-// The device is none the worse for a kernel that failed.
 // ---- Kernels without an end ----
 
 __global__ void loop_forever(float* y, float step, bool barriers) {

@@ -14,8 +14,7 @@
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"
 #ifndef CUDART_VERSION
-#include "common/simulator/memory.h"
-#include "common/simulator/stream_work.h"
+#include "common/simulator/fault.h"
 #endif
 
 namespace convladder {
@@ -95,8 +94,7 @@ TEST_F(FaultsTest, MemoryThatIsShortIsReported) {
       } catch (const CudaError& error) {
         ++shortages;
         EXPECT_EQ(error.code, cudaErrorMemoryAllocation);
-        EXPECT_NE(std::string(error.what()).find(" bytes needed, "), std::string::npos)
-            << error.what();
+        expect_contains(error.what(), " bytes needed, ");
       }
     }
     expect_trial_right(after);

@@ -12,7 +12,6 @@ namespace {
 
 using simulator::KernelCounts;
 using simulator::LaunchWork;
-using simulator::PlannedLaunch;
 
 // Round figures: a multiprocessor begins 100 FMAs and a wavefront a microsecond.
 MachineRates ten_multiprocessors() {
@@ -167,12 +166,8 @@ TEST(MachineRates, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read.launch_seconds, 0);
 
   const auto reason = [&] {
-    try {
-      read_machine(path);
-    } catch (const std::runtime_error& error) {
-      return std::string(error.what()).substr(path.size() + 2);
-    }
-    return std::string("it was read");
+    const auto read_again = [&] { read_machine(path); };
+    return message_of<std::runtime_error>(read_again).substr(path.size() + 2);
   };
   figures[0].value = -1;
   write_machine(path, "a GPU", figures);

@@ -9,7 +9,7 @@
 #include "common/check/record.h"
 #include "common/options/commands.h"
 #include "common/simulator/fault.h"
-#include "common/simulator/memory.h"
+#include "common/tests/support.h"
 
 namespace convladder {
 namespace {
@@ -50,7 +50,7 @@ void expect_every_fault_survived(const std::function<Outcome()>& work) {
       const Outcome outcome = work();
       if (!simulator::clear_fault()) break;
       EXPECT_FALSE(outcome.ok);
-      EXPECT_NE(outcome.said.find(fault.reason), std::string::npos) << outcome.said;
+      expect_contains(outcome.said, fault.reason);
       EXPECT_EQ(simulator::allocation_count(), allocations) << "memory was lost";
       ASSERT_TRUE(work().ok) << "the next call suffers";
       ++survived;

@@ -119,8 +119,7 @@ TEST(Npy, HugeClaimsAreRefusedBeforeMemoryIsTaken) {
   const std::string overflow = "the extents in its header multiply to more than 64 bits hold";
   EXPECT_EQ(complaint(with_shape("(4294967296, 4294967296)")), overflow);
   EXPECT_EQ(complaint(with_shape("(9223372036854775807, 2, 0)")), overflow);
-  EXPECT_NE(complaint(with_shape("(9223372036854775808,)")).find("an extent passes 64 bits"),
-            std::string::npos);
+  expect_contains(complaint(with_shape("(9223372036854775808,)")), "an extent passes 64 bits");
   std::string header = npy_bytes(GOOD, SIX, 2);
   header.replace(8, 4, "\xFF\xFF\xFF\xFF");
   EXPECT_EQ(complaint(header), "is truncated within its header");
@@ -149,18 +148,6 @@ TEST(Npy, APipeIsNotWaitedFor) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const std::string message = message_of<std::runtime_error>([&] { read_npy(pipe); });
   EXPECT_EQ(message.find(pipe + ": can't be read: "), 0u) << message;
-}
-
-TEST(Npy, UnwritableTargetsLeaveNothingBehind) {
-  const TempFolder folder;
-  EXPECT_EQ(
-      message_of<std::runtime_error>([] { write_npy("/nonexistent/y.npy", {6}, SIX.data()); }),
-      "/nonexistent/y.npy: can't be written: No such file or directory");
-  const std::string target = folder.path("folder");
-  std::filesystem::create_directory(target);
-  EXPECT_EQ(message_of<std::runtime_error>([&] { write_npy(target, {6}, SIX.data()); }),
-            target + ": is not a regular file, can't be replaced");
-  EXPECT_EQ(folder.entries(), 1);
 }
 
 }  // namespace

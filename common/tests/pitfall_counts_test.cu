@@ -66,9 +66,7 @@ TEST(PitfallCounts, Im2colElementsThatNobodyWroteAreReported) {
     sgemm_strided_batched(nullptr, 9, 1, 9, columns.data(), 9, 0, filters.data(), 9, 0,
                           output.data(), 9, 0, 1);
   });
-  EXPECT_NE(message.find("reads global memory that nobody has written, row 0 of column 0"),
-            std::string::npos)
-      << message;
+  expect_contains(message, "reads global memory that nobody has written, row 0 of column 0");
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST(Pitfalls, OutputSizeRoundedUpIsWrongAndWritesPastTheEnd) {
   ASSERT_EQ(Q, s.Q() + 1);
   run_of_size(sample, P, Q);
   EXPECT_FALSE(sample.judge().pass);
-  EXPECT_NE(sample.output.guard_damage().find("past the end"), std::string::npos);
+  expect_contains(sample.output.guard_damage(), "past the end");
 }
 
 // ---- The size of a grid ----
@@ -192,8 +192,7 @@ TEST(Pitfalls, Im2colWithoutTheZerosOfPaddingIsSeen) {
     multiply(s.K, s.PQ(), s.CRS(), sample.filters.data(), columns.data(), sample.output.data());
     EXPECT_EQ(sample.judge().pass, zeros) << sample.judge().message;
   }
-  EXPECT_NE(sample.judge().message.find("never written?"), std::string::npos)
-      << sample.judge().message;
+  expect_contains(sample.judge().message, "never written?");
 }
 
 // Extents in the order of the formula, leading dimensions that satisfy cuBLAS: no error, and the

@@ -67,18 +67,16 @@ class ProfileCommand : public testing::Test {
 
 TEST_F(ProfileCommand, AWrongStageHasNoCounts) {
   const std::string text = profile({"99_wrong"}, 1);
-  EXPECT_NE(text.find("99_wrong: wrong: 3 of 64 outputs; output[n=0,k=0,p=0,q=0] = "),
-            std::string::npos)
-      << text;
+  expect_contains(text, "99_wrong: wrong: 3 of 64 outputs; output[n=0,k=0,p=0,q=0] = ");
   EXPECT_EQ(text.find("requests"), std::string::npos) << text;
   EXPECT_FALSE(std::filesystem::exists(json()));
 }
 
 TEST_F(ProfileCommand, TheOthersAreCountedBesideIt) {
   const std::string text = profile({"98_right", "99_wrong"}, 1);
-  EXPECT_NE(text.find("98_right: right (max error / allowed: "), std::string::npos) << text;
-  EXPECT_NE(text.find("requests"), std::string::npos) << text;
-  EXPECT_NE(folder_.read("profile.json").find("98_right"), std::string::npos);
+  expect_contains(text, "98_right: right (max error / allowed: ");
+  expect_contains(text, "requests");
+  expect_contains(folder_.read("profile.json"), "98_right");
   EXPECT_EQ(folder_.read("profile.json").find("99_wrong"), std::string::npos);
 }
 
@@ -94,7 +92,7 @@ TEST_F(ProfileCommand, ComparesWithTheLastTime) {
   launches = 2;
   const std::string changed = profile({"98_right"}, 0);
   launches = 1;
-  EXPECT_NE(changed.find("/ last time"), std::string::npos) << changed;
+  expect_contains(changed, "/ last time");
   // A launch: a load of the input, of the filter and of the bias, and a store, by two warps each.
   EXPECT_EQ(requests_of(changed), (std::vector<std::string>{"16", "-", "2"}));
   EXPECT_EQ(requests_of(profile({"98_right"}, 0)), (std::vector<std::string>{"8", "-", "0.5"}));
@@ -105,9 +103,8 @@ TEST_F(ProfileCommand, SaysWhatAStageTakesAtLeast) {
   const std::size_t table = text.find("at least on an H200 [ms]");
   ASSERT_NE(table, std::string::npos) << text;
   // Two warps load three times each: six cycles. The launch alone takes longer.
-  EXPECT_NE(text.find("98_right                   0.00135  launch", table), std::string::npos)
-      << text;
-  EXPECT_NE(folder_.read("profile.json").find("\"floor_limit\": \"launch\""), std::string::npos);
+  expect_contains(text.substr(table), "98_right                   0.00135  launch");
+  expect_contains(folder_.read("profile.json"), "\"floor_limit\": \"launch\"");
 }
 
 TEST_F(ProfileCommand, RefusesAFileThatIsNoMachine) {
@@ -123,7 +120,7 @@ TEST(Commands, ShowEachStageAsItEnds) {
     const TempFolder folder;
     command({"--n", "1", "--c", "1", "--h", "4", "--w", "16", "--json", folder.path("x.json")});
     const std::string text = testing::internal::GetCapturedStdout();
-    EXPECT_NE(text.substr(0, printed).find("98_right"), std::string::npos) << text;
+    expect_contains(text.substr(0, printed), "98_right");
     EXPECT_EQ(text.substr(0, printed).find("99_wrong"), std::string::npos) << text;
   }
   mistakes = 3;

@@ -20,38 +20,14 @@
 #include "common/check/random.h"
 #include "common/core/launch.h"
 #include "common/core/mma.h"
+#include "common/device/device_buffer.h"
+#include "common/tests/support.h"
 
 namespace convladder {
 namespace {
 
-constexpr int THREADS = 96;  // three warps
+constexpr int THREADS = 96;  // three warps; they work on vectors, since the host's memory will do
 constexpr float NAN_F = std::numeric_limits<float>::quiet_NaN();
-
-// Device memory, as the host sees it in the simulator.
-template <typename T>
-class Device {
- public:
-  explicit Device(int64_t count) : count_(count) {
-    check_cuda(cudaMalloc(&data_, count * sizeof(T)), "cudaMalloc");
-  }
-  explicit Device(const std::vector<T>& values) : Device(static_cast<int64_t>(values.size())) {
-    const auto bytes = values.size() * sizeof(T);
-    check_cuda(cudaMemcpy(data_, values.data(), bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-  }
-  ~Device() { cudaFree(data_); }
-  Device(const Device&) = delete;
-  T* data() const { return data_; }
-  std::vector<T> values() const {
-    std::vector<T> host(count_);
-    check_cuda(cudaMemcpy(host.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost),
-               "cudaMemcpy");
-    return host;
-  }
-
- private:
-  T* data_ = nullptr;
-  int64_t count_;
-};
 
 // What launch() says when the kernel is refused or fails; empty when it succeeds.
 template <typename... Args>
@@ -85,22 +61,10 @@ TEST_F(Simulator, EveryThreadOfAThreeDimensionalGridRunsOnce) {
   const dim3 grid(5, 3, 2), block(7, 3, 2);
   for (const uint64_t seed : {0, 1, 2}) {
     simulator::set_thread_order_seed(seed);
-    const Device<int> visits(std::vector<int>(5 * 3 * 2 * 7 * 3 * 2, 0));
+    std::vector<int> visits(5 * 3 * 2 * 7 * 3 * 2, 0);
     launch(count_visits, grid, block, nullptr, visits.data(), grid);
-    for (const int count : visits.values()) ASSERT_EQ(count, 1);
+    for (const int count : visits) ASSERT_EQ(count, 1);
   }
-}
-
-__global__ void touch_inside(int* visits, int count) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  ++visits[i];
-}
-
-TEST_F(Simulator, ThreadsBeyondTheProblemMayReturnEarly) {
-  const Device<int> visits(std::vector<int>(1000, 0));
-  launch(touch_inside, 4, 256, nullptr, visits.data(), 1000);
-  EXPECT_EQ(visits.values(), std::vector<int>(1000, 1));
 }
 
 __global__ void record_order(int* order, int* next) {
@@ -109,9 +73,9 @@ __global__ void record_order(int* order, int* next) {
 
 std::vector<int> thread_order(uint64_t seed) {
   simulator::set_thread_order_seed(seed);
-  const Device<int> order(THREADS), next(std::vector<int>(1, 0));
+  std::vector<int> order(THREADS), next(1);
   launch(record_order, 1, THREADS, nullptr, order.data(), next.data());
-  return order.values();
+  return order;
 }
 
 TEST_F(Simulator, SeedDecidesTheOrderOfThreads) {
@@ -131,13 +95,13 @@ TEST_F(Simulator, OnlyTheLastBlocksRunWhereOnlyTheyAreAskedFor) {
   for (const uint64_t seed : {0, 3}) {
     simulator::set_thread_order_seed(seed);
     for (const int last : {0, 1, 5, 12, 13}) {
-      const Device<int> ran(std::vector<int>(12));
+      std::vector<int> ran(12);
       simulator::run_last_blocks_only(last);
       launch(mark_block, dim3(4, 3), 1, nullptr, ran.data());
       simulator::run_last_blocks_only(0);
       std::vector<int> expected(12, 1);
       if (last > 0 && last < 12) std::fill_n(expected.begin(), 12 - last, 0);
-      EXPECT_EQ(ran.values(), expected) << last << " of 12 blocks, seed " << seed;
+      EXPECT_EQ(ran, expected) << last << " of 12 blocks, seed " << seed;
     }
   }
 }
@@ -161,20 +125,6 @@ TEST_F(Simulator, RefusesTheConfigurationsThatCudaRefuses) {
   EXPECT_EQ(error(dim3(1, 1, 65535), 1), "");
   EXPECT_EQ(error(70000, dim3(32, 32)), "");
   EXPECT_EQ(error(1, dim3(1, 1, 64)), "");
-}
-
-__global__ void hold(int* flags) { flags[blockIdx.x] += threadIdx.x == 0; }
-
-TEST_F(Simulator, SeveralHostThreadsMayLaunchAtOnce) {
-  std::vector<std::thread> hosts;
-  for (int host = 0; host < 4; ++host) {
-    hosts.emplace_back([] {
-      const Device<int> flags(std::vector<int>(50, 0));
-      for (int i = 0; i < 20; ++i) launch(hold, 50, 64, nullptr, flags.data());
-      EXPECT_EQ(flags.values(), std::vector<int>(50, 20));
-    });
-  }
-  for (std::thread& host : hosts) host.join();
 }
 
 // ---- Barriers ----
@@ -207,11 +157,10 @@ TEST_F(Simulator, BarriersSeparateInEveryOrder) {
   constexpr int ROUNDS = 5, BLOCKS = 7;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     simulator::set_thread_order_seed(seed);
-    const Device<int> output(BLOCKS * THREADS);
+    std::vector<int> output(BLOCKS * THREADS);
     launch(add_neighbour, BLOCKS, THREADS, nullptr, output.data(), ROUNDS);
-    const std::vector<int> values = output.values();
     for (int b = 0; b < BLOCKS; ++b) {
-      EXPECT_EQ(std::vector<int>(values.begin() + b * THREADS, values.begin() + (b + 1) * THREADS),
+      EXPECT_EQ(std::vector<int>(output.begin() + b * THREADS, output.begin() + (b + 1) * THREADS),
                 added_neighbours(ROUNDS));
     }
   }
@@ -227,11 +176,10 @@ __global__ void shift_without_barrier(float* output) {
 TEST_F(Simulator, MissingBarrierShowsUnderAnotherOrder) {
   const auto right = [](uint64_t seed) {
     simulator::set_thread_order_seed(seed);
-    const Device<float> output(THREADS);
+    std::vector<float> output(THREADS);
     launch(shift_without_barrier, 1, THREADS, nullptr, output.data());
-    const std::vector<float> values = output.values();
     for (int t = 1; t < THREADS; ++t) {
-      if (!(values[t] == static_cast<float>(t - 1))) return false;
+      if (!(output[t] == static_cast<float>(t - 1))) return false;
     }
     return true;
   };
@@ -262,15 +210,15 @@ TEST_F(Simulator, BarrierThatNotAllReachIsAnError) {
             "(0,0,0): waits for ever at __syncthreads(), thread (5,0,0) has left the kernel "
             "without reaching it)");
   const std::string one = launch_error(cudaErrorLaunchFailure, only_one_at_barrier, 9, 64, nullptr);
-  EXPECT_NE(one.find("block (3,0,0), thread (5,0,0): waits for ever"), std::string::npos) << one;
+  expect_contains(one, "block (3,0,0), thread (5,0,0): waits for ever");
   EXPECT_EQ(launch_error(cudaErrorLaunchFailure, different_barriers, 1, 2, nullptr),
             "kernel launch: the kernel failed (kernel different_barriers, block (0,0,0), thread "
             "(0,0,0): waits for ever at __syncthreads(), thread (1,0,0) waits at __syncwarp())");
 
   // The device is none the worse for it.
-  const Device<int> output(THREADS);
+  std::vector<int> output(THREADS);
   launch(add_neighbour, 1, THREADS, nullptr, output.data(), 1);
-  EXPECT_EQ(output.values(), added_neighbours(1));
+  EXPECT_EQ(output, added_neighbours(1));
 }
 
 // Lanes of one warp exchange values; those of another one may have left.
@@ -291,12 +239,11 @@ TEST_F(Simulator, WarpBarrierWaitsForTheLanesOfItsMask) {
   for (const int lanes : {32, 20, 1}) {
     for (uint64_t seed = 0; seed < 5; ++seed) {
       simulator::set_thread_order_seed(seed);
-      const Device<int> output(std::vector<int>(THREADS, -1));
+      std::vector<int> output(THREADS, -1);
       launch(add_neighbour_in_warp, 1, THREADS, nullptr, output.data(), lanes);
-      const std::vector<int> values = output.values();
       for (int t = 0; t < THREADS; ++t) {
         const int lane = t % 32;
-        EXPECT_EQ(values[t], lane < lanes ? t + t - lane + (lane + 1) % lanes : -1);
+        EXPECT_EQ(output[t], lane < lanes ? t + t - lane + (lane + 1) % lanes : -1);
       }
     }
   }
@@ -311,9 +258,9 @@ __global__ void leave_before_warp_barrier(int* output) {
 __global__ void wrong_mask() { __syncwarp(threadIdx.x == 0 ? 2u : ~0u); }
 
 TEST_F(Simulator, WarpBarrierGoesByTheLanesThatAreLeft) {
-  const Device<int> output(std::vector<int>(40, 0));
+  std::vector<int> output(40, 0);
   launch(leave_before_warp_barrier, 1, 40, nullptr, output.data());  // a whole warp and a part
-  for (int t = 0; t < 40; ++t) EXPECT_EQ(output.values()[t], t % 2);
+  for (int t = 0; t < 40; ++t) EXPECT_EQ(output[t], t % 2);
   EXPECT_NE(launch_error(cudaErrorInvalidValue, wrong_mask, 1, 32, nullptr), "");
 }
 
@@ -330,40 +277,22 @@ __global__ void find_remains(int* remains) {
 }
 
 TEST_F(Simulator, SharedMemoryIsNanAtTheStartOfEveryBlock) {
-  const Device<int> remains(std::vector<int>(64, 0));
+  std::vector<int> remains(64, 0);
   for (int i = 0; i < 3; ++i) {
     launch(find_remains<10>, 64, 1, nullptr, remains.data());
     launch(find_remains<1000>, 64, 1, nullptr, remains.data());
   }
-  EXPECT_EQ(remains.values(), std::vector<int>(64, 0));
-}
-
-thread_local int of_the_host = 42;
-
-TEST_F(Simulator, LeavesTheHostsOwnThreadLocalsAlone) {
-  launch(do_nothing, 100, 32, nullptr);
-  EXPECT_EQ(of_the_host, 42);
-}
-
-__global__ void reverse_quads(const float4* input, float4* output) {
-  __shared__ float4 tile[THREADS];
-  tile[threadIdx.x] = input[threadIdx.x];
-  __syncthreads();
-  const float4 quad = tile[THREADS - 1 - threadIdx.x];
-  output[threadIdx.x] = make_float4(quad.w, quad.z, quad.y, quad.x);
-}
-
-TEST_F(Simulator, Float4MovesSixteenBytes) {
-  std::vector<float> numbers(4 * THREADS);
-  std::iota(numbers.begin(), numbers.end(), 0.0f);
-  const Device<float> input(numbers), output(4 * THREADS);
-  launch(reverse_quads, 1, THREADS, nullptr, reinterpret_cast<const float4*>(input.data()),
-         reinterpret_cast<float4*>(output.data()));
-  std::reverse(numbers.begin(), numbers.end());
-  EXPECT_EQ(output.values(), numbers);
+  EXPECT_EQ(remains, std::vector<int>(64, 0));
 }
 
 // ---- Asynchronous copies ----
+
+// Where the build counts, copies must come from device memory.
+DeviceBuffer on_device(const std::vector<float>& values) {
+  DeviceBuffer buffer(static_cast<int64_t>(values.size()));
+  buffer.upload(values.data());
+  return buffer;
+}
 
 __global__ void copy_and_look(const float* input, float* early, float* late, int groups_to_leave) {
   __shared__ float tile[2][THREADS];
@@ -380,16 +309,16 @@ __global__ void copy_and_look(const float* input, float* early, float* late, int
 TEST_F(Simulator, CopiesTakeEffectWhenTheirGroupIsWaitedFor) {
   std::vector<float> numbers(2 * THREADS);
   std::iota(numbers.begin(), numbers.end(), 1.0f);
-  const Device<float> input(numbers);
+  const DeviceBuffer input = on_device(numbers);
   for (const int pending : {0, 1, 2, 3}) {
-    const Device<float> early(2 * THREADS), late(2 * THREADS);
+    std::vector<float> early(2 * THREADS), late(2 * THREADS);
     launch(copy_and_look, 1, THREADS, nullptr, input.data(), early.data(), late.data(), pending);
     for (int i = 0; i < 2 * THREADS; ++i) {
       const int group = i / THREADS;
-      EXPECT_TRUE(std::isnan(early.values()[i]));
-      EXPECT_EQ(std::isnan(late.values()[i]), group >= 2 - pending) << pending << " " << i;
+      EXPECT_TRUE(std::isnan(early[i]));
+      EXPECT_EQ(std::isnan(late[i]), group >= 2 - pending) << pending << " " << i;
       if (group < 2 - pending) {
-        EXPECT_EQ(late.values()[i], numbers[i]);
+        EXPECT_EQ(late[i], numbers[i]);
       }
     }
   }
@@ -403,9 +332,10 @@ __global__ void never_commit(const float* input, float* output) {
 }
 
 TEST_F(Simulator, WaitLeavesOutWhatWasNotCommitted) {
-  const Device<float> input(std::vector<float>{1.0f}), output(1);
-  launch(never_commit, 1, 1, nullptr, input.data(), output.data());
-  EXPECT_TRUE(std::isnan(output.values()[0]));
+  const DeviceBuffer input = on_device({1.0f});
+  float output = 0;
+  launch(never_commit, 1, 1, nullptr, input.data(), &output);
+  EXPECT_TRUE(std::isnan(output));
 }
 
 // Copies over what others still read: the barrier comes too late.
@@ -423,13 +353,12 @@ __global__ void copy_too_early(const float* input, float* output) {
 
 TEST_F(Simulator, CopiesMayAlsoTakeEffectAtOnce) {
   constexpr int BLOCKS = 20;
-  const Device<float> input(std::vector<float>(THREADS, 1.0f));
+  const DeviceBuffer input = on_device(std::vector<float>(THREADS, 1.0f));
   const auto sum = [&](uint64_t seed) {
     simulator::set_thread_order_seed(seed);
-    const Device<float> output(BLOCKS * THREADS);
+    std::vector<float> output(BLOCKS * THREADS);
     launch(copy_too_early, BLOCKS, THREADS, nullptr, input.data(), output.data());
-    const std::vector<float> values = output.values();
-    return std::accumulate(values.begin(), values.end(), 0.0f);
+    return std::accumulate(output.begin(), output.end(), 0.0f);
   };
   EXPECT_EQ(sum(0), 0.0f);
   EXPECT_GT(sum(1), 0.0f);
@@ -446,10 +375,11 @@ __global__ void copy_part(const float* input, float* output, int zfill) {
 
 TEST_F(Simulator, CopiesFourEightOrSixteenBytesAndFillWithZeros) {
   const std::vector<float> numbers = {1, 2, 3, 4};
-  const Device<float> input(numbers), output(4);
+  const DeviceBuffer input = on_device(numbers);
+  std::vector<float> output(4);
   const auto check = [&](int bytes, int zfill) {
     for (int i = 0; i < 4; ++i) {
-      const float value = output.values()[i];
+      const float value = output[i];
       if (i * 4 >= bytes) {
         EXPECT_TRUE(std::isnan(value)) << bytes << " " << zfill;
       } else {
@@ -477,7 +407,7 @@ __global__ void copy_to_global(const float* input, float* output) {
 }
 
 TEST_F(Simulator, RefusesCopiesThatTheHardwareCannotMake) {
-  const Device<float> input(8), output(8);
+  std::vector<float> input(8), output(8);
   const auto error = [&](cudaError_t code, auto kernel, int offset, int zfill) {
     return launch_error(code, kernel, 1, 1, nullptr, input.data() + offset, output.data(), zfill);
   };
@@ -510,19 +440,23 @@ TEST_F(Simulator, ExceptionInAKernelIsALaunchError) {
 
 TEST_F(Simulator, MemoryIsAlignedAndNan) {
   for (const int64_t count : {1, 63, 65}) {
-    const Device<float> memory(count);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % 256, 0u);
-    for (const float value : memory.values()) EXPECT_TRUE(std::isnan(value));
+    float* memory = nullptr;
+    ASSERT_EQ(cudaMalloc(&memory, count * sizeof(float)), cudaSuccess);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 256, 0u);
+    for (int64_t i = 0; i < count; ++i) EXPECT_TRUE(std::isnan(memory[i]));
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
   }
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which says more
 TEST_F(Simulator, FarFromDeviceMemoryAStrayWriteEndsTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const Device<float> memory(1000);
+  float* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 1000 * sizeof(float)), cudaSuccess);
   for (const int64_t offset : {-200000, -1, 2000, 200000}) {
-    EXPECT_DEATH(*(memory.data() + offset) = 7, "") << offset;
+    EXPECT_DEATH(memory[offset] = 7, "") << offset;
   }
+  cudaFree(memory);
 }
 #endif
 
@@ -548,7 +482,6 @@ TEST_F(Simulator, ErrorsArePerThreadAndClearedByReading) {
   std::thread([] { EXPECT_EQ(cudaGetLastError(), cudaSuccess); }).join();
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-  EXPECT_STREQ(cudaGetErrorName(cudaErrorInvalidValue), "cudaErrorInvalidValue");
   EXPECT_STREQ(cudaGetErrorString(cudaErrorInvalidValue), "invalid argument");
   EXPECT_STREQ(cudaGetErrorString(static_cast<cudaError_t>(12345)), "unrecognized error code");
   EXPECT_EQ(cudaMemcpy(&on_stack, &on_stack, 4, static_cast<cudaMemcpyKind>(7)),
@@ -559,11 +492,10 @@ TEST_F(Simulator, ErrorsArePerThreadAndClearedByReading) {
 
 TEST_F(Simulator, EventsMeasureTime) {
   cudaStream_t stream;
-  cudaEvent_t start, stop, untimed;
+  cudaEvent_t start, stop;
   ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&stop), cudaSuccess);
-  ASSERT_EQ(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming), cudaSuccess);
   float milliseconds = -1;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaEventRecord(start, stream), cudaSuccess);
@@ -571,11 +503,9 @@ TEST_F(Simulator, EventsMeasureTime) {
   EXPECT_EQ(cudaEventQuery(nullptr), cudaErrorInvalidResourceHandle);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(cudaEventRecord(stop, stream), cudaSuccess);
-  EXPECT_EQ(cudaEventRecord(untimed, stream), cudaSuccess);
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaSuccess);
   EXPECT_GE(milliseconds, 5.0f);
-  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, untimed), cudaErrorInvalidResourceHandle);
-  for (const cudaEvent_t event : {start, stop, untimed}) cudaEventDestroy(event);
+  for (const cudaEvent_t event : {start, stop}) cudaEventDestroy(event);
   cudaStreamDestroy(stream);
   cudaGetLastError();
 }
@@ -664,19 +594,6 @@ TEST_F(Simulator, GemmRefusesABatchThatSomeVersionsCanNotTake) {
   EXPECT_EQ(gemm(65536), CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
-TEST_F(Simulator, GemmWithoutBetaDoesNotReadC) {
-  const Handle cublas;
-  const float alpha = 1.0f, beta = 0.0f;
-  for (const int size : {1, 3, 17, 130}) {
-    const std::vector<float> ones(size * size, 1.0f);
-    std::vector<float> C(size * size, NAN_F);
-    ASSERT_EQ(cublasSgemm(cublas.handle, CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &alpha,
-                          ones.data(), size, ones.data(), size, &beta, C.data(), size),
-              CUBLAS_STATUS_SUCCESS);
-    EXPECT_EQ(C, std::vector<float>(size * size, static_cast<float>(size)));
-  }
-}
-
 TEST_F(Simulator, CublasRefusesBadArguments) {
   const Handle cublas;
   const float one = 1.0f;
@@ -690,57 +607,9 @@ TEST_F(Simulator, CublasRefusesBadArguments) {
   EXPECT_EQ(gemm(1, 0, &one), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(gemm(1, 1, nullptr), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(cublasSetStream(nullptr, nullptr), CUBLAS_STATUS_NOT_INITIALIZED);
-
-  cudaStream_t stream, bound;
-  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
-  EXPECT_EQ(cublasSetStream(cublas.handle, stream), CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(cublasGetStream(cublas.handle, &bound), CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(bound, stream);
-  EXPECT_EQ(cublasSetMathMode(cublas.handle, CUBLAS_PEDANTIC_MATH), CUBLAS_STATUS_SUCCESS);
-  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_SUCCESS), "success");
-  cudaStreamDestroy(stream);
 }
 
 // ---- Tensor cores ----
-
-__global__ void multiply_fragments(const float* a,  // [16][8]
-                                   const float* b,  // [8][8]
-                                   const float* c,  // [16][8]
-                                   float* d) {      // [warps][16][8]
-  const int lane = threadIdx.x % 32, row = lane / 4, col = lane % 4;
-  const float x[4] = {a[row * 8 + col], a[(row + 8) * 8 + col], a[row * 8 + col + 4],
-                      a[(row + 8) * 8 + col + 4]};
-  const float w[2] = {b[col * 8 + row], b[(col + 4) * 8 + row]};
-  float sum[4];
-  for (int i = 0; i < 4; ++i) sum[i] = c[(row + i / 2 * 8) * 8 + 2 * col + i % 2];
-  mma_tf32(sum, x, w, sum);
-  d += threadIdx.x / 32 * 128;
-  for (int i = 0; i < 4; ++i) d[(row + i / 2 * 8) * 8 + 2 * col + i % 2] = sum[i];
-}
-
-TEST_F(Simulator, FragmentsMakeAMatrixProduct) {
-  std::vector<float> a(16 * 8), b(8 * 8), c(16 * 8), expected(16 * 8);
-  const auto draw = [](uint64_t i) {
-    return static_cast<float>(random_bits(5, i, 0) % 2001) - 1000;
-  };
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = draw(i), c[i] = draw(1000 + i);
-  for (std::size_t i = 0; i < b.size(); ++i) b[i] = draw(2000 + i);
-  for (int m = 0; m < 16; ++m) {
-    for (int n = 0; n < 8; ++n) {
-      double sum = c[m * 8 + n];
-      for (int k = 0; k < 8; ++k) sum += double{a[m * 8 + k]} * b[k * 8 + n];
-      expected[m * 8 + n] = static_cast<float>(sum);  // below 2^24: every sum is exact
-    }
-  }
-  for (const uint64_t seed : {0, 1, 2}) {
-    simulator::set_thread_order_seed(seed);
-    const Device<float> x(a), w(b), addend(c), d(3 * 128);
-    launch(multiply_fragments, 1, THREADS, nullptr, x.data(), w.data(), addend.data(), d.data());
-    for (int warp = 0; warp < 3; ++warp) {
-      for (int i = 0; i < 128; ++i) ASSERT_EQ(d.values()[warp * 128 + i], expected[i]) << i;
-    }
-  }
-}
 
 float multiply_add(std::vector<float> x, std::vector<float> w, float addend) {
   float a[8] = {}, b[8] = {};
@@ -870,19 +739,17 @@ TEST_F(Simulator, LanesThatMultiplyApartAreAnError) {
   const auto error = [](auto kernel, int threads, auto... arguments) {
     return launch_error(cudaErrorLaunchFailure, kernel, 1, threads, nullptr, arguments...);
   };
-  const auto says = [](const std::string& message, const std::string& part) {
-    EXPECT_NE(message.find(part), std::string::npos) << message;
-  };
   EXPECT_EQ(error(multiply_apart, THREADS, -1, -1), "");
   const std::string left = error(multiply_apart, THREADS, 37, -1);
-  says(left, "waits for ever at mma_tf32(), tests/simulator_test.cpp:");
-  says(left, "thread (37,0,0) has left the kernel without reaching it");
-  says(error(multiply_apart, THREADS, -1, 37), "thread (37,0,0) waits at __syncthreads()");
-  says(error(multiply_apart, 48, -1, -1), "its warp has fewer than 32 threads");
+  expect_contains(left, "waits for ever at mma_tf32(), tests/simulator_test.cpp:");
+  expect_contains(left, "thread (37,0,0) has left the kernel without reaching it");
+  expect_contains(error(multiply_apart, THREADS, -1, 37),
+                  "thread (37,0,0) waits at __syncthreads()");
+  expect_contains(error(multiply_apart, 48, -1, -1), "its warp has fewer than 32 threads");
   EXPECT_EQ(error(multiply_at_two_lines, THREADS, 64), "");
   const std::string apart = error(multiply_at_two_lines, THREADS, 65);
-  says(apart, "mma_tf32() at tests/simulator_test.cpp:");
-  says(apart, "but thread (64,0,0) of the same warp is at tests/simulator_test.cpp:");
+  expect_contains(apart, "mma_tf32() at tests/simulator_test.cpp:");
+  expect_contains(apart, "but thread (64,0,0) of the same warp is at tests/simulator_test.cpp:");
   EXPECT_EQ(error(multiply_apart, THREADS, -1, -1), "");  // the simulator is as it was
 }
 

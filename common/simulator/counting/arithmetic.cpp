@@ -8,7 +8,6 @@
 #include <sstream>
 #include <string>
 
-#include "common/io/symbols.h"
 #include "common/simulator/counting/source_line.h"
 
 namespace convladder::simulator {
@@ -25,16 +24,14 @@ unsigned products_in(const std::string& instruction) {
 
 }  // namespace
 
-BlockProducts::BlockProducts(const void* kernel) {
-  const std::size_t bytes = kernel ? function_bytes(kernel) : 0;
-  if (bytes == 0) return;
-  begin_ = reinterpret_cast<uintptr_t>(kernel);
+BlockProducts read_products(const void* kernel, std::size_t bytes) {
+  if (bytes == 0) return {};
   const uint64_t first = code_offset(kernel);
   std::ostringstream command;
   command << "objdump -d --no-show-raw-insn --start-address=" << first
           << " --stop-address=" << first + bytes << " /proc/" << getpid() << "/exe 2>/dev/null";
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.str().c_str(), "r"), pclose);
-  std::vector<uint16_t> of_block(bytes);
+  auto of_block = std::make_unique<uint16_t[]>(bytes);
   bool block_begins = false, any_block = false;  // begins: the line before was the hook's call
   std::size_t block = 0;
   char line[1024];
@@ -48,7 +45,8 @@ BlockProducts::BlockProducts(const void* kernel) {
     any_block |= block_begins;
     of_block[block] += static_cast<uint16_t>(products_in(instruction));
   }
-  if (any_block) of_block_ = std::move(of_block);
+  if (!any_block) return {};
+  return {reinterpret_cast<uintptr_t>(kernel), bytes, of_block.release()};
 }
 
 }  // namespace convladder::simulator

@@ -5,35 +5,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace convladder::simulator {
 
-class BlockProducts {
- public:
-  // Of the kernel that begins at `kernel`. Asks binutils' objdump; without it, or without symbols,
-  // nothing is known.
-  explicit BlockProducts(const void* kernel = nullptr);
+struct BlockProducts {
+  uintptr_t begin = 0;
+  std::size_t size = 0;
+  const uint16_t* of_block =
+      nullptr;  // by the offset of the hook's return address; null: not known
 
-  bool known() const { return !of_block_.empty(); }
-
-  // What is looked up at the begin of every block: nothing to follow.
-  struct View {
-    uintptr_t begin = 0;
-    std::size_t size = 0;
-    const uint16_t* of_block = nullptr;
-
-    // Products of floats in the block whose hook returns to `pc`; 0 where that is no such block's.
-    unsigned of(const void* pc) const {
-      const std::size_t at = reinterpret_cast<uintptr_t>(pc) - begin;
-      return at < size ? of_block[at] : 0;
-    }
-  };
-  View view() const { return {begin_, of_block_.size(), of_block_.data()}; }
-
- private:
-  uintptr_t begin_ = 0;
-  std::vector<uint16_t> of_block_;  // by the offset of that return address
+  // Products of floats in the block whose hook returns to `pc`; 0 where that is no such block's.
+  unsigned of(const void* pc) const {
+    const std::size_t at = reinterpret_cast<uintptr_t>(pc) - begin;
+    return at < size ? of_block[at] : 0;
+  }
 };
+
+// Of the kernel that begins at `kernel` and has so many bytes of code; kept until the program ends.
+// Asks binutils' objdump; without it, or with no bytes, nothing is known.
+BlockProducts read_products(const void* kernel, std::size_t bytes);
 
 }  // namespace convladder::simulator

@@ -5,7 +5,6 @@
 
 #include "common/simulator/counting/source_line.h"
 #include "common/simulator/fibre.h"
-#include "common/simulator/grid_index.h"
 
 namespace convladder::simulator {
 namespace {
@@ -35,7 +34,7 @@ bool is_index(uintptr_t address) {
 
 void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   watching = nullptr;  // thread-local storage has just been filled with NaN
-  launch_ = &LaunchCounts::instance().launch();
+  launch_ = &current_launch();
   grid_ = grid.blocks;
   block_ = block;
   threads_ = grid.threads.x * grid.threads.y * grid.threads.z;
@@ -46,7 +45,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   left_.assign((threads_ + WARP - 1) / WARP, 0);
   counts_ = {};
   products_ = 0;
-  block_products_ = launch_->products->view();
+  block_products_ = launch_->products;
   by_instruction_.clear();
   if (launch_->number == launch_number_) return;
 
@@ -63,7 +62,7 @@ void BlockObserver::end_block() {
   counts_.barriers = interval_;
   counts_.products = static_cast<double>(products_);
   warp_log_.take_places(counts_);
-  LaunchCounts::instance().add(counts_);
+  add_block(counts_);
   if (tracing()) add_to_trace(by_instruction_);
 }
 
@@ -112,14 +111,10 @@ void BlockObserver::sync_warp(unsigned thread) {
   watching = this;
 }
 
-void BlockObserver::sync_threads() { ++interval_; }
-
 void BlockObserver::mma() {
   ++counts_.tensor_instructions;
   watching = this;
 }
-
-void BlockObserver::pause() { watching = nullptr; }
 
 // A loop that never ends comes through here at every turn.
 void BlockObserver::enter_again(const void* pc) {
@@ -205,7 +200,6 @@ void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, st
     access_global({source, size, Operation::kCopy, pc, destination});
   }
   access_shared({destination, size, Operation::kCopy, pc, source});
-  watching = this;
 }
 
 void BlockObserver::end_copy(void* to, std::size_t bytes) {
@@ -231,7 +225,7 @@ void BlockObserver::require_shared_variable(const Access& access) {
     return inside < variable->bytes && inside + access.bytes <= variable->bytes;
   };
   if (last_variable_ && holds(last_variable_)) return;
-  for (const SharedVariable& variable : launch_->shared) {
+  for (const SharedVariable& variable : launch_->symbols->shared) {
     if (!holds(&variable)) continue;
     last_variable_ = &variable;
     return;
@@ -310,7 +304,7 @@ std::string BlockObserver::describe(const Access& access, Space space) const {
   std::string text = verb + plural(access.bytes, "byte") +
                      (space == Space::kShared ? " of shared memory" : " of global memory");
   if (space == Space::kGlobal) return text;
-  for (const SharedVariable& variable : launch_->shared) {
+  for (const SharedVariable& variable : launch_->symbols->shared) {
     const std::size_t offset = access.address - shared_begin_ - variable.begin;
     if (offset >= variable.bytes) continue;
     text += " (" + variable.name + " + " + plural(offset, "byte") + ")";
@@ -326,10 +320,6 @@ std::string BlockObserver::describe(const Touch& touch) const {
   if (stamp.several_blocks) return "several blocks (last: " + last + ")";
   if (stamp.several_warps || stamp.several_threads) return "several threads (last: " + last + ")";
   return last;
-}
-
-std::unique_ptr<Observer> make_observer(Worker& worker) {
-  return std::make_unique<BlockObserver>(worker);
 }
 
 }  // namespace convladder::simulator

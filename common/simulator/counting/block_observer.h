@@ -25,21 +25,33 @@ struct Access {
   uintptr_t other_end = 0;  // of a copy: its source, or NO_SOURCE; or its destination
 };
 
-class BlockObserver : public Observer {
+// Who is told of accesses on this worker; null while no kernel's code runs. The hooks themselves,
+// and all else in the simulator, may call functions that are instrumented: the linker keeps one
+// version of an inline function, which may be that from a kernel's source.
+inline thread_local BlockObserver* watching = nullptr;
+
+// Follows the blocks of one worker, one at a time.
+class BlockObserver {
  public:
   explicit BlockObserver(Worker& worker) : worker_(worker) {}
 
-  void begin_block(const Grid& grid, uint64_t block) override;
-  void end_block() override;
-  void resume(unsigned thread, const Fibre& fibre) override;
-  void leave(unsigned thread) override;
-  void sync_warp(unsigned thread) override;
-  void sync_threads() override;
-  void mma() override;
-  void pause() override;
-  void begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
-                  const void* pc) override;
-  void end_copy(void* to, std::size_t bytes) override;
+  void begin_block(const Grid& grid, uint64_t block);
+  void end_block();  // the kernel has not failed
+
+  void resume(unsigned thread, const Fibre& fibre);  // has its turn from here on
+  void leave(unsigned thread);          // has left the kernel, or waits at __syncthreads()
+  void sync_warp(unsigned thread);      // has come through __syncwarp()
+  void sync_threads() { ++interval_; }  // all threads have come to __syncthreads()
+  void mma();  // the running thread's warp has multiplied by its tensor core
+
+  // From here on the running thread is in the simulator's own code, until it has its turn again, or
+  // comes out of the call that said so.
+  void pause() { watching = nullptr; }
+
+  // An asynchronous copy of the running thread, asked for by the call that returns to `pc`, and its
+  // end. Nothing is read from `from` where bytes == zfill.
+  void begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill, const void* pc);
+  void end_copy(void* to, std::size_t bytes);
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
@@ -84,7 +96,7 @@ class BlockObserver : public Observer {
   WarpLog warp_log_;
   KernelCounts counts_;   // of this block
   int64_t products_ = 0;  // likewise
-  BlockProducts::View block_products_;
+  BlockProducts block_products_;
   CountsByInstruction by_instruction_;  // likewise, where launches are traced
 
   // Shared memory: the worker's thread-local storage, of which only the kernel's variables are it.
@@ -100,10 +112,5 @@ class BlockObserver : public Observer {
   Allocation *last_allocation_ = nullptr, *other_allocation_ = nullptr;
   const SharedVariable* last_variable_ = nullptr;
 };
-
-// Who is told of accesses on this worker; null while no kernel's code runs. The hooks themselves, and
-// all else in the simulator, may call functions that are instrumented: the linker keeps one version
-// of an inline function, which may be that from a kernel's source.
-inline thread_local BlockObserver* watching = nullptr;
 
 }  // namespace convladder::simulator

@@ -1,12 +1,15 @@
 #include "common/simulator/counting/device_memory.h"
 
-#include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <utility>
+
+extern char etext, end;  // the linker's: behind the program's code, and behind its data
 
 namespace convladder::simulator {
 namespace {
@@ -44,15 +47,10 @@ Stamp load(const Stamp& stamp) {
   return copy;
 }
 
-// For dl_iterate_phdr, which begins with the program itself: 1 if the address is in its data.
-int find_in_program(dl_phdr_info* program, std::size_t, void* address) {
-  for (int i = 0; i < program->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = program->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || segment.p_flags & PF_X) continue;
-    const uintptr_t begin = program->dlpi_addr + segment.p_vaddr;
-    if (*static_cast<uintptr_t*>(address) - begin < segment.p_memsz) return 1;
-  }
-  return -1;  // ends the iteration
+std::mutex mutex;
+Allocations& allocations() {
+  static auto* all = new Allocations;  // outlives every other static
+  return *all;
 }
 
 }  // namespace
@@ -97,42 +95,6 @@ int64_t Allocation::sectors_touched(bool written) const {
   return sectors;
 }
 
-DeviceMemory& DeviceMemory::instance() {
-  static auto* memory = new DeviceMemory;  // outlives every other static
-  return *memory;
-}
-
-void DeviceMemory::add(const void* begin, std::size_t bytes) {
-  auto allocation = std::make_shared<Allocation>(begin, bytes);
-  const std::lock_guard lock(mutex_);
-  const auto at = std::find_if(all_.begin(), all_.end(), [&](const auto& other) {
-    return other->begin() > allocation->begin();
-  });
-  all_.insert(at, std::move(allocation));
-}
-
-void DeviceMemory::remove(const void* begin) {
-  const std::lock_guard lock(mutex_);
-  const auto at = std::find_if(all_.begin(), all_.end(), [&](const auto& allocation) {
-    return allocation->begin() == reinterpret_cast<uintptr_t>(begin);
-  });
-  if (at != all_.end()) all_.erase(at);
-}
-
-void DeviceMemory::set_state(const void* begin, std::size_t bytes, MemoryState state) {
-  const std::lock_guard lock(mutex_);
-  Allocation* allocation = find(all_, reinterpret_cast<uintptr_t>(begin));
-  if (!allocation || bytes == 0) return;
-  const std::size_t offset = reinterpret_cast<uintptr_t>(begin) - allocation->begin();
-  const std::size_t end = std::min(offset + bytes, allocation->bytes());
-  allocation->set_state(offset / 4, (end + 3) / 4 - offset / 4, state);
-}
-
-Allocations DeviceMemory::allocations() const {
-  const std::lock_guard lock(mutex_);
-  return all_;
-}
-
 Allocation* find(const Allocations& all, uintptr_t address) {
   for (const auto& allocation : all) {
     if (allocation->contains(address)) return allocation.get();
@@ -140,16 +102,38 @@ Allocation* find(const Allocations& all, uintptr_t address) {
   return nullptr;
 }
 
-void memory_allocated(void* begin, std::size_t bytes) {
-  DeviceMemory::instance().add(begin, bytes);
+Allocations device_memory() {
+  const std::lock_guard lock(mutex);
+  return allocations();
 }
 
-void memory_freed(void* begin) { DeviceMemory::instance().remove(begin); }
+void memory_allocated(void* begin, std::size_t bytes) {
+  auto allocation = std::make_shared<Allocation>(begin, bytes);
+  const std::lock_guard lock(mutex);
+  allocations().push_back(std::move(allocation));
+}
+
+void memory_freed(void* begin) {
+  const std::lock_guard lock(mutex);
+  Allocations& all = allocations();
+  const auto is_it = [&](const auto& allocation) {
+    return allocation->begin() == reinterpret_cast<uintptr_t>(begin);
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_it), all.end());
+}
 
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
-  DeviceMemory::instance().set_state(begin, bytes, state);
+  const std::lock_guard lock(mutex);
+  Allocation* allocation = find(allocations(), reinterpret_cast<uintptr_t>(begin));
+  if (!allocation || bytes == 0) return;
+  const std::size_t offset = reinterpret_cast<uintptr_t>(begin) - allocation->begin();
+  const std::size_t end = std::min(offset + bytes, allocation->bytes());
+  allocation->set_state(offset / 4, (end + 3) / 4 - offset / 4, state);
 }
 
-bool is_program_data(uintptr_t address) { return dl_iterate_phdr(find_in_program, &address) == 1; }
+bool is_program_data(uintptr_t address) {
+  return address >= reinterpret_cast<uintptr_t>(&etext) &&
+         address < reinterpret_cast<uintptr_t>(&end);
+}
 
 }  // namespace convladder::simulator

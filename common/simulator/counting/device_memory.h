@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "common/simulator/counting/shadow.h"
@@ -41,23 +40,10 @@ class Allocation {
   ShadowWord* shadow_;
 };
 
-using Allocations = std::vector<std::shared_ptr<Allocation>>;  // by address
+using Allocations = std::vector<std::shared_ptr<Allocation>>;
 
-class DeviceMemory {
- public:
-  static DeviceMemory& instance();
-
-  void add(const void* begin, std::size_t bytes);
-  void remove(const void* begin);
-  // Of the bytes that lie in an allocation; those that don't (the host's own) are left out.
-  void set_state(const void* begin, std::size_t bytes, MemoryState state);
-
-  Allocations allocations() const;  // as they stand now
-
- private:
-  mutable std::mutex mutex_;
-  Allocations all_;
-};
+// All that there is now.
+Allocations device_memory();
 
 // The allocation with `address` in it, or null.
 Allocation* find(const Allocations& all, uintptr_t address);

@@ -3,8 +3,12 @@
 // linked; these functions take its place. Host code is instrumented, too, where it stands in a
 // kernel's source: nobody is watching then.
 // NOLINTBEGIN(bugprone-reserved-identifier): the compiler's names
-#include <cstdint>
+#include <cuda_pipeline.h>
 
+#include <cstdint>
+#include <utility>
+
+#include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
 
 using namespace convladder::simulator;
@@ -73,4 +77,23 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
 }  // extern "C"
+
+// ---- <cuda_pipeline.h>, whose functions kernels call as well ----
+
+void __pipeline_memcpy_async(void* to_shared, const void* from_global, std::size_t bytes,
+                             std::size_t zfill) {
+  BlockObserver* const observer = std::exchange(watching, nullptr);
+  require_valid_copy(to_shared, from_global, bytes, zfill);
+  observer->begin_copy(to_shared, from_global, bytes, zfill, __builtin_return_address(0));
+  watching = observer;
+  copy_queue->push(to_shared, from_global, bytes, zfill);
+}
+
+void __pipeline_commit() { copy_queue->commit(); }
+
+void __pipeline_wait_prior(std::size_t pending) { copy_queue->wait(pending); }
+
+void convladder::simulator::note_end_of_copy(void* to, std::size_t bytes) {
+  watching->end_copy(to, bytes);
+}
 // NOLINTEND(bugprone-reserved-identifier)

@@ -1,8 +1,9 @@
 #include "common/simulator/counting/launch_counts.h"
 
-#include <algorithm>
 #include <map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/worker.h"
@@ -10,20 +11,36 @@
 namespace convladder::simulator {
 namespace {
 
-// What the program's symbols say of a kernel. Reading them takes milliseconds, so once.
-struct KernelSymbols {
-  std::string name;
-  std::vector<SharedVariable> shared;
+// What can be read of a kernel. That takes milliseconds, so once.
+struct KernelFacts {
+  Symbols symbols;
   BlockProducts products;
 };
 
-const KernelSymbols& symbols_of(const void* kernel) {
-  static std::map<const void*, KernelSymbols> known;
+const KernelFacts& facts_of(const void* kernel) {
+  static std::map<const void*, KernelFacts> known;
   const auto [found, is_new] = known.try_emplace(kernel);
   if (is_new) {
-    found->second = {symbol_name(kernel), shared_variables(kernel), BlockProducts(kernel)};
+    const Symbols symbols = read_symbols(kernel);
+    found->second = {symbols, read_products(kernel, symbols.bytes)};
   }
   return found->second;
+}
+
+Launch current;    // changes between launches alone
+std::mutex mutex;  // for what follows
+KernelCounts current_counts;
+std::vector<KernelCounts> finished;
+
+void add_finished(const KernelCounts& counts) {
+  const std::lock_guard lock(mutex);
+  for (KernelCounts& other : finished) {
+    if (other.kernel == counts.kernel) {
+      other += counts;
+      return;
+    }
+  }
+  finished.push_back(counts);
 }
 
 // The floats of the matrix that no kernel or copy has written, as one line; empty if none.
@@ -45,102 +62,69 @@ std::string find_undefined(const Allocations& memory, const MatrixView& matrix) 
 
 }  // namespace
 
-LaunchCounts& LaunchCounts::instance() {
-  static auto* counts = new LaunchCounts;
-  return *counts;
-}
-
-void LaunchCounts::begin(const void* kernel, const void* argument, std::size_t argument_bytes) {
-  const KernelSymbols& symbols = symbols_of(kernel);
-  launch_ = {launch_.number + 1,
-             symbols.name,
-             &symbols.products,
-             argument,
-             argument_bytes,
-             symbols.shared,
-             DeviceMemory::instance().allocations()};
-  for (const auto& allocation : launch_.memory) allocation->forget_touches();
-  counts_ = {};
-  counts_.kernel = symbols.name;
-  counts_.launches = 1;
-  counts_.knows_products = symbols.products.known();
-  work_ = {};
-  work_.code = kernel;
-  for (const SharedVariable& variable : symbols.shared) counts_.shared_bytes += variable.bytes;
-}
-
-void LaunchCounts::end() {
-  for (const auto& allocation : launch_.memory) {
-    counts_.sectors_read += allocation->sectors_touched(false);
-    counts_.sectors_written += allocation->sectors_touched(true);
-  }
-  work_.sectors_read = counts_.sectors_read;
-  work_.sectors_written = counts_.sectors_written;
-  counts_.work = {work_};
-  add_finished(counts_);
-}
-
-void LaunchCounts::add(const KernelCounts& block) {
-  const std::lock_guard lock(mutex_);
-  counts_ += block;
-  ++work_.blocks;
-  ++work_.products[static_cast<int64_t>(block.products)];
-  ++work_.wavefronts[block.pipe_wavefronts];
-  if (block.tensor_instructions > 0) ++work_.tensor_instructions[block.tensor_instructions];
-}
-
-void LaunchCounts::add_finished(const KernelCounts& counts) {
-  const std::lock_guard lock(mutex_);
-  for (KernelCounts& finished : finished_) {
-    if (finished.kernel != counts.kernel) continue;
-    finished += counts;
-    return;
-  }
-  finished_.push_back(counts);
-}
-
-std::vector<KernelCounts> LaunchCounts::take() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(finished_, {});
-}
+const Launch& current_launch() { return current; }
 
 void begin_launch(const Grid& grid) {
-  LaunchCounts& counts = LaunchCounts::instance();
-  counts.begin(grid.kernel, grid.argument, grid.argument_bytes);
-  if (!tracing()) return;
-  trace_launch(counts.launch().kernel, grid.blocks, grid.threads, counts.launch().shared);
+  const auto& [symbols, products] = facts_of(grid.kernel);
+  current = {current.number + 1,  &symbols,       products, grid.argument,
+             grid.argument_bytes, device_memory()};
+  for (const auto& allocation : current.memory) allocation->forget_touches();
+  current_counts = {};
+  current_counts.kernel = symbols.name;
+  current_counts.launches = 1;
+  current_counts.knows_products = products.of_block != nullptr;
+  current_counts.work = {{grid.kernel}};
+  for (const auto& variable : symbols.shared) current_counts.shared_bytes += variable.bytes;
+  if (tracing()) trace_launch(symbols.name, grid.blocks, grid.threads, symbols.shared);
 }
 
-void end_launch() { LaunchCounts::instance().end(); }
+void add_block(const KernelCounts& block) {
+  const std::lock_guard lock(mutex);
+  current_counts += block;
+  LaunchWork& work = current_counts.work[0];
+  ++work.blocks;
+  ++work.products[static_cast<int64_t>(block.products)];
+  ++work.wavefronts[block.pipe_wavefronts];
+  if (block.tensor_instructions > 0) ++work.tensor_instructions[block.tensor_instructions];
+}
 
-std::string library_call(const std::string& function, double products,
+void end_launch() {
+  for (const auto& allocation : current.memory) {
+    current_counts.sectors_read += allocation->sectors_touched(false);
+    current_counts.sectors_written += allocation->sectors_touched(true);
+  }
+  current_counts.work[0].sectors_read = current_counts.sectors_read;
+  current_counts.work[0].sectors_written = current_counts.sectors_written;
+  add_finished(current_counts);
+}
+
+std::string library_call(const std::string& function, const LaunchWork& work,
                          const std::vector<MatrixView>& reads,
                          const std::vector<MatrixView>& writes) {
-  DeviceMemory& memory = DeviceMemory::instance();
+  const Allocations memory = device_memory();
+  for (const MatrixView& matrix : reads) {
+    const std::string undefined = find_undefined(memory, matrix);
+    if (!undefined.empty()) return function + " reads " + undefined;
+  }
+  for (const MatrixView& matrix : writes) {
+    for (int64_t column = 0; column < matrix.columns; ++column) {
+      set_memory_state(matrix.data + column * matrix.pitch, matrix.rows * 4, MemoryState::kDefined);
+    }
+  }
   KernelCounts counts;
   counts.kernel = function;
   counts.launches = 1;
   counts.library = true;
-  for (const MatrixView& matrix : reads) {
-    const std::string undefined = find_undefined(memory.allocations(), matrix);
-    if (!undefined.empty()) return function + " reads " + undefined;
-    counts.sectors_read += sectors_of(matrix);
-  }
-  for (const MatrixView& matrix : writes) {
-    for (int64_t column = 0; column < matrix.columns; ++column) {
-      memory.set_state(matrix.data + column * matrix.pitch, matrix.rows * 4, MemoryState::kDefined);
-    }
-    counts.sectors_written += sectors_of(matrix);
-  }
-  LaunchWork work;
-  work.library_products = products;
-  work.sectors_read = counts.sectors_read;
-  work.sectors_written = counts.sectors_written;
+  counts.sectors_read = work.sectors_read;
+  counts.sectors_written = work.sectors_written;
   counts.work = {work};
-  LaunchCounts::instance().add_finished(counts);
+  add_finished(counts);
   return "";
 }
 
-std::vector<KernelCounts> take_launch_counts() { return LaunchCounts::instance().take(); }
+std::vector<KernelCounts> take_launch_counts() {
+  const std::lock_guard lock(mutex);
+  return std::exchange(finished, {});
+}
 
 }  // namespace convladder::simulator

@@ -8,8 +8,7 @@ constexpr unsigned WARP = 32;
 bool same_interval(Stamp a, Stamp b) { return a.block == b.block && a.interval == b.interval; }
 bool same_warp(Stamp a, Stamp b) { return a.thread / WARP == b.thread / WARP; }
 
-}  // namespace
-
+// Whether nothing orders `before` and `now`, two touches of one word by different threads.
 bool is_concurrent(Stamp before, Stamp now, Scope scope) {
   if (!before.present) return false;
   if (scope == Scope::kGrid && (before.several_blocks || before.block != now.block)) return true;
@@ -18,6 +17,8 @@ bool is_concurrent(Stamp before, Stamp now, Scope scope) {
   if (before.phase != now.phase) return false;  // a __syncwarp() between
   return before.several_threads || before.thread != now.thread;
 }
+
+}  // namespace
 
 Touch enter_read(ShadowWord& word, Touch now, Scope scope) {
   if (is_concurrent(word.write, now.stamp, scope)) return {word.write, word.write_code};

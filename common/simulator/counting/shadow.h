@@ -35,9 +35,6 @@ struct ShadowWord {
 
 enum class Scope { kBlock, kGrid };  // which threads see the word: shared or global memory
 
-// Whether nothing orders `before` and `now`, two touches of one word by different threads.
-bool is_concurrent(Stamp before, Stamp now, Scope scope);
-
 // Enters a read (a write) in `word`. Returns the touch that it races with; .stamp.present is 0 when
 // there is none.
 Touch enter_read(ShadowWord& word, Touch now, Scope scope);

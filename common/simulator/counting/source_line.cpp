@@ -12,16 +12,7 @@ namespace convladder::simulator {
 namespace {
 
 // Where the program was loaded: 0 unless it is position-independent.
-const uintptr_t load_address = [] {
-  uintptr_t found = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* program, std::size_t, void* result) {
-        *static_cast<uintptr_t*>(result) = program->dlpi_addr;
-        return 1;  // the program itself comes first
-      },
-      &found);
-  return found;
-}();
+const uintptr_t load_address = _r_debug.r_map->l_addr;
 
 // "01_naive/naive.cu:41" of what addr2line prints, without its newline; empty for an unknown place.
 std::string tidy(std::string text) {

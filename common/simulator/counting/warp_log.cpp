@@ -54,10 +54,21 @@ void Loops::extend(uint64_t begin, uint64_t end) {
   }
 }
 
+std::vector<unsigned> Loops::around(uint64_t code) const {
+  std::vector<unsigned> around;
+  for (std::size_t i = 0; i < loops_.size(); ++i) {
+    if (loops_[i].begin <= code && code <= loops_[i].end) around.push_back(i);
+  }
+  return around;
+}
+
 // ---- Warps ----
 
 void WarpLog::add(const LaneLog* logs, unsigned count, KernelCounts& counts) {
-  if (version_ != loops_.version()) learn_sites();
+  if (version_ != loops_.version()) {  // other loops have been seen since the sites were
+    version_ = loops_.version();
+    for (auto& [code, site] : sites_) site.loops = loops_.around(code);
+  }
   groups_.assign(1, {});  // group 0 stands for the begin: its `next` is where lanes begin
   group_of_.clear();
   before_ = nullptr;
@@ -79,18 +90,6 @@ void WarpLog::take_places(KernelCounts& counts) {
       place.requests += site.counts[shared].requests;
       place.cost += site.counts[shared].cost;
       site.counts[shared] = {};
-    }
-  }
-}
-
-// Other loops have been seen since the sites were.
-void WarpLog::learn_sites() {
-  version_ = loops_.version();
-  for (auto& [code, site] : sites_) {
-    site.loops.clear();
-    for (std::size_t i = 0; i < loops_.all().size(); ++i) {
-      const Loops::Loop& loop = loops_.all()[i];
-      if (loop.begin <= code && code <= loop.end) site.loops.push_back(i);
     }
   }
 }
@@ -174,12 +173,7 @@ unsigned WarpLog::find_group(uint64_t what, unsigned guess, unsigned lane) {
 WarpLog::Site& WarpLog::site(uint64_t what) {
   const uint64_t code = LaneLog::code(what);
   const auto [found, is_new] = sites_.try_emplace(code);
-  if (is_new) {
-    for (std::size_t i = 0; i < loops_.all().size(); ++i) {
-      const Loops::Loop& loop = loops_.all()[i];
-      if (loop.begin <= code && code <= loop.end) found->second.loops.push_back(i);
-    }
-  }
+  if (is_new) found->second.loops = loops_.around(code);
   return found->second;
 }
 

@@ -34,6 +34,7 @@ class Loops {
 
   const std::vector<Loop>& all() const { return loops_; }  // sorted by begin
   uint64_t version() const { return version_; }            // counts up when a loop changes
+  std::vector<unsigned> around(uint64_t code) const;       // numbers of those that hold it
 
  private:
   struct Jump {
@@ -163,7 +164,6 @@ class WarpLog {
     WarpAccess access;
   };
 
-  void learn_sites();
   std::size_t follow(const std::vector<LaneLog::Event>& events, unsigned lane);
   void add_lane(const LaneLog& log, unsigned lane);
   void enter(unsigned group, const LaneLog::Event& event, unsigned lane);

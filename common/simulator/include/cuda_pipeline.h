@@ -14,9 +14,9 @@ void __pipeline_commit();
 // Waits for all of this thread's groups but the last `pending`.
 void __pipeline_wait_prior(std::size_t pending);
 
-// Where kernels are instrumented, these must not become part of them: see counting/pipeline.cpp.
+// Where kernels are instrumented, these must not become part of them: see counting/hooks.cpp.
 #ifndef CONVLADDER_COUNTING
-#include "common/simulator/async_copy.h"
+#include "common/simulator/copy_queue.h"
 
 inline void __pipeline_memcpy_async(void* to_shared, const void* from_global, std::size_t bytes,
                                     std::size_t zfill) {
