@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 
 #include "common/io/atomic_file.h"
@@ -37,29 +38,25 @@ class HeaderParser {
 
   Header parse() {
     Header header;
-    bool has_dtype = false, has_order = false, has_shape = false;
+    std::set<std::string> keys;
     expect('{');
     while (!accept('}')) {
       const std::string key = parse_string();
       expect(':');
-      if (key == "descr" && !has_dtype) {
+      const bool is_new = keys.insert(key).second;
+      if (key == "descr" && is_new) {
         if (peek() == '[') fail(path_, "dtype is a record, must be float32 ('<f4')");
         header.dtype = parse_string();
-        has_dtype = true;
-      } else if (key == "fortran_order" && !has_order) {
+      } else if (key == "fortran_order" && is_new) {
         header.fortran_order = parse_bool();
-        has_order = true;
-      } else if (key == "shape" && !has_shape) {
+      } else if (key == "shape" && is_new) {
         header.shape = parse_tuple();
-        has_shape = true;
       } else {
         bad_header("key " + quoted(key) + " is unknown or doubled");
       }
       if (!accept(',') && peek() != '}') bad_header("',' or '}' expected");
     }
-    if (!has_dtype || !has_order || !has_shape) {
-      bad_header("it must have descr, fortran_order and shape");
-    }
+    if (keys.size() < 3) bad_header("it must have descr, fortran_order and shape");
     return header;
   }
 
@@ -94,14 +91,11 @@ class HeaderParser {
   }
 
   bool parse_bool() {
-    peek();
-    for (const char* word : {"True", "False"}) {
-      if (text_.compare(at_, std::strlen(word), word) == 0) {
-        at_ += std::strlen(word);
-        return word[0] == 'T';
-      }
-    }
-    bad_header("True or False expected");
+    const bool value = peek() == 'T';
+    const std::string word = value ? "True" : "False";
+    if (text_.compare(at_, word.size(), word) != 0) bad_header("True or False expected");
+    at_ += word.size();
+    return value;
   }
 
   int64_t parse_extent() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/core/launch.h"
+#include "common/device/device_buffer.h"
 
 namespace convladder {
 namespace {
@@ -205,35 +206,18 @@ __global__ void copy_global_pattern(const int* word_of_lane, const T* from, floa
 
 // ---- Launching them ----
 
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t bytes) {
-    check_cuda(cudaMalloc(&data_, bytes), "cudaMalloc");
-    check_cuda(cudaMemset(data_, 0, bytes), "cudaMemset");
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  void* data_ = nullptr;
-};
-
 template <typename T>
 void launch_width(Accesses accesses, const LanePattern& pattern, const Launched& launched) {
-  const DeviceArray words(sizeof(pattern.word)), memory(WORDS * sizeof(T)), rest(WORDS * sizeof(T));
-  check_cuda(cudaMemcpy(words.as<int>(), pattern.word.data(), sizeof(pattern.word),
-                        cudaMemcpyHostToDevice),
-             "cudaMemcpy");
+  DeviceBuffer words(LANES), memory(WORDS * sizeof(T) / 4);
+  const DeviceBuffer rest(memory.count());
+  words.upload(reinterpret_cast<const float*>(pattern.word.data()));
+  memory.upload(std::vector<float>(memory.count()).data());
   const auto run = [&](const char* kind, auto kernel, auto... arguments) {
-    launch(kernel, 1, LANES, nullptr, words.as<int>(), arguments...);
+    launch(kernel, 1, LANES, nullptr, reinterpret_cast<const int*>(words.data()), arguments...);
     launched(kind, sizeof(T), pattern);
   };
-  const T* const from = memory.as<T>();
-  float* const sink = rest.as<float>();
+  const T* const from = reinterpret_cast<const T*>(memory.data());
+  float* const sink = rest.data();
   const bool may_write = !has_word_twice(pattern);
   if (accesses == Accesses::kCopies) {
     if (may_write) run("copy_to_shared", copy_to_shared_pattern<T>, from, sink);
@@ -243,7 +227,9 @@ void launch_width(Accesses accesses, const LanePattern& pattern, const Launched&
     if (shared) run("shared_read", read_shared_pattern<T>, sink);
     if (shared && may_write) run("shared_write", write_shared_pattern<T>, from, sink);
     run("global_read", read_global_pattern<T>, from, sink);
-    if (!shared && may_write) run("global_write", write_global_pattern<T>, from, rest.as<T>());
+    if (!shared && may_write) {
+      run("global_write", write_global_pattern<T>, from, reinterpret_cast<T*>(sink));
+    }
   }
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }

@@ -1,4 +1,5 @@
-#include "common/profile/enlarge.h"
+// How a stage would be launched on a problem too large to be counted.
+#include "common/profile/floor.h"
 
 #include <set>
 #include <utility>

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/core/stage.h"
 #include "common/profile/machine_rates.h"
 #include "common/simulator/counts.h"
 
@@ -39,6 +40,16 @@ struct Enlarged {
   double inputs = 1, outputs = 1;               // how many times the elements of these tensors
   double shared_sectors = 0;  // that all blocks may read: filters, bias, workspace
 };
+
+// How `stage` would be launched on `whole`, which has more images or rows than `counted` and differs
+// in nothing else. Nothing is launched. In a build for the simulator only: enlarge.cpp.
+Enlarged enlarge(const Stage& stage, const ConvShape& counted, const ConvShape& whole, bool bias,
+                 bool relu);
+
+// Whether `stage` launches the kernels for `counted` that it does for `whole`, and cuts sums in as
+// many parts: only then do the blocks of one do what those of the other do.
+bool is_alike(const Stage& stage, const ConvShape& counted, bool bias, bool relu,
+              const Enlarged& whole);
 
 // The same of the larger problem. Its blocks do what the counted ones do, on other elements; so products and
 // wavefronts grow with their number, and bytes no faster than the tensors. None where it launches a

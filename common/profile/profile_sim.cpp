@@ -16,7 +16,6 @@
 #include "common/options/run_job.h"
 #include "common/options/selection.h"
 #include "common/page/trace_file.h"
-#include "common/profile/enlarge.h"
 #include "common/profile/floor.h"
 #include "common/profile/last_profile.h"
 #include "common/profile/machine_rates.h"

@@ -47,7 +47,7 @@ __global__ void load_strided(const float* from, float* to, int threads, int stri
 }
 
 // What one instruction costs, by its lanes' addresses, is held against a GPU's readings:
-// ncu_comparison_test.cpp.
+// stage_counts_test.cpp.
 TEST_F(Counting, RequestsOfAllWarpsAddUp) {
   const Zeros from(4096), to(1024);
   launch(load_strided, 8, 128, nullptr, from.data(), to.data(), 1024, 4, 0);

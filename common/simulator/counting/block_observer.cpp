@@ -120,10 +120,7 @@ void BlockObserver::mma() {
 void BlockObserver::enter_again(const void* pc) {
   log_->jump_to(pc, warp_log_.loops());
   products_ += block_products_.of(pc);
-  if (log_->steps() >= MOST_EVENTS || interval_ >= MOST_BARRIERS) stop_endless(pc);
-}
-
-void BlockObserver::stop_endless(const void* pc) {
+  if (log_->steps() < MOST_EVENTS && interval_ < MOST_BARRIERS) return;
   worker_.stop_thread(cudaErrorLaunchFailure,
                       "has come to no end after " +
                           (interval_ < MOST_BARRIERS ? plural(MOST_EVENTS, "step")
@@ -151,7 +148,7 @@ void BlockObserver::access_shared(const Access& access) {
   log_->access(access.pc, Space::kShared, access.operation, access.bytes, access.address,
                access.other_end);
   const bool write = access.operation != Operation::kLoad;
-  Touch now = touch(access.pc);
+  Touch now = {stamp_, code_offset(access.pc)};
   now.stamp.in_flight = access.operation == Operation::kCopy;
   const std::size_t first = (access.address - shared_begin_) / 4;
   const std::size_t last = (access.address + access.bytes - 1 - shared_begin_) / 4;
@@ -176,7 +173,7 @@ void BlockObserver::access_global(const Access& access) {
     require_aligned(access);
     const std::size_t first = (access.address - allocation->begin()) / 4;
     const std::size_t last = (access.address + access.bytes - 1 - allocation->begin()) / 4;
-    const Touch now = touch(access.pc);
+    const Touch now = {stamp_, code_offset(access.pc)};
     for (std::size_t i = first; i <= last; ++i) {
       if (!write && allocation->state(i) == MemoryState::kUndefined) {
         stop(access, Space::kGlobal, " that nobody has written");
@@ -263,8 +260,6 @@ Stamp BlockObserver::stamp() const {
   stamp.block = block_;
   return stamp;
 }
-
-Touch BlockObserver::touch(const void* pc) const { return {stamp_, code_offset(pc)}; }
 
 // How far from a buffer an access in a guard zone, or across the end of an allocation, is.
 std::string BlockObserver::distance(const Access& access) const {

@@ -73,9 +73,7 @@ class BlockObserver {
   Allocation* require_allocation(const Access& access);
   bool is_shared(uintptr_t address) const { return address - shared_begin_ < shared_bytes_; }
 
-  [[noreturn]] void stop_endless(const void* pc);
   Stamp stamp() const;
-  Touch touch(const void* pc) const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
   std::string distance(const Access& access) const;
   [[noreturn]] void stop_race(const Access& access, Space space, const Touch& before);
