@@ -24,7 +24,6 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/check/trial.h"

@@ -2,7 +2,6 @@
 #include <cuda_pipeline.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <string>

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "common/io/symbols.h"
 #include "common/simulator/counting/arithmetic.h"
