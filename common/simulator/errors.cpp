@@ -4,29 +4,35 @@ namespace {
 
 struct Description {
   cudaError_t code;
+  const char* name;
   const char* text;
 };
 
 constexpr Description DESCRIPTIONS[] = {
-    {cudaSuccess, "no error"},
-    {cudaErrorInvalidValue, "invalid argument"},
-    {cudaErrorMemoryAllocation, "out of memory"},
-    {cudaErrorInvalidConfiguration, "invalid configuration argument"},
-    {cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"},
-    {cudaErrorInvalidDevice, "invalid device ordinal"},
-    {cudaErrorInvalidResourceHandle, "invalid resource handle"},
-    {cudaErrorNotReady, "device not ready"},
-    {cudaErrorIllegalAddress, "illegal memory access"},
-    {cudaErrorMisalignedAddress, "misaligned address"},
-    {cudaErrorLaunchFailure, "the kernel failed"},
-    {cudaErrorUnknown, "unknown error"},
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+     "invalid configuration argument"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
+     "invalid copy direction for memcpy"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no device"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "illegal memory access"},
+    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "the kernel failed"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
-const char* describe(cudaError_t code) {
+const Description& describe(cudaError_t code) {
   for (const Description& description : DESCRIPTIONS) {
-    if (description.code == code) return description.text;
+    if (description.code == code) return description;
   }
-  return "unrecognized error code";
+  static constexpr Description UNRECOGNIZED{cudaErrorUnknown, "unrecognized error code",
+                                            "unrecognized error code"};
+  return UNRECOGNIZED;
 }
 
 thread_local cudaError_t last_error = cudaSuccess;
@@ -41,15 +47,17 @@ cudaError_t set_last_error(cudaError_t error, const std::string& detail) {
   if (error == cudaSuccess) return error;
   last_error = error;
   detailed_error = detail.empty() ? cudaSuccess : error;
-  detailed_text = std::string(describe(error)) + " (" + detail + ")";
+  detailed_text = std::string(describe(error).text) + " (" + detail + ")";
   return error;
 }
 
 }  // namespace convladder::simulator
 
+const char* cudaGetErrorName(cudaError_t error) { return describe(error).name; }
+
 const char* cudaGetErrorString(cudaError_t error) {
   const bool detailed = error != cudaSuccess && error == detailed_error;
-  return detailed ? detailed_text.c_str() : describe(error);
+  return detailed ? detailed_text.c_str() : describe(error).text;
 }
 
 cudaError_t cudaPeekAtLastError() { return last_error; }

@@ -19,6 +19,7 @@ struct CUstream_st {
 static CUstream_st default_stream;
 
 struct CUevent_st {
+  bool timing;
   Clock::time_point recorded = {};
 };
 
@@ -44,12 +45,24 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
+cudaError_t cudaSetDevice(int device) {
+  return set_last_error(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!properties) return set_last_error(cudaErrorInvalidValue);
   if (device != 0) return set_last_error(cudaErrorInvalidDevice);
   *properties = {};
   std::snprintf(properties->name, sizeof(properties->name), "ConvLadder simulator");
+  std::size_t free = 0;
+  cudaMemGetInfo(&free, &properties->totalGlobalMem);
+  properties->sharedMemPerBlock = std::size_t{48} * 1024;
   properties->warpSize = warpSize;
+  properties->maxThreadsPerBlock = 1024;
+  properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
+  properties->maxThreadsDim[2] = 64;
+  properties->maxGridSize[0] = 0x7fffffff;
+  properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
   properties->multiProcessorCount = multiprocessors;
   return cudaSuccess;
 }
@@ -84,8 +97,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (!event) return set_last_error(cudaErrorInvalidValue);
-  *event = new CUevent_st;
+  *event = new CUevent_st{!(flags & cudaEventDisableTiming)};
   return cudaSuccess;
 }
 
@@ -110,7 +127,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(even
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (!milliseconds) return set_last_error(cudaErrorInvalidValue);
   for (auto* event : {start, stop}) {
-    if (!event || event->recorded == Clock::time_point()) {
+    if (!event || !event->timing || event->recorded == Clock::time_point()) {
       return set_last_error(cudaErrorInvalidResourceHandle);
     }
   }
