@@ -30,7 +30,7 @@ class Bugs(FakeProgramTest):
         return self.path(name)
 
     def read(self, text):
-        return bugs.read(self.write("01_stage.bugs", text), self.folder)
+        return bugs.read(self.write("01_stage.bugs", text))
 
     def planted(self, text):
         bug, = self.read(text)
@@ -43,11 +43,12 @@ class Bugs(FakeProgramTest):
             self.planted(text)
 
     def test_a_bug(self):
+        self.write("other.h", "x\n")
         bug, = self.read("# comment\n\nbug wrong: what is wrong\n"
-                         "detector data race\n- one;\n+ 2;\n")
+                         "detector data race\n- one;\n+ 2;\nin other.h\n- x\n+ y\n")
         self.assertEqual((bug.title, bug.about, bug.detector, bug.test),
                          ("01_stage.wrong", "what is wrong", "data race", None))
-        self.assertEqual(bug.files(self.folder), ["01_stage/stage.cu"])
+        self.assertEqual(bug.files(self.folder), ["01_stage/stage.cu", "other.h"])
 
     def test_whatever_the_line_breaks(self):
         self.assertEqual(self.planted("bug b: b\n- two = one + one;\n+ two = 3;\n+ // \\1\n"),
@@ -56,11 +57,6 @@ class Bugs(FakeProgramTest):
     def test_several_replacements(self):
         self.assertEqual(self.planted("bug b: b\n- one = 1;\n+\n- one + one\n+ 2\n"),
                          "int \nint two = 2;\n")
-
-    def test_another_file(self):
-        self.write("other.h", "x\n")
-        bug, = self.read("bug b: b\nin other.h\n- x\n+ y\n")
-        self.assertEqual(bug.files(self.folder), ["01_stage/stage.cu", "other.h"])
 
     def test_a_source_that_has_changed(self):
         self.expect_bad("bug b: b\n- three\n+ 3\n", "01_stage.bugs:1: b: 'three' stands 0 times")
@@ -71,24 +67,26 @@ class Bugs(FakeProgramTest):
         os.makedirs(self.path("02_stage"))
         self.write("02_stage/other.cu", "x = 1")
         path = self.write("02_stage.bugs", "like 01_stage\nwithout c\n\nbug a: anew\n- 1\n+ 4\n")
-        anew, taken = bugs.read(path, self.folder)
+        anew, taken = bugs.read(path)
         self.assertEqual([(bug.title, bug.about, bug.place) for bug in (anew, taken)],
                          [("02_stage.a", "anew", "02_stage.bugs:4"),
                           ("02_stage.b", "b", "01_stage.bugs:4")])
         self.assertEqual(taken.files(self.folder), ["02_stage/other.cu", "x.h"])
-        self.write("02_stage.bugs", "like 01_stage\nonly c\nbug d: d\n- 1\n+ 2\n")
-        self.assertEqual([bug.name for bug in bugs.read(path, self.folder)], ["d", "c"])
-        self.write("02_stage.bugs", "like 01_stage\nwithout d\n")
-        with self.assertRaisesRegex(bugs.BadBug, "02_stage.bugs:2: there is no bug 'd' to be"):
-            bugs.read(path, self.folder)
+        self.write("02_stage.bugs",
+                   "like 01_stage\nwithout b c\nlike 01_stage: c\nbug d: d\n- 1\n+ 2\n")
+        self.assertEqual([bug.name for bug in bugs.read(path)], ["d", "a", "c"])
+        for wrong in ("without d", "like 01_stage: d"):
+            self.write("02_stage.bugs", f"like 01_stage\n{wrong}\n")
+            with self.assertRaisesRegex(bugs.BadBug, "02_stage.bugs:2: there is no bug 'd' to be"):
+                bugs.read(path)
 
     def test_malformed_files(self):
-        for text, pattern in [("", "no bugs"), ("- x\n+ y\n", ":1: a bug begins with"),
-                              ("bug no about\n- x\n+ y\n", ":1: a bug begins with"),
+        for text, pattern in [("", "no bugs"), ("- x\n+ y\n", ":1: a file has"),
+                              ("bug no about\n- x\n+ y\n", ":1: a file has"),
                               ("bug b: b\n", ":1: b: a replacement needs"),
                               ("bug b: b\n- x\n", ":1: b: a replacement needs"),
-                              ("bug b: b\n+ y\n", ":2: . without a -"),
-                              ("bug b: b\nfile x\n", ":2: 'file' is none of"),
+                              ("bug b: b\n+ y\n", ":2: a file has"),
+                              ("bug b: b\nfile x\n", ":2: a file has"),
                               ("bug b: b\n- x\n+ y\nbug b: c\n- x\n+ y\n", "b is there twice")]:
             self.expect_bad(text, pattern)
 
