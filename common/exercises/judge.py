@@ -59,6 +59,8 @@ class Verdict:
     counted: dict = dataclasses.field(default_factory=dict)  # problem: [kernel's record]
     lines: dict = dataclasses.field(default_factory=dict)  # problem: [Line]
     timed: dict = dataclasses.field(default_factory=dict)  # problem: record
+    values: dict = dataclasses.field(default_factory=dict)  # goal's name: what ncu counted
+    note: str = ""  # why there are no such counters
     frames: dict = dataclasses.field(default_factory=dict)  # function: bytes of its own memory
 
 
@@ -287,9 +289,10 @@ def kind_of(message):
     return WRONG
 
 
-def judge(build, source, check, count, timed=None, seconds=None):
-    """The Verdict on the kernel in the file `source`. check, count, timed: {name: problem}."""
-    verdict = Verdict()
+def judge(build, source, check, count, timed=None, seconds=None, afterwards=None):
+    """The Verdict on the kernel in the file `source`. check, count, timed: {name: problem}. The program
+    of one that is right goes to afterwards(verdict, program, folder)."""
+    verdict, name = Verdict(), shown(source)
     scratch = os.path.join(build.folder, "exercises")
     os.makedirs(scratch, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -309,17 +312,15 @@ def judge(build, source, check, count, timed=None, seconds=None):
                                   for row in (line.split("\t") for line in file)}
         if done.returncode == -signal.SIGALRM and verdict.kind != ENDLESS:
             verdict.kind = ENDLESS
-            verdict.message = (f"{shown(source)}: has come to no end after "
-                               f"{time.monotonic() - begun:.0f} s")
+            verdict.message = f"{name}: has come to no end after {time.monotonic() - begun:.0f} s"
         elif done.returncode != 0 and not verdict.kind:
-            verdict.kind = CRASH
-            if -done.returncode in SIGNALS:
-                verdict.message = f"{shown(source)}: {SIGNALS[-done.returncode]}"
-            else:
-                verdict.message = f"{shown(source)}: ended with status {done.returncode}" + \
-                    "".join(f": {line}" for line in done.stdout.splitlines()[-1:])
+            why = SIGNALS.get(-done.returncode) or ": ".join(
+                [f"ended with status {done.returncode}"] + done.stdout.splitlines()[-1:])
+            verdict.kind, verdict.message = CRASH, f"{name}: {why}"
         elif not ended and not verdict.kind:
-            verdict.kind, verdict.message = CRASH, f"{shown(source)}: ends the process before it is judged"
+            verdict.kind, verdict.message = CRASH, f"{name}: ends the process before it is judged"
+        if afterwards and not verdict.kind:
+            afterwards(verdict, program, folder)
     return verdict
 
 

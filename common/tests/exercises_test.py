@@ -28,6 +28,7 @@ import task as tasks  # noqa: E402
 
 SAMPLE = ("tail", "race")  # in every run of the tests
 TASKS = tasks.read_all()
+TASK = {task.name: task for task in TASKS}
 
 
 def quiet(function, *arguments):
@@ -157,13 +158,12 @@ class Command(unittest.TestCase):
 
     def test_the_solution_is_for_those_who_have_passed(self):
         self.assertEqual(self.run_command("tail", "--solution")[0], 1)
-        self.assertEqual(self.run_command("tail", "--solution", "--yes")[1],
-                         next(task for task in TASKS if task.name == "tail").solved())
+        self.assertEqual(self.run_command("tail", "--solution", "--yes")[1], TASK["tail"].solved())
 
     def test_nothing_written_is_lost(self):
         path = pathlib.Path(self.folder.name, "tail.cu")
         path.write_text("mine", encoding="utf-8")
-        self.assertFalse(exercise.make_mine(next(task for task in TASKS if task.name == "tail")))
+        self.assertFalse(exercise.make_mine(TASK["tail"]))
         self.run_command("tail", "--reset")
         self.assertEqual(pathlib.Path(self.folder.name, "tail.1.cu").read_text(encoding="utf-8"), "mine")
         self.run_command("tail", "--reset")
@@ -195,7 +195,7 @@ class Gpu(unittest.TestCase):
         self.assertNotIn("barriers", counters)  # Nsight Compute has no such counter
 
     def test_a_goal_on_what_a_gpu_does_not_count_is_left_out(self):
-        task = next(task for task in TASKS if task.name == "race")
+        task = TASK["race"]
         problem = next(iter(task.counted()))
         record = {"kernel": "conv2d", "blocks": 4, tasks.LD.format("requests"): 5}
         self.assertEqual([result.name for result in task.results({problem: [record]})],
@@ -248,7 +248,7 @@ def screen(task, verdict, results, source):
 
 class Exercises(unittest.TestCase):
     """Every start fails for its reason, every solution passes, every mistake is seen."""
-    chosen = [task for task in TASKS if task.name in SAMPLE]
+    chosen = [TASK[name] for name in SAMPLE]
 
     def test_each(self):
         kernels = []
@@ -268,7 +268,6 @@ class Exercises(unittest.TestCase):
                 else:
                     self.assertNotEqual(found[0].kind, "", text)
                     self.assertIn(expected, f"{found[0].kind} {text}")
-
 
     def test_a_learners_kernel_on_the_page(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -298,24 +297,18 @@ class Golf(unittest.TestCase):
 
 class Dangers(unittest.TestCase):
     """Whatever a kernel does, there is a message with file and line."""
-    task = next(task for task in TASKS if task.name == "first_kernel")
+    task = TASK["first_kernel"]
     right = task.solved()
 
-    def verdict(self, text):
+    def expect(self, kind, message, text, at=""):
         begun = time.monotonic()
         verdict, _, source = judged(self.task, text)
-        return verdict, os.path.basename(source), time.monotonic() - begun
-
-    def line(self, text, part):
-        return 1 + text[:text.index(part)].count("\n")
-
-    def expect(self, kind, message, text, at):
-        verdict, file, seconds = self.verdict(text)
         self.assertEqual(verdict.kind, kind, verdict.message)
         self.assertRegex(verdict.message, message)
         if at:
-            self.assertRegex(verdict.message, rf"{file}:{self.line(text, at)}\b")
-        self.assertLess(seconds, 20 * max(1, os.getloadavg()[0] / os.cpu_count()))
+            line = 1 + text[:text.index(at)].count("\n")
+            self.assertRegex(verdict.message, rf"{os.path.basename(source)}:{line}\b")
+        self.assertLess(time.monotonic() - begun, 20 * max(1, os.getloadavg()[0] / os.cpu_count()))
 
     def enqueue(self, statement):
         return self.right.replace("  add_bias(conv, stream);", f"  {statement}\n  add_bias(conv, stream);")
@@ -325,51 +318,31 @@ class Dangers(unittest.TestCase):
 
     def test_does_not_compile(self):
         self.expect(judge.COMPILE, "error: ", self.kernel("int x = nothing;"), "nothing")
-
-    def test_is_not_linked(self):
         self.expect(judge.COMPILE, "nowhere defined", self.enqueue("extern void gone(); gone();"), "gone")
+        much = self.kernel("__shared__ float much[20000]; much[threadIdx.x] = 1;")
+        self.expect(judge.COMPILE, "80,000 bytes", much, "much")
 
-    def test_empty(self):
-        self.expect(judge.CRASH, "holds 0 stages", "", "")
-
-    def test_a_loop_without_end(self):
+    def test_comes_to_no_end(self):
         self.expect(judge.ENDLESS, "no end after", self.right.replace("++c", "c += 0"), "shape.stride_h - s")
+        barriers = self.right.replace("  if (kpq", "  while (true) __syncthreads();\n  if (kpq")
+        self.expect(judge.ENDLESS, "no end after", barriers, "while")
+        with unittest.mock.patch.object(judge, "RUN_SECONDS", 2):
+            self.expect(judge.ENDLESS, "no end", self.kernel("if (kpq >= 0) for (;;) {}"))
+            self.expect(judge.ENDLESS, "no end", self.enqueue("volatile int x = 1; while (x) {}"), "volatile")
 
-    def test_barriers_without_end(self):
-        text = self.right.replace("  if (kpq", "  while (true) __syncthreads();\n  if (kpq")
-        self.expect(judge.ENDLESS, "no end after", text, "while")
-
-    @unittest.mock.patch.object(judge, "RUN_SECONDS", 2)
-    def test_a_loop_without_a_turn(self):
-        text = self.kernel("if (kpq >= 0) for (;;) {}")
-        self.expect(judge.ENDLESS, "no end", text, "")
-
-    @unittest.mock.patch.object(judge, "RUN_SECONDS", 2)
-    def test_the_hosts_loop(self):
-        self.expect(judge.ENDLESS, "no end", self.enqueue("volatile int x = 1; while (x) {}"), "volatile")
-
-    def test_division_by_zero(self):
+    def test_crashes(self):
+        self.expect(judge.CRASH, "holds 0 stages", "")
+        self.expect(judge.CRASH, "ends the process", self.enqueue("std::exit(0);"))
         self.expect(judge.CRASH, "divides",
                     self.kernel("const int x = 7 / (shape.K - shape.K); if (x) return;"), "const int x")
-
-    def test_crash_of_the_host(self):
         self.expect(judge.CRASH, "SIGSEGV", self.enqueue("*reinterpret_cast<volatile int*>(8) = 1;"),
                     "volatile")
+        vector = "#include <vector>\n" + self.enqueue("std::vector<float> v(25000000000ull);")
+        self.expect(judge.CRASH, "memory", vector, "std::vector")
 
     def test_writes_everywhere(self):
         text = self.right.replace("shape.output_pitch() + kpq]", "shape.output_pitch() + kpq * 1000003]")
         self.expect(judge.STRAY, "writes 4 bytes of global memory out of bounds", text, "1000003")
-
-    def test_a_hundred_gigabytes(self):
-        text = "#include <vector>\n" + self.enqueue("std::vector<float> v(25000000000ull);")
-        self.expect(judge.CRASH, "memory", text, "std::vector")
-
-    def test_too_much_shared_memory(self):
-        text = self.kernel("__shared__ float much[20000]; much[threadIdx.x] = 1;")
-        self.expect(judge.COMPILE, "80,000 bytes", text, "much")
-
-    def test_ends_the_process(self):
-        self.expect(judge.CRASH, "ends the process", self.enqueue("std::exit(0);"), "")
 
     def test_json_of_a_folder_of_many(self):
         with tempfile.TemporaryDirectory() as folder:
