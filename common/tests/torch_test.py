@@ -4,6 +4,7 @@ On the simulator's library with CPU tensors, on a GPU's with CUDA tensors. Exit 
 where there is no PyTorch, or no GPU for a GPU's library.
 """
 
+import concurrent.futures
 import contextlib
 import io
 import itertools
@@ -11,7 +12,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 import unittest
 from unittest import mock
 
@@ -73,17 +73,15 @@ class Reference(unittest.TestCase):
         self.assertEqual(magnitude.tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
 
     def test_agrees_with_pytorch_in_float64(self):
-        x, w, b = (t.cpu() for t in (X, W, B))  # where PyTorch sums integers exactly
-        for options in (PAIRS, {"padding": (6, 5)}):
-            wanted = torch.nn.functional.conv2d(x.double(), w.double(), b.double(), **options)
-            self.assertTrue(torch.equal(expected(x, w, b, **options), wanted.float()))
-
-    def test_agrees_with_pytorch_on_groups(self):
-        for groups, filters in ((3, 15), (2, 8), (6, 6)):
-            x, w = GROUPED[0].cpu(), integers(filters, 6 // groups, 4, 2, seed=7).cpu()
-            options = {**PAIRS, "groups": groups}
-            wanted = torch.nn.functional.conv2d(x.double(), w.double(), **options)
-            self.assertTrue(torch.equal(expected(x, w, **options), wanted.float()), groups)
+        cases = [(X, W, B, PAIRS), (X, W, B, {"padding": (6, 5)})]
+        cases += [(GROUPED[0], integers(filters, 6 // groups, 4, 2, seed=7), None,
+                   {**PAIRS, "groups": groups}) for groups, filters in ((3, 15), (2, 8), (6, 6))]
+        for *tensors, options in cases:
+            x, w, b = (t if t is None else t.cpu() for t in tensors)  # where it sums integers exactly
+            wanted = torch.nn.functional.conv2d(
+                x.double(), w.double(), b if b is None else b.double(), **options
+            )
+            self.assertTrue(torch.equal(expected(x, w, b, **options), wanted.float()), options)
 
     def test_in_many_pieces_it_is_the_same(self):
         whole = expected(X, W, B, **PAIRS)
@@ -124,32 +122,20 @@ class Convolution(unittest.TestCase):
         self.assertTrue(torch.equal(output, wanted), "wrong values")
 
     def test_every_stage(self):
-        for stage in STAGES:
-            for b in (B, None):
-                with self.subTest(stage=stage, bias=b is not None):
-                    output = convladder.conv2d(X, W, b, **PAIRS, stage=stage)
-                    self.assert_exact(output, expected(X, W, b, **PAIRS))
-
-    def test_groups_in_every_stage(self):
-        for stage in STAGES:
-            for b in (GROUPED[2], None):
-                with self.subTest(stage=stage, bias=b is not None):
-                    x, w, _ = GROUPED
-                    output = convladder.conv2d(x, w, b, **PAIRS, groups=3, stage=stage)
-                    self.assert_exact(output, expected(x, w, b, **PAIRS, groups=3))
-
-    def test_depthwise(self):
-        x, w = GROUPED[0], integers(12, 1, 3, 3, seed=8)
-        self.assert_exact(convladder.conv2d(x, w, groups=6), expected(x, w, groups=6))
+        for (x, w, bias), groups in (((X, W, B), 1), (GROUPED, 3)):
+            for stage, b in itertools.product(STAGES, (bias, None)):
+                with self.subTest(stage=stage, bias=b is not None, groups=groups):
+                    output = convladder.conv2d(x, w, b, **PAIRS, groups=groups, stage=stage)
+                    self.assert_exact(output, expected(x, w, b, **PAIRS, groups=groups))
 
     def test_defaults(self):
         self.assert_exact(convladder.conv2d(X, W), expected(X, W))
         self.assert_exact(
             convladder.conv2d(X, W, B, 2, 1, 2), expected(X, W, B, (2, 2), (1, 1), (2, 2))
         )
-
-    def test_relu(self):
         self.assert_exact(convladder.conv2d(X, W, B, relu=True), expected(X, W, B).relu())
+        x, w = GROUPED[0], integers(12, 1, 3, 3, seed=8)  # depthwise
+        self.assert_exact(convladder.conv2d(x, w, groups=6), expected(x, w, groups=6))
 
     def test_padding_by_name(self):
         self.assert_exact(convladder.conv2d(X, W, padding="valid"), expected(X, W))
@@ -185,11 +171,8 @@ class Convolution(unittest.TestCase):
             for stage in STAGES * 3:
                 right[i] += torch.equal(convladder.conv2d(problems[i], W, B, stage=stage), wanted)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
         self.assertEqual(right, [3 * len(STAGES)] * 4)
 
 
@@ -213,7 +196,6 @@ class BadArguments(unittest.TestCase):
             (ValueError, "groups = 2: must divide c = 3", {"groups": 2}),
             (ValueError, "groups = 3: must divide k = 5", {"w": W[:, :1], "groups": 3}),
             (ValueError, "groups = 0: must be at least 1", {"groups": 0}),
-            (ValueError, "groups = -3: must be at least 1", {"groups": -3}),
             (ValueError, "groups = 1.5: must be an integer", {"groups": 1.5}),
             (ValueError, "groups = \\(1, 1\\): must be an integer", {"groups": (1, 1)}),
             (ValueError, f"groups = {huge}: must be an integer", {"groups": huge}),
@@ -221,8 +203,6 @@ class BadArguments(unittest.TestCase):
             (ValueError, "x is on meta", {"x": X.to("meta")}),
             (ValueError, "w is on meta: must be on", {"w": W.to("meta")}),
             (ValueError, "n = 0: must be at least 1", {"x": X[:0]}),
-            (ValueError, "c = 0: must be at least 1", {"x": X[:, :0], "w": W[:, :0]}),
-            (ValueError, "k = 0: must be at least 1", {"w": W[:0], "b": B[:0]}),
             (ValueError, "r = 4: the dilated filter spans 10", {"dilation": (3, 1)}),
             (ValueError, "stride_h = 0", {"stride": (0, 1)}),
             (ValueError, "stride_w = -1", {"stride": (1, -1)}),
@@ -299,12 +279,13 @@ class Autograd(unittest.TestCase):
 
 
 class Module(unittest.TestCase):
-    def torch_conv(self, **options):
-        conv = torch.nn.Conv2d(3, 5, (4, 2), **{**PAIRS, **options}).to(DEVICE)
+    def torch_conv(self, w=W, b=B, **options):
+        groups = options.get("groups", 1)
+        conv = torch.nn.Conv2d(w.shape[1] * groups, w.shape[0], (4, 2), **{**PAIRS, **options}).to(DEVICE)
         with torch.no_grad():
-            conv.weight.copy_(W)
+            conv.weight.copy_(w)
             if conv.bias is not None:
-                conv.bias.copy_(B)
+                conv.bias.copy_(b)
         return conv
 
     def test_takes_over_the_weights(self):
@@ -331,15 +312,11 @@ class Module(unittest.TestCase):
 
     def test_groups(self):
         x, w, b = GROUPED
-        conv = torch.nn.Conv2d(6, 15, (4, 2), **PAIRS, groups=3).to(DEVICE)
-        with torch.no_grad():
-            conv.weight.copy_(w)
-            conv.bias.copy_(b)
-        wanted = expected(x, w, b, **PAIRS, groups=3)
+        conv = self.torch_conv(w, b, groups=3)
         own = convladder.Conv2d(6, 15, (4, 2), **PAIRS, groups=3).to(DEVICE)
         own.load_state_dict(conv.state_dict())
         for module in (own, convladder.Conv2d.from_torch(conv)):
-            self.assertTrue(torch.equal(module(x), wanted))
+            self.assertTrue(torch.equal(module(x), expected(x, w, b, **PAIRS, groups=3)))
             self.assertIn("groups=3", repr(module))
 
     def test_padding_by_name(self):
