@@ -24,12 +24,11 @@ convladder_need("Thing" libthing-dev "testing" REQUIRED HEADER thing.h LIBRARIES
   TARGET thing SUFFIXES things CODE "return thing();")
 convladder_settle_needs()
 """
-CBLAS_H = """#pragma once
+CBLAS = """
 enum CBLAS_ORDER { CblasRowMajor };
 enum CBLAS_TRANSPOSE { CblasNoTrans };
 extern "C" void cblas_sgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, int, int, float,
-                            const float*, int, const float*, int, float, float*, int);
-"""
+                            const float*, int, const float*, int, float, float*, int)"""
 PYTHON = "#!/bin/bash\nexec {real} -S \"$@\"\n"  # without site-packages: a foreign one
 
 
@@ -45,13 +44,20 @@ class Machine(unittest.TestCase):
             found = shutil.which(tool, path="/usr/bin:/bin")
             if found:
                 (self.bin / tool).symlink_to(found)
-        self.cmake = shutil.which("cmake")
 
     def write(self, name, text):
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
+
+    def lend(self, name):
+        """The root gets what is called so on this machine."""
+        if not pathlib.Path(name).exists():
+            self.skipTest(f"no {name} here to lend")
+        place = self.root / name.split("/")[2] / pathlib.Path(name).name
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(name)
 
     def library(self, name, code, folder="root/lib"):
         (self.folder / folder).mkdir(parents=True, exist_ok=True)
@@ -65,15 +71,21 @@ class Machine(unittest.TestCase):
         (source / "one.cmake").write_text(ONE_NEED)
         needs = source / "one.cmake" if needs == "one" else needs
         (source / "CMakeLists.txt").write_text(PROJECT.format(cmake=CMAKE, needs=needs))
-        done = subprocess.run(
-            [self.cmake, "-S", source, "-B", self.folder / "build", "-G", "Unix Makefiles",
-             f"-DCMAKE_PREFIX_PATH={self.root}", "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF",
-             "-DCONVLADDER_BACKEND=sim", *options],
-            env={"PATH": str(self.bin), **(env or {})}, text=True, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        status, output = self.configure_source(source, self.folder / "build", *options, env=env)
         file = self.folder / "build/needs.tsv"
         rows = file.read_text().splitlines()[1:] if file.exists() else []
         self.needs = {row.split("\t")[2]: row.split("\t") for row in rows}
+        return status, output
+
+    def configure_source(self, source, build, *options, env=None):
+        return self.cmake("-S", source, "-B", build, "-G", "Unix Makefiles",
+                          f"-DCMAKE_PREFIX_PATH={self.root}", "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF",
+                          "-DCONVLADDER_BACKEND=sim", *options, env=env)
+
+    def cmake(self, *words, env=None, program="cmake"):
+        """Status and output of CMake on that machine."""
+        done = subprocess.run([shutil.which(program), *words], env={"PATH": str(self.bin), **(env or {})},
+                              text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def expect(self, name, verdict, path=None, detail=""):
@@ -116,15 +128,13 @@ class Libraries(Machine):
         self.write("root/include/thing.h", "int thing();\n")
         self.library("thing", "int thing() { return 0; }")
         self.assertEqual(self.one()[0], 0)
-        build = [self.cmake, "--build", self.folder / "build"]
         library = self.root / "lib/libthing.so"
         library.rename(self.folder / "libthing.so")
-        done = subprocess.run(build, env={"PATH": str(self.bin)}, text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("This is missing here:", done.stdout)
+        status, output = self.cmake("--build", self.folder / "build")
+        self.assertNotEqual(status, 0)
+        self.assertIn("This is missing here:", output)
         (self.folder / "libthing.so").rename(library)
-        subprocess.run(build, env={"PATH": str(self.bin)}, check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(self.cmake("--build", self.folder / "build")[0], 0)
 
     def test_the_compilers_own_folders(self):
         self.write("apart/thing.h", "int thing();\n")
@@ -155,17 +165,11 @@ class Libraries(Machine):
 class Needs(Machine):
     """The list itself."""
 
-    def boost(self):
-        if not pathlib.Path("/usr/include/boost/context").exists():
-            self.skipTest("no Boost here to lend its headers")
-        (self.root / "include").mkdir(exist_ok=True)
-        (self.root / "include/boost").symlink_to("/usr/include/boost")
-
     def test_a_machine_with_headers_alone(self):
-        self.boost()
-        self.write("root/include/openblas/cblas.h", CBLAS_H)
+        self.lend("/usr/include/boost")
+        self.write("root/include/openblas/cblas.h", CBLAS + ";\n")
         if pathlib.Path("/usr/include/gtest").exists():
-            (self.root / "include/gtest").symlink_to("/usr/include/gtest")
+            self.lend("/usr/include/gtest")
         status, output = self.configure()
         self.assertEqual(status, 1)
         self.assertRegex(" ".join(output.split()), "Boost.Context: .* CBLAS: .* Get it: apt-get install "
@@ -174,9 +178,7 @@ class Needs(Machine):
                      "PyTorch", "libFuzzer", "GPU and driver"):
             self.expect(name, "missing")
         # The library of CBLAS beside the header in a folder of its own.
-        self.library("openblas", CBLAS_H.replace(";\n", ";\n").split("extern")[0] +
-                     'extern "C" void cblas_sgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, '
-                     "int, int, float, const float*, int, const float*, int, float, float*, int) {}")
+        self.library("openblas", CBLAS + " {}")
         self.configure()
         self.expect("CBLAS", "found", self.root / "lib/libopenblas.so",
                     f"{self.root}/include/openblas/cblas.h")
@@ -240,9 +242,9 @@ class Needs(Machine):
 
 class Gpus(Machine):
     def facts(self, **environment):
-        done = subprocess.run([self.cmake, "-P", CMAKE / "Gpus.cmake"], text=True, check=True,
-                              env={"PATH": str(self.bin), **environment}, stderr=subprocess.PIPE)
-        return done.stderr.splitlines()
+        status, output = self.cmake("-P", CMAKE / "Gpus.cmake", env=environment)
+        self.assertEqual(status, 0, output)
+        return output.splitlines()
 
     def test_gpus_that_are_hidden(self):
         self.write("bin/nvidia-smi", """#!/bin/bash
@@ -292,13 +294,11 @@ class Digest(unittest.TestCase):
         self.assertRegex(done.stderr, r"^[0-9a-f]{12}\n$")
         return done.stderr.strip()
 
-    def test_a_path_with_brackets(self):
-        self.assertEqual({self.digest(name) for name in ("plain", "a[x]b", "a*b?")}, {self.digest()})
-
-    def test_comments_and_white_space_make_no_other_kernel(self):
-        for same in ("// why\nint a = b / c;", "int a\n  = b / c;  // [x]; \"y\"\n",
-                     "/* one\n * two */ int a = b /**/ / c; /***/"):
-            self.assertEqual(self.digest(kernel=same), self.digest(), same)
+    def test_names_comments_and_white_space_make_no_other_kernel(self):
+        for same in ({"name": "a[x]b"}, {"name": "a*b?"}, {"kernel": "// why\nint a = b / c;"},
+                     {"kernel": "int a\n  = b / c;  // [x]; \"y\"\n"},
+                     {"kernel": "/* one\n * two */ int a = b /**/ / c; /***/"}):
+            self.assertEqual(self.digest(**same), self.digest(), same)
 
     def test_whatever_else_changes_makes_another(self):
         for changes in ({"kernel": "int a = b * c;"}, {"kernel": "// int a = b / c;"}, {"other": "2"},
@@ -345,33 +345,18 @@ class Project(Machine):
 
     def test_what_can_not_run_is_skipped(self):
         self.configure()  # whether the root can do
-        for name in ("/usr/include/boost", "/usr/lib/x86_64-linux-gnu/libboost_context.so"):
-            if not pathlib.Path(name).exists():
-                self.skipTest("no Boost here to lend")
-        (self.root / "include").mkdir()
-        (self.root / "include/boost").symlink_to("/usr/include/boost")
-        (self.root / "lib/libboost_context.so").symlink_to(
-            "/usr/lib/x86_64-linux-gnu/libboost_context.so")
-        self.write("root/include/cblas.h", CBLAS_H)
-        self.library("cblas", CBLAS_H.split("extern")[0] +
-                     'extern "C" void cblas_sgemm(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int, '
-                     "int, int, float, const float*, int, const float*, int, float, float*, int) {}")
+        self.lend("/usr/include/boost")
+        self.lend("/usr/lib/x86_64-linux-gnu/libboost_context.so")
+        self.write("root/include/cblas.h", CBLAS + ";\n")
+        self.library("cblas", CBLAS + " {}")
         build = self.folder / "whole"
-        done = subprocess.run(
-            [self.cmake, "-S", ROOT, "-B", build, "-G", "Unix Makefiles", "-DCONVLADDER_BACKEND=sim",
-             f"-DCMAKE_PREFIX_PATH={self.root}", "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF"],
-            env={"PATH": str(self.bin)}, text=True, check=False, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertNotIn("FetchContent", done.stdout)
-        ctest = pathlib.Path(self.cmake).with_name("ctest")
+        status, output = self.configure_source(ROOT, build)
+        self.assertEqual(status, 0, output)
+        self.assertNotIn("FetchContent", output)
         names = ["01_naive", "unit", "docs", "torch_module", "fuzz.npy", "known_bad.canaries",
                  "known_bad.01_naive"]
-        chosen = "^(" + "|".join(names) + ")$"
-        done = subprocess.run([ctest, "--test-dir", build, "-R", chosen], text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(done.stdout.count("***Skipped"), len(names), done.stdout)
+        status, output = self.cmake("--test-dir", build, "-R", f"^({'|'.join(names)})$", program="ctest")
+        self.assertEqual((status, output.count("***Skipped")), (0, len(names)), output)
 
 
 if __name__ == "__main__":
