@@ -125,8 +125,7 @@ class Run(unittest.TestCase):
             (root / "01_naive").mkdir()
             (root / "01_naive/naive.cu").write_text('REGISTER("01_naive")\n')
             before = sorted(root.rglob("*"))
-            for supply in commands.SUPPLIES.values():
-                supply(root)
+            commands.supply(root)
             self.assertTrue((root / "x.npy").exists())
             (root / "99_my_idea").mkdir()
             (root / "99_my_idea/my_idea.cu").write_text("a stage\n")
