@@ -6,8 +6,6 @@ Without arguments the tests that need no build. `judge`: a sample of the exercis
 """
 
 import concurrent.futures
-import contextlib
-import io
 import json
 import os
 import pathlib
@@ -17,8 +15,10 @@ import time
 import unittest
 import unittest.mock
 
+from fake_program import called  # first: it makes common/profile importable
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "common/exercises"), str(ROOT / "common/profile")]
+sys.path.insert(0, str(ROOT / "common/exercises"))
 import exercise  # noqa: E402
 import golf  # noqa: E402
 import gpu  # noqa: E402
@@ -29,17 +29,6 @@ import task as tasks  # noqa: E402
 SAMPLE = ("tail", "race")  # in every run of the tests
 TASKS = tasks.read_all()
 TASK = {task.name: task for task in TASKS}
-
-
-def quiet(function, *arguments):
-    """(What it returns or ends with, what it printed.)"""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        try:
-            result = function(*arguments)
-        except SystemExit as end:
-            result = end.code
-    return result, out.getvalue()
 
 
 class Folders(unittest.TestCase):
@@ -140,7 +129,7 @@ class Command(unittest.TestCase):
             setattr(exercise, name, value)
 
     def run_command(self, *words):
-        return quiet(exercise.main, list(words))
+        return called(exercise.main, list(words))[:2]
 
     def test_the_list_names_every_exercise_and_the_next(self):
         status, text = self.run_command()
@@ -214,7 +203,7 @@ class Gpu(unittest.TestCase):
         self.assertEqual(text, f"x\n{gpu.BEGIN}\n{gpu.sentence(record)}\n{gpu.END}\ny\n")
 
     def test_measuring_needs_a_gpu(self):
-        self.assertEqual(quiet(gpu.measure, TASKS, {}, None)[0], 2)
+        self.assertEqual(called(gpu.measure, TASKS, {}, None)[0], 2)
 
 
 class NewStage(unittest.TestCase):
@@ -226,7 +215,7 @@ class NewStage(unittest.TestCase):
 
     def test_bad_names(self):
         for words in ([], ["x"], ["99_My"], ["../99_x"], ["01_naive"], ["99_a", "b"]):
-            self.assertEqual(quiet(new_stage.main, words)[0], 2, words)
+            self.assertEqual(called(new_stage.main, words)[0], 2, words)
 
 
 # --- with the judge ------------------------------------------------------------------------------
@@ -240,10 +229,6 @@ def judged(task, text):
         builds = {"sim-count": judge.Build("sim-count")}
         verdict, results = exercise.judge_task(task, source, builds)
         return verdict, results, source
-
-
-def screen(task, verdict, results, source):
-    return quiet(exercise.show, task, source, verdict, results, {})[1]
 
 
 class Exercises(unittest.TestCase):
@@ -260,14 +245,15 @@ class Exercises(unittest.TestCase):
             verdicts = list(pool.map(lambda kernel: judged(kernel[0], kernel[2]), kernels))
         for (task, name, _, expected), found in zip(kernels, verdicts):
             with self.subTest(f"{task.name}: {name}"):
-                text = screen(task, *found)
+                verdict, results, source = found
+                _, text, _ = called(exercise.show, task, source, verdict, results, {})
                 self.assertLessEqual(text.count("\n"), 22, text)  # a screen, with what comes after
                 text = " ".join(text.split())
                 if name in ("start", "solution"):
-                    self.assertEqual(found[0].kind, expected, text)
+                    self.assertEqual(verdict.kind, expected, text)
                 else:
-                    self.assertNotEqual(found[0].kind, "", text)
-                    self.assertIn(expected, f"{found[0].kind} {text}")
+                    self.assertNotEqual(verdict.kind, "", text)
+                    self.assertIn(expected, f"{verdict.kind} {text}")
 
     def test_a_learners_kernel_on_the_page(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -280,7 +266,7 @@ class Exercises(unittest.TestCase):
                 encoding="utf-8")
             with unittest.mock.patch.multiple(exercise, MINE=folder, PAGE=page,
                                               NOTES=os.path.join(folder, "notes.json")):
-                status, text = quiet(exercise.main, ["coalesce", "--show"])
+                status, *text = called(exercise.main, ["coalesce", "--show"])
             self.assertEqual(status, 0, text)
             traced = json.loads(pathlib.Path(trace).read_text(encoding="utf-8"))
         self.assertEqual([stage["stage"] for stage in traced["stages"]], ["coalesce"])
@@ -289,7 +275,7 @@ class Exercises(unittest.TestCase):
 class Golf(unittest.TestCase):
     def test_our_best_has_the_score_that_its_page_says(self):
         builds = {"sim-count": judge.Build("sim-count")}
-        (status, records), text = quiet(golf.play, os.path.join(golf.FOLDER, "best.cu"), builds)
+        (status, records), *text = called(golf.play, os.path.join(golf.FOLDER, "best.cu"), builds)
         self.assertEqual(status, 0, text)
         page = pathlib.Path(golf.FOLDER, "README.md").read_text(encoding="utf-8")
         self.assertIn(f"| {records[0]['score']:,} | [best.cu](best.cu)", page)
@@ -350,7 +336,7 @@ class Dangers(unittest.TestCase):
                 os.mkdir(os.path.join(folder, name))
                 pathlib.Path(folder, name, "first_kernel.cu").write_text(text, encoding="utf-8")
             path = os.path.join(folder, "found.json")
-            status, _ = quiet(exercise.main, ["--all", "--folder", folder, "--json", path])
+            status = called(exercise.main, ["--all", "--folder", folder, "--json", path])[0]
             records = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         self.assertEqual(status, 1)
         self.assertEqual([record["status"] for record in records], ["pass", "fail"])

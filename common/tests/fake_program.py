@@ -1,4 +1,7 @@
-"""Programs made up for a test, for the PATH: what a machine with a GPU would have there."""
+"""Programs made up for a test, for the PATH: what a machine with a GPU would have there. And a call
+whose output is kept."""
+import contextlib
+import io
 import os
 import sys
 import tempfile
@@ -7,6 +10,17 @@ import unittest
 
 PROFILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "profile")
 sys.path.insert(0, PROFILE)
+
+
+def called(function, *arguments):
+    """What it returns or ends with, its standard output and standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            result = function(*arguments)
+        except SystemExit as end:
+            result = end.code
+    return result, out.getvalue(), err.getvalue()
 
 
 class FakeProgramTest(unittest.TestCase):

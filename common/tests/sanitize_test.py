@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """Tests of common/profile/sanitize.py, with a compute-sanitizer that only prints like one."""
-import contextlib
-import io
 import os
 import unittest
 from unittest import mock
 
-from fake_program import FakeProgramTest  # first: it makes the next ones importable
+from fake_program import FakeProgramTest, called  # first: it makes the next ones importable
 
 import sanitize
 import support
@@ -41,15 +39,8 @@ class SanitizeTest(FakeProgramTest):
         self.program("compute-sanitizer", f"REPORTS = {dict(reports)!r}\n" + source)
 
     def run_it(self, *words):
-        """Exit status, standard output and standard error of the command."""
-        out, err = io.StringIO(), io.StringIO()
-        with mock.patch.object(sanitize, "REPORT", self.folder), \
-                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                status = sanitize.main(list(words))
-            except SystemExit as end:
-                status = end.code
-        return status, out.getvalue(), err.getvalue()
+        with mock.patch.object(sanitize, "REPORT", self.folder):
+            return called(sanitize.main, list(words))
 
     def rows(self, out):
         """[[tool, stage, checks, reports, seconds, result]] of the table."""
