@@ -200,14 +200,12 @@ def compiler_message(done, source):
 
 
 def linker_message(done, source):
-    undefined = re.findall(r"undefined reference to [`'](.*?)'", done.stdout)
-    multiple = re.findall(r"multiple definition of [`'](.*?)'", done.stdout)
-    name = shown(source)
-    if undefined:
-        return f"{name}:{line_with(source, undefined[0])}: {undefined[0]} is called, but nowhere defined"
-    if multiple:
-        return f"{name}:{line_with(source, multiple[0])}: {multiple[0]} is defined twice"
-    return f"{name}: can't be linked: {(done.stdout.splitlines() or ['no reason given'])[-1]}"
+    for said, means in (("undefined reference to", "is called, but nowhere defined"),
+                        ("multiple definition of", "is defined twice")):
+        found = re.search(rf"{said} [`'](.*?)'", done.stdout)
+        if found:
+            return f"{shown(source)}:{line_with(source, found[1])}: {found[1]} {means}"
+    return f"{shown(source)}: can't be linked: {(done.stdout.splitlines() or ['no reason given'])[-1]}"
 
 
 def line_with(source, symbol):
@@ -249,10 +247,9 @@ def source_lines(program, codes):
     return lines
 
 
-def line_of(places, source):
-    """The innermost of these lines that is the learner's; else the innermost."""
-    own = [place for place in places if place.rsplit(":", 1)[0] == shown(source)]
-    return (own or places or ["?"])[0]
+def own_places(places, source):
+    """Those that are the learner's."""
+    return [place for place in places if place.rsplit(":", 1)[0] == shown(source)]
 
 
 def read_findings(path):
@@ -352,8 +349,7 @@ def take_findings(verdict, findings, program, source):
             verdict.timed[finding["timed"]] = finding
         elif "crash" in finding:
             places = source_lines(program, finding["code"])
-            own = [place for code in finding["code"] for place in places[code]
-                   if place.rsplit(":", 1)[0] == shown(source)]
+            own = own_places([place for code in finding["code"] for place in places[code]], source)
             if not verdict.kind or own and not placed:  # of several threads, one in the learner's code
                 placed = bool(own)
                 endless = finding["crash"] in (signal.SIGALRM, signal.SIGUSR1)
@@ -372,10 +368,8 @@ def cost_by_line(kernels, program, source):
     lines = source_lines(program, [place["code"] for place in places]) if places else {}
     costs = {}
     for place in places:
-        where = line_of(lines.get(place["code"], []), source)
-        if where.rsplit(":", 1)[0] != shown(source):
-            continue
-        line = costs.setdefault((where, place["shared"]), Line(where, place["shared"], 0, 0))
-        line.requests += place["requests"]
-        line.cost += place["cost"]
+        for where in own_places(lines.get(place["code"], []), source)[:1]:  # the innermost
+            line = costs.setdefault((where, place["shared"]), Line(where, place["shared"], 0, 0))
+            line.requests += place["requests"]
+            line.cost += place["cost"]
     return sorted(costs.values(), key=lambda line: -line.cost)

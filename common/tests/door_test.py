@@ -191,11 +191,6 @@ class Setup(Door):
         packages = self.calls("apt-get")[-1].split("install ")[1]
         self.assertRegex(packages, "libboost-context-dev libpng-dev$")
 
-    def test_all_there(self):
-        self.have_all()
-        self.assertEqual(self.ladder("check")[0], 0)
-        self.assertEqual(self.calls("apt-get"), [])
-
     def test_apt_is_busy(self):
         self.have("cmake", "g++", "make")
         self.write("locked", "3")
@@ -293,10 +288,8 @@ class Tools(Door):
         self.assertRegex(self.calls("cmake -S")[0], "--fresh -G Unix Makefiles$")
         self.ladder("check")  # keeps what is there
         self.assertRegex(self.calls("cmake -S")[1], "--preset sim$")
-
-    def test_cmake_is_told_nothing_that_a_later_call_by_hand_would_miss(self):
-        self.ladder("check")
-        self.assertNotIn("-D", self.calls("cmake -S")[0])
+        for call in self.calls("cmake -S"):  # nothing that a later call by hand would miss
+            self.assertNotIn("-D", call)
 
     def test_make_has_gone(self):
         self.ladder("check")
