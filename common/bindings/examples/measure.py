@@ -64,12 +64,6 @@ def time_interleaved(rows, x, runs):
     return [times[i :: len(rows)] for i in range(len(rows))]
 
 
-def flops(layer, output_size):
-    """2*N*K*P*Q*(C/groups)*R*S: multiply and add count as two."""
-    n, _, p, q = output_size
-    return 2 * n * p * q * layer.weight.numel()
-
-
 def table(rows, ratios, times, work):
     """One line per row; a dash for what is not timed (no GPU)."""
     head = f"{'time [ms]':>10} {'from':>8} {'to':>8} {'TFLOP/s':>8}"
@@ -99,7 +93,8 @@ def measure(title, layer, x, runs):
     print(f"{where}, PyTorch {torch.__version__}, {SAMPLES} outputs against float64")
     if x.is_cuda:
         print(f"median, least and most of {runs} interleaved runs after {WARM_UP} to warm up")
-    print(table(rows, ratios, times, flops(layer, size)))
+    work = 2 * size.numel() * layer.weight[0].numel()  # multiply and add count as two
+    print(table(rows, ratios, times, work))
     return ratios[0] <= 1
 
 
