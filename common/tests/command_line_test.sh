@@ -52,15 +52,11 @@ expect 0 '--max-gmac' check --help
 expect 0 '--once' run --help
 expect 2 "$e"'unknown command .climb.' climb
 expect 2 "$e"'unknown option .--speed.' run --speed 3
-expect 2 "$e"'unexpected argument .fast.' check fast
-expect 2 "$e"'--n needs a value' check --n
 expect 2 "$e"'--json needs a value' check --json ''
 expect 2 "$e"'--json can.t be given with --once' run --once --json x.json
 expect 2 "$e"'--json and --output name the same file: \./y' run --json ./y --output y
 expect 2 "$e"'--json and --shapes name the same file: p.csv' check --shapes p.csv --json p.csv
 expect 2 "$e"'--report is for the photograph' run --n 1 --report x
-expect 2 "$e"'--relu takes no value' check --relu=1
-expect 2 "$e"'--n = .2x.: must be a whole number' check --n 2x
 expect 2 "$e"'--n = .99999999999999999999.' check --n 99999999999999999999
 expect 2 "$e"'--bias = 2: must be at most 1' check --bias 2
 expect 2 "$e"'--offset = .4.: must be 0 to 3' check --offset 4

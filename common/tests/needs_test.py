@@ -100,6 +100,10 @@ class Libraries(Machine):
     def one(self, **keywords):
         return self.configure(needs="one", **keywords)
 
+    def thing(self, headers, libraries):
+        self.write(f"{headers}/thing.h", "int thing();\n")
+        self.library("thing", "int thing() { return 0; }", libraries)
+
     def test_the_header_alone_then_the_library_too(self):
         status, output = self.one()
         self.assertEqual(status, 1)
@@ -125,8 +129,7 @@ class Libraries(Machine):
         self.expect("Thing", "found", self.root / "lib/things/liba.so")
 
     def test_a_library_that_goes_away_is_missed_by_the_build(self):
-        self.write("root/include/thing.h", "int thing();\n")
-        self.library("thing", "int thing() { return 0; }")
+        self.thing("root/include", "root/lib")
         self.assertEqual(self.one()[0], 0)
         library = self.root / "lib/libthing.so"
         library.rename(self.folder / "libthing.so")
@@ -137,15 +140,13 @@ class Libraries(Machine):
         self.assertEqual(self.cmake("--build", self.folder / "build")[0], 0)
 
     def test_the_compilers_own_folders(self):
-        self.write("apart/thing.h", "int thing();\n")
-        self.library("thing", "int thing() { return 0; }", "apart")
+        self.thing("apart", "apart")
         apart = str(self.folder / "apart")
         self.assertEqual(self.one(env={"CPATH": apart, "LIBRARY_PATH": apart})[0], 0)
         self.expect("Thing", "found", f"{apart}/libthing.so")
 
     def test_a_compiler_that_did_not_work(self):
-        self.write("root/include/thing.h", "int thing();\n")
-        self.library("thing", "int thing() { return 0; }")
+        self.thing("root/include", "root/lib")
         (self.bin / "c++").unlink()
         self.write("bin/c++", "#!/bin/bash\nexit 1\n")
         self.assertEqual(self.one()[0], 1)
