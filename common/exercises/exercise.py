@@ -439,10 +439,7 @@ def main(arguments):
     task = by_name.get(options.name)
     if options.name and not task and not options.golf:
         fail(f"exercise '{options.name}' is unknown; there are {', '.join(by_name)}", 2)
-    builds = {}
-    quiet = options.hint or options.reset or options.solution  # nothing is judged
-    if options.all or options.golf or options.measure or options.name and not quiet:
-        builds = {preset: judge.Build(preset) for preset in options.builds.split(",")}
+    builds = {preset: judge.Build(preset) for preset in options.builds.split(",")}
     status, records = 0, None
     if options.golf:
         status, records = golf.play(options.name or os.path.join(MINE, "golf.cu"), builds)

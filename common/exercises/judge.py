@@ -99,7 +99,6 @@ class Build:
     def __init__(self, preset):
         self.folder = os.path.join(ROOT, "build", preset)
         self.on_gpu = preset == "gpu"
-        self.compile_folder, self.compile_words = self._compile_words()
         self.links = {}  # what words() gave
 
     def _compile_words(self):
@@ -139,10 +138,11 @@ class Build:
         if model not in self.links:
             self.links[model] = self._link_words(*model)
         link_folder, link_words = self.links[model]
-        words = self.compile_words + ["-o", object_file, "-c", source]
+        compile_folder, words = self._compile_words()
+        words += ["-o", object_file, "-c", source]
         if not self.on_gpu:
             words += ["-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage"]
-        done = limited(words, self.compile_folder, None if self.on_gpu else COMPILE_SECONDS)
+        done = limited(words, compile_folder, None if self.on_gpu else COMPILE_SECONDS)
         if done.returncode != 0:
             raise Failed(COMPILE, compiler_message(done, source))
         if not self.on_gpu:
