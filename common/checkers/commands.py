@@ -144,8 +144,8 @@ def unprepared(commands):
 # ---- What the pages take for granted ---------------------------------------------------------------
 
 
-# The files that README.md says a reader has, and their shapes. What else its commands write, and the
-# stage of docs/adding-a-stage.md.
+# The files that README.md says a reader has, and their shapes. What else its commands write, and
+# the stage of docs/adding-a-stage.md.
 SUPPLIES = {"x.npy": (1, 3, 224, 224), "w.npy": (96, 3, 11, 11)}
 MADE_FILES = (*SUPPLIES, "y.npy", "records.json")
 MADE_FOLDER = "99_my_idea"

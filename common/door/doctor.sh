@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# `./ladder doctor`: prints what configuring finds, and installs nothing. Fails where ./ladder run can't
-# work. Sourced by ./ladder.
+# `./ladder doctor`: prints what configuring finds, and installs nothing. Fails where ./ladder run
+# can't work. Sourced by ./ladder.
 
 cmd_doctor() {
   local preset packages verdict="./ladder run works here"

@@ -205,7 +205,8 @@ def linker_message(done, source):
         found = re.search(rf"{said} [`'](.*?)'", done.stdout)
         if found:
             return f"{shown(source)}:{line_with(source, found[1])}: {found[1]} {means}"
-    return f"{shown(source)}: can't be linked: {(done.stdout.splitlines() or ['no reason given'])[-1]}"
+    last = (done.stdout.splitlines() or ["no reason given"])[-1]
+    return f"{shown(source)}: can't be linked: {last}"
 
 
 def line_with(source, symbol):
@@ -287,8 +288,8 @@ def kind_of(message):
 
 
 def judge(build, source, check, count, timed=None, seconds=None, afterwards=None):
-    """The Verdict on the kernel in the file `source`. check, count, timed: {name: problem}. The program
-    of one that is right goes to afterwards(verdict, program, folder)."""
+    """The Verdict on the kernel in the file `source`. check, count, timed: {name: problem}. The
+    program of one that is right goes to afterwards(verdict, program, folder)."""
     verdict, name = Verdict(), shown(source)
     scratch = os.path.join(build.folder, "exercises")
     os.makedirs(scratch, exist_ok=True)

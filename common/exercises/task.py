@@ -219,7 +219,8 @@ def number(value):
 def read_all():
     """All exercises, in the order in which they are meant to be done."""
     tasks = []
-    for path in glob.glob(os.path.join(glob.escape(judge.ROOT), "[0-9][0-9]_*/exercises/*/goal.json")):
+    root = glob.escape(judge.ROOT)
+    for path in glob.glob(os.path.join(root, "[0-9][0-9]_*/exercises/*/goal.json")):
         folder = os.path.dirname(path)
         try:
             with open(path, encoding="utf-8") as file:

@@ -460,7 +460,7 @@ class Words(Door):
                 ("stage 'naive' is unknown; there are 01_naive$", "test --stage naive"),
                 ("stage '06_none' is unknown", "test --stage 01_naive --stage=06_none"),
                 ("stage '01_naive/../common' is unknown", "test --stage 01_naive/../common"),
-                ("build 'fast': the presets are gpu, sim, sim-count and sim-asan", "build fast all"),
+                ("build 'fast': the presets are gpu, sim, sim-count and sim-asan$", "build fast x"),
                 ("build sim: name a program", "build sim"),
                 ("--show and --trace are for the simulator", "profile --show --backend gpu"),
                 ("bugs takes no argument '03'", "bugs 03"),

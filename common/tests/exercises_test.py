@@ -309,7 +309,8 @@ class Dangers(unittest.TestCase):
         self.expect(judge.ENDLESS, "no end after", barriers, "while")
         with unittest.mock.patch.object(judge, "RUN_SECONDS", 2):
             self.expect(judge.ENDLESS, "no end", self.kernel("if (kpq >= 0) for (;;) {}"))
-            self.expect(judge.ENDLESS, "no end", self.enqueue("volatile int x = 1; while (x) {}"), "volatile")
+            host = self.enqueue("volatile int x = 1; while (x) {}")
+            self.expect(judge.ENDLESS, "no end", host, "volatile")
 
     def test_crashes(self):
         self.expect(judge.CRASH, "holds 0 stages", "")

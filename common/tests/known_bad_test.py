@@ -130,9 +130,9 @@ class Suite(FakeProgramTest):
 
     def test_goes_on_after_a_crash(self):
         wrong = "output[n=0] = 1, expected 2; 3 of 4 checked outputs are wrong\nwide integers, bias"
-        self.assertEqual(self.run_tests({"a": "", "b": None, "c": wrong, "d": None, "e": "skipped"}),
-                         {"a": "", "b": "crash (SIGABRT)", "c": "wide integers",
-                          "d": "crash (SIGABRT)"})
+        tests = {"a": "", "b": None, "c": wrong, "d": None, "e": "skipped"}
+        self.assertEqual(self.run_tests(tests), {"a": "", "b": "crash (SIGABRT)",
+                                                 "c": "wide integers", "d": "crash (SIGABRT)"})
 
     def test_stops_when_it_is_enough(self):
         results = self.run_tests({"a": "x", "b": "", "c": None, "d": "x"},

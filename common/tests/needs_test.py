@@ -79,13 +79,14 @@ class Machine(unittest.TestCase):
 
     def configure_source(self, source, build, *options, env=None):
         return self.cmake("-S", source, "-B", build, "-G", "Unix Makefiles",
-                          f"-DCMAKE_PREFIX_PATH={self.root}", "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF",
-                          "-DCONVLADDER_BACKEND=sim", *options, env=env)
+                          f"-DCMAKE_PREFIX_PATH={self.root}", "-DCONVLADDER_BACKEND=sim",
+                          "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF", *options, env=env)
 
     def cmake(self, *words, env=None, program="cmake"):
         """Status and output of CMake on that machine."""
-        done = subprocess.run([shutil.which(program), *words], env={"PATH": str(self.bin), **(env or {})},
-                              text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run([shutil.which(program), *words], text=True, check=False,
+                              env={"PATH": str(self.bin), **(env or {})},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def expect(self, name, verdict, path=None, detail=""):
@@ -356,7 +357,8 @@ class Project(Machine):
         self.assertNotIn("FetchContent", output)
         names = ["01_naive", "unit", "docs", "torch_module", "fuzz.npy", "known_bad.canaries",
                  "known_bad.01_naive"]
-        status, output = self.cmake("--test-dir", build, "-R", f"^({'|'.join(names)})$", program="ctest")
+        status, output = self.cmake("--test-dir", build, "-R", f"^({'|'.join(names)})$",
+                                    program="ctest")
         self.assertEqual((status, output.count("***Skipped")), (0, len(names)), output)
 
 

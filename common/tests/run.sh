@@ -111,8 +111,8 @@ thorough_suites() {  # thorough_suites MINUTES
   done
 }
 
-# The tests that options choose, on what backends there are: those of targets, and those of the target
-# counting in the simulator that counts, which finds races and stray accesses.
+# The tests that options choose, on what backends there are: those of targets, and those of the
+# target counting in the simulator that counts, which finds races and stray accesses.
 suites() {
   if [[ $backend != gpu ]]; then
     build_tests sim "${targets[@]}"
@@ -174,14 +174,14 @@ cmd_test() {  # cmd_test [--all [--minutes N]] [--stage NAME]...
     warn_of_old_records
   elif [[ ${#stages[@]} -eq 0 ]]; then
     say "left out, and in ./ladder test --all: every layout of the tensors, large layers, limits" \
-      "beyond 16 bits, the host's code under sanitizers, the other planted bugs, the other exercises," \
-      "fuzzers, the lessons' patches"
+      "beyond 16 bits, the host's code under sanitizers, the other planted bugs, the other" \
+      "exercises, fuzzers, the lessons' patches"
   fi
   sum_up
 }
 
-# Every planted bug, with what gave it away. On the simulator, whatever there is: races and stray accesses
-# are for the counting one to find.
+# Every planted bug, with what gave it away. On the simulator, whatever there is: races and stray
+# accesses are for the counting one to find.
 cmd_bugs() {
   local preset
   [[ $# -eq 0 ]] || die_usage "bugs takes no argument '$1'"

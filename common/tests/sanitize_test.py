@@ -88,7 +88,8 @@ class SanitizeTest(FakeProgramTest):
         self.assertRegex(out, message)
 
     def test_reports_are_counted(self):
-        self.expect(["1"], "memcheck 01_naive: 1 reports; see memcheck-01_naive.log", memcheck=(86, 1))
+        self.expect(["1"], "memcheck 01_naive: 1 reports; see memcheck-01_naive.log",
+                    memcheck=(86, 1))
         self.expect(["769"], "769 reports", memcheck=(86, 769))
         self.expect(["3"], "racecheck 01_naive: 3 reports", racecheck=(86, 3))
         self.expect(["2"], "2 reports", memcheck=(0, 2))  # whatever the status says
@@ -104,7 +105,8 @@ class SanitizeTest(FakeProgramTest):
                                   '"status": "fail", "message": "NaN"'))
         self.sanitizer()
         self.run_it("--stage", "01_naive")  # what that has checked does not count
-        self.expect(["0", "0"], "no problem was checked", CLEAN.replace("json.dump", "0 and json.dump"))
+        self.expect(["0", "0"], "no problem was checked",
+                    CLEAN.replace("json.dump", "0 and json.dump"))
 
     def test_usage_errors(self):
         for words, pattern in ((("--tool", "leakcheck"), "leakcheck"),

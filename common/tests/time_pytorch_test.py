@@ -145,7 +145,8 @@ class Check(unittest.TestCase):
         def last_of(wrong):
             return lambda output: torch.cat([output[:-1], wrong(output[-1:])])
 
-        for damage in (last_of(lambda value: value + 0.001), last_of(lambda value: value * float("nan")),
+        for damage in (last_of(lambda value: value + 0.001),
+                       last_of(lambda value: value * float("nan")),
                        # ten bits are not float32
                        lambda output: (output.view(torch.int32) & ~0x1FFF).view(torch.float32)):
             self.assertFalse(self.ratio(damage) <= 1)

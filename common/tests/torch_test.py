@@ -77,7 +77,7 @@ class Reference(unittest.TestCase):
         cases += [(GROUPED[0], integers(filters, 6 // groups, 4, 2, seed=7), None,
                    {**PAIRS, "groups": groups}) for groups, filters in ((3, 15), (2, 8), (6, 6))]
         for *tensors, options in cases:
-            x, w, b = (t if t is None else t.cpu() for t in tensors)  # where it sums integers exactly
+            x, w, b = (t if t is None else t.cpu() for t in tensors)  # exact sums of integers
             wanted = torch.nn.functional.conv2d(
                 x.double(), w.double(), b if b is None else b.double(), **options
             )
@@ -276,7 +276,8 @@ class Autograd(unittest.TestCase):
 class Module(unittest.TestCase):
     def torch_conv(self, w=W, b=B, **options):
         groups = options.get("groups", 1)
-        conv = torch.nn.Conv2d(w.shape[1] * groups, w.shape[0], (4, 2), **{**PAIRS, **options}).to(DEVICE)
+        conv = torch.nn.Conv2d(w.shape[1] * groups, w.shape[0], (4, 2), **{**PAIRS, **options})
+        conv.to(DEVICE)
         with torch.no_grad():
             conv.weight.copy_(w)
             if conv.bias is not None:

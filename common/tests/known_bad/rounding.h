@@ -1,5 +1,5 @@
-// Arithmetic of less precision than float32, for bugs, all of which include this: rounded to nearest,
-// ties away from zero, with float32's range.
+// Arithmetic of less precision than float32, for bugs, all of which include this: rounded to
+// nearest, ties away from zero, with float32's range.
 #pragma once
 
 #include <cstdint>

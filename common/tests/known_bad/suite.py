@@ -1,4 +1,4 @@
-"""Running a GoogleTest program that is expected to fail: each test by itself, as some will crash."""
+"""Running a GoogleTest program that is expected to fail: each test by itself, since some crash."""
 import re
 import signal
 import subprocess
