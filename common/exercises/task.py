@@ -109,8 +109,7 @@ class Result:
     relation: str
     bound: float
     met: bool
-    because: str = ""
-    think: str = ""
+    think: str
 
     @property
     def goal(self):
@@ -188,7 +187,7 @@ class Task:
                 value, bound = evaluate(goal["counter"], names), evaluate(goal[relation], names)
                 met = bool(RELATIONS[relation][1](value, bound))
                 results.append(Result(goal["name"], problem, value, relation, bound, met,
-                                      goal.get("because", ""), goal.get("think", "")))
+                                      goal["think"]))
         return results
 
     def predictable(self, counted):
