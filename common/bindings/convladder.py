@@ -6,6 +6,7 @@ float32, forward only. Calls libconvladder.so by ctypes; docs/pytorch.md says ho
 import contextlib
 import ctypes
 import functools
+import itertools
 import operator
 import os
 import pathlib
@@ -97,11 +98,8 @@ def backend():
 
 def stage_names():
     """The stages in order: ["01_naive", ...]."""
-    names = _library().convladder_stage_names()
-    result = []
-    while names[len(result)] is not None:
-        result.append(names[len(result)])
-    return [name.decode() for name in result]
+    names = iter(_library().convladder_stage_names())  # ends with a null
+    return [name.decode() for name in itertools.takewhile(bool, names)]
 
 
 # ---- Arguments ----
@@ -220,9 +218,7 @@ class _Conv2d(torch.autograd.Function):
 
 
 @torch.compiler.disable
-def conv2d(
-    x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage=None, relu=False
-):
+def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage=None, relu=False):
     """conv(x, w) + b, then ReLU if asked: torch.nn.functional.conv2d, computed by `stage`.
 
     x: [N,C,H,W], w: [K,C/groups,R,S], b: [K] or None; float32, on one device: a GPU, or the CPU

@@ -2,6 +2,7 @@
 
 import torch
 
+SAMPLES = 8192  # outputs that error_ratio() looks at
 PATCH_ELEMENTS = 1 << 24  # of the inputs under the outputs that are computed at a time
 
 
@@ -68,3 +69,12 @@ def max_error_ratio(output, value, magnitude, positions):
     ratio = (got - value).abs() / (factor * 2.0**-24 * magnitude)
     ratio = ratio.where(got != value, torch.zeros_like(ratio))  # also where A is 0
     return ratio.nan_to_num(nan=float("inf")).max().item()
+
+
+@torch.no_grad()
+def error_ratio(output, layer, x):
+    """max_error_ratio() of sampled outputs of an nn.Conv2d, computed from x by whatever it was."""
+    positions = sample_outputs(output.shape, SAMPLES, seed=1).to(x.device)
+    value, magnitude = reference(x, layer.weight, layer.bias, layer.stride, layer.padding,
+                                 layer.dilation, layer.groups, positions)
+    return max_error_ratio(output, value, magnitude, positions)

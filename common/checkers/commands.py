@@ -11,6 +11,7 @@ Output of commands and programs' output stands in blocks without `sh`.
 import argparse
 import array
 import dataclasses
+import math
 import pathlib
 import re
 import shutil
@@ -143,37 +144,32 @@ def unprepared(commands):
 # ---- What the pages take for granted ---------------------------------------------------------------
 
 
+# The files that README.md says a reader has, and their shapes. What else its commands write, and
+# the stage of docs/adding-a-stage.md.
+SUPPLIES = {"x.npy": (1, 3, 224, 224), "w.npy": (96, 3, 11, 11)}
+MADE_FILES = (*SUPPLIES, "y.npy", "records.json")
+MADE_FOLDER = "99_my_idea"
+
+
 def write_npy(path, shape):
     """A .npy file of that shape, values between -1 and 1."""
-    count = 1
-    for extent in shape:
-        count *= extent
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
-    values = array.array("f", ((i * 7919 % 2001 - 1000) / 1000 for i in range(count)))
+    values = array.array("f", ((i * 7919 % 2001 - 1000) / 1000 for i in range(math.prod(shape))))
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() +
                      values.tobytes())
 
 
-def supply_files(clone):
-    """The files that README.md says a reader has."""
-    write_npy(clone / "x.npy", (1, 3, 224, 224))
-    write_npy(clone / "w.npy", (96, 3, 11, 11))
-
-
-SUPPLIES = {"README.md": supply_files}
-
-
-# What that makes, what README.md's commands write, and the stage of docs/adding-a-stage.md.
-SUPPLIED_FILES = ("records.json", "x.npy", "w.npy", "y.npy")
-SUPPLIED_FOLDER = "99_my_idea"
+def supply(folder):
+    for name, shape in SUPPLIES.items():
+        write_npy(folder / name, shape)
 
 
 def remove_supplies(folder):
     """Undoes the above, in a checkout that had nothing of that name."""
-    for name in SUPPLIED_FILES:
+    for name in MADE_FILES:
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / SUPPLIED_FOLDER, ignore_errors=True)
+    shutil.rmtree(folder / MADE_FOLDER, ignore_errors=True)
 
 
 # ---- Running ---------------------------------------------------------------------------------------
@@ -221,11 +217,9 @@ def run_all(commands, folder, gpu, slow):
 
     Without `slow`, what has run once already, with the same words, isn't run again.
     """
-    failures, supplied, ran = 0, set(), {}
+    failures, ran = 0, {}
+    supply(folder)
     for command in commands:
-        if command.page in SUPPLIES and command.page not in supplied:
-            SUPPLIES[command.page](folder)
-            supplied.add(command.page)
         text, remark = to_run(command, gpu, slow)
         if text and not slow and without_comment(text) in ran:
             text, remark = None, f"as at {ran[without_comment(text)]}"
@@ -283,7 +277,7 @@ def run_in_clone(commands, arguments):
 
 
 def run_here(commands, arguments):
-    for name in (*SUPPLIED_FILES, SUPPLIED_FOLDER):
+    for name in (*MADE_FILES, MADE_FOLDER):
         if (ROOT / name).exists():
             sys.exit(f"commands.py: error: --here would overwrite {ROOT / name}: move it away")
     try:

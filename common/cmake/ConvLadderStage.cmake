@@ -2,11 +2,13 @@
 #   stage_NAME  object library (an archive would drop the registration, which nothing refers to)
 #   NAME        program with this stage alone, in bin/: `ncu bin/01_naive run --shape ...`
 #   tests       the shared suite of every stage, under the CTest label NAME
+# What links convladder_stages holds every stage.
+add_library(convladder_stages INTERFACE)
 function(convladder_add_stage name)
   convladder_device_sources(${ARGN})
   add_library(stage_${name} OBJECT ${ARGN})
   target_link_libraries(stage_${name} PUBLIC convladder_core)
-  set_property(GLOBAL APPEND PROPERTY CONVLADDER_STAGES ${name})
+  target_sources(convladder_stages INTERFACE $<TARGET_OBJECTS:stage_${name}>)
 
   add_executable(${name} $<TARGET_OBJECTS:stage_${name}>)
   target_link_libraries(${name} PRIVATE convladder_main)
@@ -32,28 +34,3 @@ set(CONVLADDER_COUNTING_OPTIONS
   # one access in the source is one in the code: none split, merged or duplicated
   -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
   -g1)  # messages name lines
-
-# Called last: what needs to know all stages. bin/convladder and libconvladder.so hold every one.
-function(convladder_finish)
-  get_property(stages GLOBAL PROPERTY CONVLADDER_STAGES)
-  set(objects "")
-  foreach(stage IN LISTS stages)
-    list(APPEND objects $<TARGET_OBJECTS:stage_${stage}>)
-  endforeach()
-  add_executable(convladder ${objects})
-  target_link_libraries(convladder PRIVATE convladder_main)
-  set_target_properties(convladder PROPERTIES LINKER_LANGUAGE CXX)
-  foreach(target convladder_c c_api_test)
-    if(TARGET ${target})
-      target_sources(${target} PRIVATE ${objects})
-    endif()
-  endforeach()
-  if(CONVLADDER_BACKEND STREQUAL "sim" AND NOT CONVLADDER_COUNTING)
-    convladder_add_harness_tests($<TARGET_OBJECTS:stage_02_im2col_gemm>)
-  endif()
-  if(CONVLADDER_COUNTING)
-    convladder_add_counting_tests(${objects})
-    add_custom_target(counting
-      DEPENDS convladder counting_tests exercise_judge stage_counts_tests tile_reads)
-  endif()
-endfunction()

@@ -1,13 +1,14 @@
 # shellcheck shell=bash
-# `./ladder doctor`: what this machine has, what it lacks, and how to get it; sourced by ./ladder.
+# `./ladder doctor`: prints what configuring finds, and installs nothing. Fails where ./ladder run
+# can't work. Sourced by ./ladder.
 
-doctor() {
+cmd_doctor() {
   local preset packages verdict="./ladder run works here"
   [[ $# -eq 0 ]] || die_usage "doctor takes no argument '$1'"
   if find_tools; then
     choose_backend
     for preset in $([[ -z $nvcc ]] || echo gpu) sim; do
-      in_turn "$preset" configure_once "$preset" || true
+      in_turn "$preset" configuring configure_once "$preset" || true
     done
     awk -F'\t' '!/^#/ && !shown[$3]++ {
       if ($1 == "found") printf "%-18s found    %s (%s)\n", $3, $6, $7 ($8 == "-" ? "" : ", " $8)

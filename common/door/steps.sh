@@ -17,34 +17,37 @@ own_folder() {  # own_folder PRESET
   die "$foreign can't be written to: copy the repository to a folder of your own"
 }
 
-# One ./ladder at a time works in build/PRESET.
-in_turn() {  # in_turn PRESET COMMAND...
+# One ./ladder at a time works in build/PRESET; STEP says what it does there.
+in_turn() {  # in_turn PRESET STEP COMMAND...
+  local status=0
   own_folder "$1"
+  step="$2 build/$1"
   (
     flock --nonblock 9 || { say "another ./ladder works in build/$1: waiting for it"; flock 9; }
-    "${@:2}"
-  ) 9>"$root/build/$1/.lock"
+    "${@:3}"
+  ) 9>"$root/build/$1/.lock" || status=$?
+  step=""
+  return "$status"
 }
 
 # On a terminal, the last of these lines.
-moving_line() {  # moving_line TITLE
+moving_line() {
   local line width
   width=$(stty size <&2 2>/dev/null | cut -d' ' -f2)
   while IFS= read -r line; do
-    printf '\r\033[K%.*s' "$((${width:-80} - 1))" "$1: $line" >&2
+    printf '\r\033[K%.*s' "$((${width:-80} - 1))" "$step: $line" >&2
   done
   printf '\r\033[K' >&2
 }
 
 # Output to the log, and to a terminal as a moving line. Gives the command's status.
-logged() {  # logged LOG TITLE COMMAND...
-  local log=$1 title=$2
-  { : >"$log"; } 2>/dev/null || return 1
+logged() {  # logged LOG COMMAND...
+  { : >"$1"; } 2>/dev/null || return 1
   if [[ -t 2 ]]; then
-    "${@:3}" 2>&1 </dev/null | tee "$log" | moving_line "$title"
+    "${@:2}" 2>&1 </dev/null | tee "$1" | moving_line
     return "${PIPESTATUS[0]}"
   fi
-  "${@:3}" >"$log" 2>&1 </dev/null
+  "${@:2}" >"$1" 2>&1 </dev/null
 }
 
 failed() {  # failed LOG WHAT: shows why

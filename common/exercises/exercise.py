@@ -115,7 +115,7 @@ def record_of(task, source, verdict, results):
             "message": verdict.message, "problem": verdict.problem,
             "goals": [{"name": r.name, "problem": r.problem, "counted": r.value, "relation": r.relation,
                        "bound": r.bound, "met": r.met} for r in results],
-            "gpu": verdict.gpu.record() if verdict.gpu else None}
+            "gpu": gpu.as_json(verdict.gpu) if verdict.gpu else None}
 
 
 def paragraph(label, text):
@@ -205,7 +205,7 @@ def show(task, source, verdict, results, predicted):
         show_counts(task, verdict, results, predicted)
         show_costly_line(task, verdict)
     if verdict.gpu:
-        for line in verdict.gpu.lines():
+        for line in gpu.lines(verdict.gpu):
             print(paragraph("gpu", line))
     print(paragraph("think", thought(task, verdict, results)))
 
@@ -347,9 +347,9 @@ def reset(task, notes):
     print(f"{shown(mine(task))} is as in the beginning")
 
 
-def judge_all(all_tasks, builds, folder):
+def judge_all(by_name, builds, folder):
     """Every NAME.cu below the folder. The records."""
-    by_name, records = {task.name: task for task in all_tasks}, []
+    records = []
     for parent, folders, files in os.walk(folder):
         folders.sort()
         for file in sorted(files):
@@ -403,13 +403,6 @@ def show_page(task, build, source):
                                *extents, "--show"], check=False).returncode
 
 
-def find(all_tasks, name):
-    for task in all_tasks:
-        if task.name == name:
-            return task
-    return fail(f"exercise '{name}' is unknown; there are {', '.join(t.name for t in all_tasks)}", 2)
-
-
 def run_one(task, options, builds, notes):
     """(status, records)."""
     if options.hint:
@@ -442,19 +435,18 @@ def main(arguments):
         print(__doc__.strip(), flush=True)
         return 0
     all_tasks, notes = tasks.read_all(), Notes()
-    task = find(all_tasks, options.name) if options.name and not options.golf else None
-    builds = {}
-    quiet = options.hint or options.reset or options.solution  # nothing is judged
-    if options.all or options.golf or options.measure or options.name and not quiet:
-        builds = {preset: judge.Build(preset) for preset in options.builds.split(",")}
+    by_name = {task.name: task for task in all_tasks}
+    task = by_name.get(options.name)
+    if options.name and not task and not options.golf:
+        fail(f"exercise '{options.name}' is unknown; there are {', '.join(by_name)}", 2)
+    builds = {preset: judge.Build(preset) for preset in options.builds.split(",")}
     status, records = 0, None
     if options.golf:
         status, records = golf.play(options.name or os.path.join(MINE, "golf.cu"), builds)
     elif options.measure:
-        status, records = gpu.measure(all_tasks, builds, options.json)
-        return status
+        return gpu.measure(all_tasks, builds, options.json)
     elif options.all:
-        records = judge_all(all_tasks, builds, options.folder or MINE)
+        records = judge_all(by_name, builds, options.folder or MINE)
         status = 0 if all(record["status"] == "pass" for record in records) else 1
     elif task:
         status, records = run_one(task, options, builds, notes)

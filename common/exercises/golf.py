@@ -16,16 +16,6 @@ LAYERS = ("alexnet_conv1", "resnet50_3x3_256_b64", "resnet50_3x3_128_s2_b64",
           "resnet50_1x1_256_64_b64")
 
 
-def layers():
-    known = judge.problems()
-    return {name: {**known[name], "n": 1} for name in LAYERS}
-
-
-def score(kernels):
-    counters = tasks.counters_of(kernels)
-    return int(counters["sectors"] + counters["wavefronts"])
-
-
 def play(source, builds):
     """(status, records)."""
     if not os.path.exists(source):
@@ -36,7 +26,7 @@ def play(source, builds):
         print(f"made {shown(source)}. The task: {shown(os.path.join(FOLDER, 'README.md'))}")
     known = judge.problems()
     verdict = judge.judge(builds["sim-count"], source, {name: known[name] for name in tasks.NASTY},
-                          layers(), seconds=SECONDS)
+                          {name: {**known[name], "n": 1} for name in LAYERS}, seconds=SECONDS)
     record = {"exercise": "golf", "file": shown(source), "status": "fail" if verdict.kind else "pass",
               "kind": verdict.kind, "message": verdict.message, "layers": {}, "score": None}
     if not verdict.kind:
@@ -50,7 +40,7 @@ def play(source, builds):
         return 1, [record]
     for name, kernels in verdict.counted.items():
         counters = tasks.counters_of(kernels)
-        record["layers"][name] = score(kernels)
+        record["layers"][name] = int(counters["sectors"] + counters["wavefronts"])
         print(f"  {name:26} {number(counters['sectors']):>13} sectors "
               f"{number(counters['wavefronts']):>13} wavefronts")
     record["score"] = sum(record["layers"].values())

@@ -1,6 +1,4 @@
 """The same judgement on a GPU: results, Nsight Compute's counters, and the time."""
-import contextlib
-import dataclasses
 import os
 import re
 import sys
@@ -15,33 +13,19 @@ RESULTS = os.path.join(judge.ROOT, "docs", "results", "exercises_{}.json")
 BEGIN, END = "<!-- generated: time -->\n", "<!-- end -->"
 
 
-@dataclasses.dataclass
-class GpuVerdict:
-    kind: str = ""
-    message: str = ""
-    values: dict = dataclasses.field(default_factory=dict)  # goal's name: what ncu counted
-    timed: dict = dataclasses.field(default_factory=dict)  # problem: record
-    note: str = ""  # why there are no counters
-
-    def lines(self):
-        for problem, record in self.timed.items():
-            yield (f"{record['device']}: {record['milliseconds']:.4g} ms on {problem} (median of "
-                   f"{record['runs']}, caches warm)")
-        if self.note:
-            yield self.note
-
-    def record(self):
-        return {"counted": self.values, "note": self.note,
-                "milliseconds": {problem: record["milliseconds"]
-                                 for problem, record in self.timed.items()}}
+def lines(verdict):
+    """What the screen says of the times, and of counters that are missing."""
+    for problem, record in verdict.timed.items():
+        yield (f"{record['device']}: {record['milliseconds']:.4g} ms on {problem} (median of "
+               f"{record['runs']}, caches warm)")
+    if verdict.note:
+        yield verdict.note
 
 
-@contextlib.contextmanager
-def compiled(source, build):
-    scratch = os.path.join(build.folder, "exercises")
-    os.makedirs(scratch, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        yield build.compile(source, folder), folder
+def as_json(verdict):
+    return {"counted": verdict.values, "note": verdict.note,
+            "milliseconds": {problem: timed["milliseconds"]
+                             for problem, timed in verdict.timed.items()}}
 
 
 def kernels_of(launches):
@@ -63,52 +47,26 @@ def kernels_of(launches):
 
 
 def judge_task(task, source, build):
-    verdict = GpuVerdict()
-    try:
-        with compiled(source, build) as (program, folder):
-            words = judge.run_words(program, folder,
-                                    {"--check": task.checked(), "--time": task.timed()})
-            done = judge.limited(words, folder, None)
-            found = judge.Verdict()
-            judge.take_findings(found, judge.read_findings(os.path.join(folder, "findings")),
-                                program, source)
-            verdict.kind, verdict.message, verdict.timed = found.kind, found.message, found.timed
-            if done.returncode != 0 and not verdict.kind:
-                verdict.kind = judge.CRASH
-                verdict.message = f"ended with status {done.returncode}"
-            if verdict.kind:
-                return verdict
-            counted = {}
+    """The Verdict, with Nsight Compute's counts of what is right."""
+    def count(verdict, program, folder):
+        counted = {}
+        try:
             for problem, row in task.counted().items():
                 words = judge.run_words(program, folder, {"--count": {problem: row}})
                 counted[problem] = kernels_of(ncu.run(list(ncu.ALL), words)[0])
             verdict.values = {result.name: result.value for result in task.results(counted)}
-    except judge.Failed as failure:
-        verdict.kind, verdict.message = failure.kind, str(failure)
-    except ncu.NcuError as error:
-        verdict.note = f"no counters of the GPU: {error}"
-    return verdict
+        except ncu.NcuError as error:
+            verdict.note = f"no counters of the GPU: {error}"
+    return judge.judge(build, source, task.checked(), {}, task.timed(), afterwards=count)
 
 
 def time_of(task, text, build):
     """{problem: record} of a kernel that is right; else why it has none."""
-    try:
-        with tempfile.NamedTemporaryFile("w", suffix=".cu", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            return time_of_file(task, file.name, build)
-    except judge.Failed as failure:
-        return {}, str(failure)
-
-
-def time_of_file(task, source, build):
-    with compiled(source, build) as (program, folder):
-        words = judge.run_words(program, folder, {"--check": task.checked(), "--time": task.timed()})
-        judge.limited(words, folder, None)
-        found = judge.Verdict()
-        judge.take_findings(found, judge.read_findings(os.path.join(folder, "findings")), program,
-                            source)
-        return (found.timed, "") if not found.kind else ({}, found.kind)
+    with tempfile.NamedTemporaryFile("w", suffix=".cu", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        verdict = judge.judge(build, file.name, task.checked(), {}, task.timed())
+    return ({}, verdict.message) if verdict.kind else (verdict.timed, "")
 
 
 def sentence(record):
@@ -143,12 +101,11 @@ def measure(all_tasks, builds, path):
     for task in all_tasks:
         if not task.timed():
             continue
-        before, why = {}, "not right"
-        comparable = task.goal["start"] == judge.COUNTERS or task.goal.get("timed_start", False)
-        if comparable:
+        before, why = {}, ""
+        if task.goal["start"] == judge.COUNTERS or task.goal.get("timed_start", False):
             before, why = time_of(task, task.text("start.cu"), builds["gpu"])
         after, reason = time_of(task, task.solved(), builds["gpu"])
-        if not after or comparable and not before:
+        if reason or why:
             print(f"{task.name}: not timed: {reason or why}", file=sys.stderr)
             status = 1
             continue
@@ -160,4 +117,4 @@ def measure(all_tasks, builds, path):
         device = next(iter(records[0]["after"].values()))["device"]
         write_json(path or RESULTS.format(re.sub(r"\W+", "_", device.replace("NVIDIA ", "").lower())),
                    records)
-    return status, records
+    return status

@@ -59,6 +59,8 @@ class Verdict:
     counted: dict = dataclasses.field(default_factory=dict)  # problem: [kernel's record]
     lines: dict = dataclasses.field(default_factory=dict)  # problem: [Line]
     timed: dict = dataclasses.field(default_factory=dict)  # problem: record
+    values: dict = dataclasses.field(default_factory=dict)  # goal's name: what ncu counted
+    note: str = ""  # why there are no such counters
     frames: dict = dataclasses.field(default_factory=dict)  # function: bytes of its own memory
 
 
@@ -98,7 +100,6 @@ class Build:
         self.folder = os.path.join(ROOT, "build", preset)
         self.on_gpu = preset == "gpu"
         self.seconds = None if self.on_gpu else seconds  # for a kernel
-        self.compile_folder, self.compile_words = self._compile_words()
         self.links = {}  # what words() gave
 
     def _compile_words(self):
@@ -138,10 +139,11 @@ class Build:
         if model not in self.links:
             self.links[model] = self._link_words(*model)
         link_folder, link_words = self.links[model]
-        words = self.compile_words + ["-o", object_file, "-c", source]
+        compile_folder, words = self._compile_words()
+        words += ["-o", object_file, "-c", source]
         if not self.on_gpu:
             words += ["-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage"]
-        done = limited(words, self.compile_folder, self.seconds)
+        done = limited(words, compile_folder, self.seconds)
         if done.returncode != 0:
             raise Failed(COMPILE, compiler_message(done, source))
         if not self.on_gpu:
@@ -199,14 +201,13 @@ def compiler_message(done, source):
 
 
 def linker_message(done, source):
-    undefined = re.findall(r"undefined reference to [`'](.*?)'", done.stdout)
-    multiple = re.findall(r"multiple definition of [`'](.*?)'", done.stdout)
-    name = shown(source)
-    if undefined:
-        return f"{name}:{line_with(source, undefined[0])}: {undefined[0]} is called, but nowhere defined"
-    if multiple:
-        return f"{name}:{line_with(source, multiple[0])}: {multiple[0]} is defined twice"
-    return f"{name}: can't be linked: {(done.stdout.splitlines() or ['no reason given'])[-1]}"
+    for said, means in (("undefined reference to", "is called, but nowhere defined"),
+                        ("multiple definition of", "is defined twice")):
+        found = re.search(rf"{said} [`'](.*?)'", done.stdout)
+        if found:
+            return f"{shown(source)}:{line_with(source, found[1])}: {found[1]} {means}"
+    last = (done.stdout.splitlines() or ["no reason given"])[-1]
+    return f"{shown(source)}: can't be linked: {last}"
 
 
 def line_with(source, symbol):
@@ -248,10 +249,9 @@ def source_lines(program, codes):
     return lines
 
 
-def line_of(places, source):
-    """The innermost of these lines that is the learner's; else the innermost."""
-    own = [place for place in places if place.rsplit(":", 1)[0] == shown(source)]
-    return (own or places or ["?"])[0]
+def own_places(places, source):
+    """Those that are the learner's."""
+    return [place for place in places if place.rsplit(":", 1)[0] == shown(source)]
 
 
 def read_findings(path):
@@ -288,9 +288,10 @@ def kind_of(message):
     return WRONG
 
 
-def judge(build, source, check, count, timed=None, seconds=None):
-    """The Verdict on the kernel in the file `source`. check, count, timed: {name: problem}."""
-    verdict = Verdict()
+def judge(build, source, check, count, timed=None, seconds=None, afterwards=None):
+    """The Verdict on the kernel in the file `source`. check, count, timed: {name: problem}. The
+    program of one that is right goes to afterwards(verdict, program, folder)."""
+    verdict, name = Verdict(), shown(source)
     scratch = os.path.join(build.folder, "exercises")
     os.makedirs(scratch, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -310,17 +311,15 @@ def judge(build, source, check, count, timed=None, seconds=None):
                                   for row in (line.split("\t") for line in file)}
         if done.returncode == -signal.SIGALRM and verdict.kind != ENDLESS:
             verdict.kind = ENDLESS
-            verdict.message = (f"{shown(source)}: has come to no end after "
-                               f"{time.monotonic() - begun:.0f} s")
+            verdict.message = f"{name}: has come to no end after {time.monotonic() - begun:.0f} s"
         elif done.returncode != 0 and not verdict.kind:
-            verdict.kind = CRASH
-            if -done.returncode in SIGNALS:
-                verdict.message = f"{shown(source)}: {SIGNALS[-done.returncode]}"
-            else:
-                verdict.message = f"{shown(source)}: ended with status {done.returncode}" + \
-                    "".join(f": {line}" for line in done.stdout.splitlines()[-1:])
+            why = SIGNALS.get(-done.returncode) or ": ".join(
+                [f"ended with status {done.returncode}"] + done.stdout.splitlines()[-1:])
+            verdict.kind, verdict.message = CRASH, f"{name}: {why}"
         elif not ended and not verdict.kind:
-            verdict.kind, verdict.message = CRASH, f"{shown(source)}: ends the process before it is judged"
+            verdict.kind, verdict.message = CRASH, f"{name}: ends the process before it is judged"
+        if afterwards and not verdict.kind:
+            afterwards(verdict, program, folder)
     return verdict
 
 
@@ -352,8 +351,7 @@ def take_findings(verdict, findings, program, source):
             verdict.timed[finding["timed"]] = finding
         elif "crash" in finding:
             places = source_lines(program, finding["code"])
-            own = [place for code in finding["code"] for place in places[code]
-                   if place.rsplit(":", 1)[0] == shown(source)]
+            own = own_places([place for code in finding["code"] for place in places[code]], source)
             if not verdict.kind or own and not placed:  # of several threads, one in the learner's code
                 placed = bool(own)
                 endless = finding["crash"] in (signal.SIGALRM, signal.SIGUSR1)
@@ -372,10 +370,8 @@ def cost_by_line(kernels, program, source):
     lines = source_lines(program, [place["code"] for place in places]) if places else {}
     costs = {}
     for place in places:
-        where = line_of(lines.get(place["code"], []), source)
-        if where.rsplit(":", 1)[0] != shown(source):
-            continue
-        line = costs.setdefault((where, place["shared"]), Line(where, place["shared"], 0, 0))
-        line.requests += place["requests"]
-        line.cost += place["cost"]
+        for where in own_places(lines.get(place["code"], []), source)[:1]:  # the innermost
+            line = costs.setdefault((where, place["shared"]), Line(where, place["shared"], 0, 0))
+            line.requests += place["requests"]
+            line.cost += place["cost"]
     return sorted(costs.values(), key=lambda line: -line.cost)

@@ -109,8 +109,7 @@ class Result:
     relation: str
     bound: float
     met: bool
-    because: str = ""
-    think: str = ""
+    think: str
 
     @property
     def goal(self):
@@ -174,11 +173,11 @@ class Task:
             rows[name] = {**known[shape], **overrides}
         return rows
 
-    def results(self, counted, goals="goals"):
+    def results(self, counted):
         """[Result] for {problem: [kernel's record]}; a goal on what wasn't counted is left out."""
         results = []
         for problem, row in self.counted().items():
-            for goal in self.goal[goals]:
+            for goal in self.goal["goals"]:
                 names = extents(row) | counters_of(counted.get(problem, []), goal.get("kernel", ""))
                 relation = next((key for key in RELATIONS if key in goal), None)
                 if relation is None:
@@ -188,7 +187,7 @@ class Task:
                 value, bound = evaluate(goal["counter"], names), evaluate(goal[relation], names)
                 met = bool(RELATIONS[relation][1](value, bound))
                 results.append(Result(goal["name"], problem, value, relation, bound, met,
-                                      goal.get("because", ""), goal.get("think", "")))
+                                      goal["think"]))
         return results
 
     def predictable(self, counted):
@@ -203,11 +202,10 @@ class Task:
 def missing(formula, names):
     """Counters that the formula needs, and `names` has not."""
     used = {node.id for node in ast.walk(ast.parse(str(formula), mode="eval"))
-            if isinstance(node, ast.Name)}
-    unknown = used - set(names) - set(FUNCTIONS) - set(COUNTERS)
-    if unknown:
-        raise BadTask(f"'{formula}': what is {', '.join(sorted(unknown))}?")
-    return used - set(names) - set(FUNCTIONS)
+            if isinstance(node, ast.Name)} - set(names) - set(FUNCTIONS)
+    if used - set(COUNTERS):
+        raise BadTask(f"'{formula}': what is {', '.join(sorted(used - set(COUNTERS)))}?")
+    return used
 
 
 def number(value):
@@ -217,20 +215,17 @@ def number(value):
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1e4 else f"{value:.4g}"
 
 
-def read(folder):
-    path = os.path.join(folder, "goal.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            goal = json.load(file)
-    except ValueError as error:
-        raise BadTask(f"{path}: {error}") from None
-    return Task(os.path.basename(folder), folder, goal)
-
-
-def read_all(root=judge.ROOT):
+def read_all():
     """All exercises, in the order in which they are meant to be done."""
-    folders = glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", "exercises", "*", "goal.json"))
-    tasks = [read(os.path.dirname(path)) for path in folders]
+    tasks = []
+    root = glob.escape(judge.ROOT)
+    for path in glob.glob(os.path.join(root, "[0-9][0-9]_*/exercises/*/goal.json")):
+        folder = os.path.dirname(path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                tasks.append(Task(os.path.basename(folder), folder, json.load(file)))
+        except ValueError as error:
+            raise BadTask(f"{path}: {error}") from None
     return sorted(tasks, key=lambda task: (task.rung, task.goal["place"]))
 
 

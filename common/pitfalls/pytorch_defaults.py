@@ -17,7 +17,7 @@ except ImportError:
     sys.exit("pytorch_defaults.py: error: PyTorch isn't installed for this Python")
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bindings"))
-from reference import max_error_ratio, reference, sample_outputs  # noqa: E402
+from reference import error_ratio  # noqa: E402
 
 RUNS = 15
 failures = 0
@@ -33,14 +33,6 @@ def expect(condition, text):
 def make_layer(seed):
     torch.manual_seed(seed)
     return torch.nn.Conv2d(3, 96, 11, stride=4, padding=2)
-
-
-def error_ratio(output, layer, x):
-    """Largest error on sampled outputs, divided by what float32 is allowed: up to 1 is right."""
-    positions = sample_outputs(tuple(output.shape), 8192, seed=1).to(output.device)
-    value, magnitude = reference(x, layer.weight.detach(), layer.bias.detach(), (4, 4), (2, 2),
-                                 (1, 1), positions)
-    return max_error_ratio(output.detach(), value, magnitude, positions)
 
 
 def show_bias(x):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from fake_program import FolderTest, outcome
+from fake_program import FolderTest, called
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "common/checkers"))
@@ -124,8 +124,7 @@ class Run(FolderTest):
         (self.root / "01_naive").mkdir()
         self.save("01_naive/naive.cu", 'REGISTER("01_naive")\n')
         before = sorted(self.root.rglob("*"))
-        for supply in commands.SUPPLIES.values():
-            supply(self.root)
+        commands.supply(self.root)
         self.assertTrue((self.root / "x.npy").exists())
         (self.root / "99_my_idea").mkdir()
         self.save("99_my_idea/my_idea.cu", "a stage\n")
@@ -139,7 +138,7 @@ class Run(FolderTest):
         self.assertEqual(commands.run("pwd", self.folder), (0, self.folder + "\n"))
 
     def run_all(self, slow, *texts):
-        return outcome(lambda all_of_them: commands.run_all(all_of_them, self.root, False, slow),
+        return called(lambda all_of_them: commands.run_all(all_of_them, self.root, False, slow),
                        [self.command(text) for text in texts])
 
     def test_the_same_words_run_once_unless_all_is_asked_for(self):

@@ -2,7 +2,6 @@
 """./ladder on made-up machines: a PATH of stubs that stand for compilers, CMake and apt-get.
 
 A machine has what apt-get has installed, which is what its judge, the stub of CMake, finds.
-LADDER=FILE tries another door.
 """
 import json
 import os
@@ -117,18 +116,14 @@ class Door(unittest.TestCase):
             self.write(f"store/{package}/{tool}", text)
         for line in NEEDS.splitlines():
             self.write(f"store/{line.split(chr(9))[-1]}/.none", "")
-        self.write("store/python3/.none", "")
         self.checkout(self.repo)
 
     def checkout(self, folder):
-        for name in ("common/door", "common/tests", "common/cmake", "01_naive"):
-            (folder / name).mkdir(parents=True)
-        shutil.copy(os.environ.get("LADDER", ROOT / "ladder"), folder / "ladder")
-        for name in ("common/door/doctor.sh", "common/door/install.sh", "common/door/steps.sh",
-                     "common/tests/run.sh",
-                     "common/cmake/Needs.cmake"):
-            if (ROOT / name).exists():
-                shutil.copy(ROOT / name, folder / name)
+        shutil.copytree(ROOT / "common/door", folder / "common/door")
+        for name in ("ladder", "common/tests/run.sh", "common/cmake/Needs.cmake"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+        (folder / "01_naive").mkdir()
         (folder / "01_naive/CMakeLists.txt").touch()
 
     def write(self, name, text):
@@ -196,11 +191,6 @@ class Setup(Door):
         packages = self.calls("apt-get")[-1].split("install ")[1]
         self.assertRegex(packages, "libboost-context-dev libpng-dev$")
 
-    def test_all_there(self):
-        self.have_all()
-        self.assertEqual(self.ladder("check")[0], 0)
-        self.assertEqual(self.calls("apt-get"), [])
-
     def test_apt_is_busy(self):
         self.have("cmake", "g++", "make")
         self.write("locked", "3")
@@ -218,16 +208,19 @@ class Setup(Door):
         self.have("cmake", "g++", "make")
         self.expect_error(self.ladder("run"), 1, r"missing here: Boost.Context,CBLAS; .*no network.*"
                           r"apt-get install libboost-context-dev libopenblas-dev$")
+        self.assertRegex((self.repo / "build/sim/needs.tsv").read_text(), "missing\toptional\tlibpng")
+        self.have("libboost-context-dev", "libopenblas-dev", "libpng-dev")  # by hand
+        self.assertEqual(self.ladder("run")[0], 0)
+        self.assertRegex((self.repo / "build/sim/needs.tsv").read_text(), "found\toptional\tlibpng")
 
     def test_no_sudo(self):
-        if os.geteuid() != 0:
-            (self.bin / "sudo").unlink()
-            done = self.ladder("run")
-        else:
-            (self.bin / "sudo").unlink()
+        (self.bin / "sudo").unlink()
+        user = {}
+        if os.geteuid() == 0:
             shutil.chown(self.repo, "nobody")
-            done = self.ladder("run", user="nobody")
-        self.expect_error(done, 1, r"needs root or sudo\. Get all: apt-get install cmake g\+\+ ")
+            user = {"user": "nobody"}
+        self.expect_error(self.ladder("run", **user), 1,
+                          r"needs root or sudo\. Get all: apt-get install cmake g\+\+ ")
         self.assertEqual(self.calls("apt-get"), [])
 
     def test_optional_ones_are_gone_without(self):
@@ -247,22 +240,6 @@ class Setup(Door):
         for file in self.repo.glob("build/.*installed"):
             os.utime(file, (0, 0))
         self.assertIn("without libother-dev", self.ladder("run")[2])
-
-    def test_what_is_installed_by_hand_later_is_found(self):
-        self.have("cmake", "g++", "make", "libboost-context-dev", "libopenblas-dev")
-        self.write("offline", "")
-        self.ladder("run")
-        self.assertRegex((self.repo / "build/sim/needs.tsv").read_text(), "missing\toptional\tlibpng")
-        self.have("libpng-dev")
-        self.ladder("run")
-        self.assertRegex((self.repo / "build/sim/needs.tsv").read_text(), "found\toptional\tlibpng")
-
-    def test_after_a_failed_configuration(self):
-        self.have("cmake", "g++", "make")
-        self.write("offline", "")
-        self.assertEqual(self.ladder("run")[0], 1)
-        self.have("libboost-context-dev", "libopenblas-dev", "libpng-dev")
-        self.assertEqual(self.ladder("run")[0], 0)
 
     def test_doctor_installs_nothing(self):
         self.write("offline", "")
@@ -311,10 +288,8 @@ class Tools(Door):
         self.assertRegex(self.calls("cmake -S")[0], "--fresh -G Unix Makefiles$")
         self.ladder("check")  # keeps what is there
         self.assertRegex(self.calls("cmake -S")[1], "--preset sim$")
-
-    def test_cmake_is_told_nothing_that_a_later_call_by_hand_would_miss(self):
-        self.ladder("check")
-        self.assertNotIn("-D", self.calls("cmake -S")[0])
+        for call in self.calls("cmake -S"):  # nothing that a later call by hand would miss
+            self.assertNotIn("-D", call)
 
     def test_make_has_gone(self):
         self.ladder("check")
@@ -467,6 +442,45 @@ class LongWork(Door):
         for line in ("configuring build/sim: -- Looking", "building build/sim: [1/2] Building one",
                      "building build/sim: [2/2] Building two"):
             self.assertIn("\r\033[K" + line, shown.decode())
+
+
+class Words(Door):
+    """Words that it can't use. Nothing is installed or built."""
+
+    def test_each_is_named(self):
+        self.have_all()
+        for message, words in (
+                ("unknown command 'climb'", "climb"),
+                ("--backend needs a value", "run --backend"),
+                ("--backend = 'tpu': must be gpu or sim", "run --backend tpu"),
+                ("test takes no argument '01_naive'", "test 01_naive"),
+                ("--stage needs a value", "test --stage"),
+                ("--minutes = 'few': must be a number", "test --all --minutes few"),
+                ("--minutes is for --all", "test --minutes 3"),
+                ("stage 'naive' is unknown; there are 01_naive$", "test --stage naive"),
+                ("stage '06_none' is unknown", "test --stage 01_naive --stage=06_none"),
+                ("stage '01_naive/../common' is unknown", "test --stage 01_naive/../common"),
+                ("build 'fast': the presets are gpu, sim, sim-count and sim-asan$", "build fast x"),
+                ("build sim: name a program", "build sim"),
+                ("--show and --trace are for the simulator", "profile --show --backend gpu"),
+                ("bugs takes no argument '03'", "bugs 03"),
+                ("doctor takes no argument 'quick'", "doctor quick")):
+            with self.subTest(words):
+                done = self.ladder(*words.split())
+                self.expect_error(done, 2, message)
+                self.assertEqual(len(done[2].splitlines()), 1)
+        self.assertEqual(self.calls("cmake -S"), [])
+
+    def test_help_names_every_command(self):
+        text = "".join(path.read_text() for path in (
+            ROOT / "ladder", ROOT / "common/tests/run.sh", *ROOT.glob("common/door/*.sh")))
+        commands = re.findall(r"^cmd_([a-z]*)\(\) {", text, re.MULTILINE)
+        self.assertGreater(len(commands), 12)
+        for words in ((), ("help",), ("--help",)):
+            status, out, _ = self.ladder(*words)
+            self.assertEqual((status, out[:6]), (0, "usage:"))
+            for command in commands:
+                self.assertIn(f"\n  {command} ", out)
 
 
 class Container(unittest.TestCase):

@@ -13,15 +13,15 @@ PROFILE = os.path.join(ROOT, "common", "profile")
 sys.path[:0] = [os.path.join(ROOT, "common", room) for room in ("profile", "report", "page")]
 
 
-def outcome(main, words):
-    """Exit status, standard output and standard error of a command."""
+def called(function, *arguments):
+    """What it returns or ends with, its standard output and standard error."""
     with (contextlib.redirect_stdout(io.StringIO()) as out,
           contextlib.redirect_stderr(io.StringIO()) as err):
         try:
-            status = main(words)
+            result = function(*arguments)
         except SystemExit as end:
-            status = end.code
-    return status, out.getvalue(), err.getvalue()
+            result = end.code
+    return result, out.getvalue(), err.getvalue()
 
 
 class FolderTest(unittest.TestCase):

@@ -16,7 +16,7 @@ import time
 import unittest
 from unittest import mock
 
-from fake_program import ROOT, FolderTest, outcome  # first: it makes the next ones importable
+from fake_program import ROOT, FolderTest, called  # first: it makes the next ones importable
 
 import browser
 import page
@@ -163,7 +163,7 @@ class BadInput(FolderTest):
 
     def test_report_writes_the_page_before_it_fails(self):
         half = self.save("half.json", "{")
-        self.assertEqual(outcome(report.main, ["--profile", half, "--out", self.folder])[0], 1)
+        self.assertEqual(called(report.main, ["--profile", half, "--out", self.folder])[0], 1)
         notices = data_of(self.path("index.html"))["notices"]
         self.assertIn("half.json: not JSON", " ".join(notice["text"] for notice in notices))
 
@@ -186,7 +186,7 @@ class Show(FolderTest):
 
     def test_the_files_are_its_own(self):
         for option in ("--json", "--trace=x.json"):
-            status, _, said = outcome(show.main, ["program", "--show", option, "x.json"])
+            status, _, said = called(show.main, ["program", "--show", option, "x.json"])
             self.assertEqual(status, 2)
             self.assertIn("leave out --json and --trace", said)
 
@@ -207,7 +207,7 @@ class Show(FolderTest):
             """)
         with (mock.patch.object(show, "REPORT", self.path("report")),
               mock.patch.dict(os.environ, {"DISPLAY": "", "WAYLAND_DISPLAY": ""})):
-            status, said, _ = outcome(show.main, [program, "--stage", "11_my_idea", "--show"])
+            status, said, _ = called(show.main, [program, "--stage", "11_my_idea", "--show"])
         self.assertEqual(status, 0)
         self.assertIn("open it in a browser", said)
         data = data_of(self.path("report/index.html"))

@@ -10,7 +10,7 @@ import time
 import unittest
 from unittest import mock
 
-from fake_program import PROFILE, FakeProgramTest, outcome  # makes the next two importable
+from fake_program import PROFILE, FakeProgramTest, called  # makes the next two importable
 
 import ncu
 import profile_gpu
@@ -116,7 +116,7 @@ class ProfileTest(FakeProgramTest):
                             f"UNKNOWN = {unknown!r}\n" + source)
 
     def profile(self, *words):
-        return outcome(profile_gpu.main, ["--bin", self.folder, "--json", self.json, *words])
+        return called(profile_gpu.main, ["--bin", self.folder, "--json", self.json, *words])
 
     def records(self):
         return json.loads(self.read(self.json))

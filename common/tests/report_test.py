@@ -15,7 +15,7 @@ import sys
 import unittest
 from unittest import mock
 
-from fake_program import ROOT, FolderTest, outcome  # first: it makes the next ones importable
+from fake_program import ROOT, FolderTest, called  # first: it makes the next ones importable
 
 import blocks
 import counted
@@ -95,7 +95,7 @@ class Folder(FolderTest):
         return text.report(bench, results.join(bench, []), [], [])
 
     def run_report(self, *arguments):
-        return outcome(report.main, [*arguments, "--out", self.folder])
+        return called(report.main, [*arguments, "--out", self.folder])
 
 
 def rows_of(markdown):

@@ -68,11 +68,10 @@ packages() { inside "apt-get update -q && apt-get install -qy --no-install-recom
 
 # Types a command in the checkout. It must end with that status and print that pattern; with status 1
 # it must print one line of error, and that one last.
-typed=()
+typed=0
 type_it() {  # type_it STATUS PATTERN COMMAND
   local status=0 verdict="as it should" log seconds errors
-  typed+=("$3")
-  log=$folder/$machine/$(printf '%02d' "${#typed[@]}").log
+  log=$folder/$machine/$(printf '%02d' "$((++typed))").log
   TIMEFORMAT='%U %S'
   seconds=$({ time "${prefix[@]}" chroot "$root" /usr/bin/env -i HOME=/root \
     PATH="${path:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}" "${launcher[@]}" \
@@ -238,13 +237,5 @@ printf '| machine | typed | status | | core-seconds |\n| --- | --- | --: | --- |
 for name in "${@:-${all[@]}}"; do
   "$name"
 done
-
-# What a new container types is among what has been typed.
-if [[ $# -eq 0 ]]; then
-  while IFS= read -r command; do
-    printf '%s\n' "${typed[@]}" | grep -qxF -e "$command" ||
-      { echo "the container's '$command' has not been typed" >&2; failures=$((failures + 1)); }
-  done < <(sed -n 's/.*Command": "\(.*\)".*/\1/p' "$repository/.devcontainer/devcontainer.json")
-fi
 echo "$failures not as they should be" >&2
 [[ $failures -eq 0 ]]

@@ -1,7 +1,5 @@
 # shellcheck shell=bash
-# What `./ladder test` runs, by CTest's labels; sourced by ./ladder, which calls run_suites(). It needs
-# from there: $root; $backend, as given by --backend; $chosen, gpu or sim; configure, build, demand,
-# cached, say, die, die_usage and require_stage.
+# `./ladder test` and `./ladder bugs`: which tests they run, by CTest's labels. Sourced by ./ladder.
 
 passed=0 failures=0 skipped=0
 
@@ -63,23 +61,6 @@ skip_gpu_tests() {
   skipped=$((skipped + count))
 }
 
-# What does not have the label `thorough`.
-quick_suites() {
-  local quick=(--label-exclude '^thorough$')
-  if [[ $backend != gpu ]]; then
-    build_tests sim tests
-    run_tests sim "${quick[@]}"
-    build_tests sim-count counting
-    run_tests sim-count --label-regex '^(counting|known_bad)$' "${quick[@]}"
-  fi
-  if [[ $chosen == gpu ]]; then
-    build_tests gpu tests
-    run_tests gpu "${quick[@]}"
-  elif [[ -z $backend ]]; then
-    skip_gpu_tests
-  fi
-}
-
 # Names the results of long runs that are of other kernels than those here.
 warn_of_old_records() {
   local digest old
@@ -95,16 +76,6 @@ warn_of_old_records() {
 planted_bugs() {
   run_tests sim --tests-regex '^known_bad\.[0-9]'
   run_tests sim-count --tests-regex '^known_bad\.[0-9]'
-}
-
-# Every planted bug, with what gave it away.
-all_bugs() {
-  local preset
-  for preset in sim sim-count; do
-    build_tests "$preset" $([[ $preset == sim ]] && echo convladder_stage_test || echo stage_counts_tests)
-    run_tests "$preset" --label-regex '^known_bad$' --verbose
-  done
-  sum_up
 }
 
 races_in_layers() { run_tests sim-count --tests-regex '^count\..*\.thorough$'; }
@@ -140,30 +111,36 @@ thorough_suites() {  # thorough_suites MINUTES
   done
 }
 
-# The suites of some stages, on what backends there are, with the race and bounds finder.
-test_stages() {  # test_stages ALL STAGE...
-  local all=$1 stage names targets=() known_bad=()
-  shift
-  names="($(IFS='|' && echo "$*"))"
-  for stage; do targets+=("$stage" "test_$stage"); done
-  [[ -z $all ]] || names+='(\.thorough|\.fuzz)?' known_bad=('known_bad\.|')
-  names="^(${known_bad[*]}count\.|)$names\$"
+# The tests that options choose, on what backends there are: those of targets, and those of the
+# target counting in the simulator that counts, which finds races and stray accesses.
+suites() {
   if [[ $backend != gpu ]]; then
     build_tests sim "${targets[@]}"
-    run_tests sim --tests-regex "$names"
-    build_tests sim-count stage_counts_tests
-    run_tests sim-count --tests-regex "$names" --label-regex '^(counting|known_bad)$'
+    run_tests sim "${options[@]}"
+    build_tests sim-count "$counting"
+    run_tests sim-count --label-regex '^(counting|known_bad)$' "${options[@]}"
   fi
   if [[ $chosen == gpu ]]; then
     build_tests gpu "${targets[@]}"
-    run_tests gpu --tests-regex "$names"
+    run_tests gpu "${options[@]}"
   elif [[ -z $backend ]]; then
     skip_gpu_tests
   fi
 }
 
-run_suites() {  # run_suites [--all [--minutes N]] [--stage NAME]...
-  local all="" minutes="" stages=()
+# Dies unless a folder of that name holds a stage.
+require_stage() {
+  local known=("$root"/[0-9][0-9]_*/CMakeLists.txt)
+  known=("${known[@]%/CMakeLists.txt}")
+  known=("${known[@]##*/}")
+  printf '%s\n' "${known[@]}" | grep -qxF -e "$1" ||
+    die_usage "stage '$1' is unknown; there are ${known[*]}"
+}
+
+cmd_test() {  # cmd_test [--all [--minutes N]] [--stage NAME]...
+  local all="" minutes="" stages=() names
+  local targets=(tests) counting=counting options=(--label-exclude '^thorough$')
+  choose_backend
   while [[ $# -gt 0 ]]; do
     case $1 in
       --all) all=--all ;;
@@ -186,17 +163,32 @@ run_suites() {  # run_suites [--all [--minutes N]] [--stage NAME]...
   [[ -z $minutes || (-n $all && ${#stages[@]} -eq 0) ]] || die_usage "--minutes is for --all"
   rm -rf "$root"/build/{sim,sim-count,sim-asan,gpu}/test-results
   if [[ ${#stages[@]} -gt 0 ]]; then
-    test_stages "$all" "${stages[@]}"
-  else
-    quick_suites
-    if [[ -n $all ]]; then
-      thorough_suites "$minutes"
-      warn_of_old_records
-    else
-      say "left out, and in ./ladder test --all: every layout of the tensors, large layers, limits" \
-        "beyond 16 bits, the host's code under sanitizers, the other planted bugs, the other exercises," \
-        "fuzzers, the lessons' patches"
-    fi
+    names="($(IFS='|' && echo "${stages[*]}"))"
+    [[ -z $all ]] || names="(known_bad\.)?$names(\.thorough|\.fuzz)?"
+    targets=("${stages[@]}" "${stages[@]/#/test_}") counting=stage_counts_tests
+    options=(--tests-regex "^(count\.)?$names\$")
   fi
+  suites
+  if [[ -n $all && ${#stages[@]} -eq 0 ]]; then
+    thorough_suites "$minutes"
+    warn_of_old_records
+  elif [[ ${#stages[@]} -eq 0 ]]; then
+    say "left out, and in ./ladder test --all: every layout of the tensors, large layers, limits" \
+      "beyond 16 bits, the host's code under sanitizers, the other planted bugs, the other" \
+      "exercises, fuzzers, the lessons' patches"
+  fi
+  sum_up
+}
+
+# Every planted bug, with what gave it away. On the simulator, whatever there is: races and stray
+# accesses are for the counting one to find.
+cmd_bugs() {
+  local preset
+  [[ $# -eq 0 ]] || die_usage "bugs takes no argument '$1'"
+  need_tools
+  for preset in sim sim-count; do
+    build_tests "$preset" $([[ $preset == sim ]] && echo convladder_stage_test || echo stage_counts_tests)
+    run_tests "$preset" --label-regex '^known_bad$' --verbose
+  done
   sum_up
 }

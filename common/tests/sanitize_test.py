@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """Tests of common/profile/sanitize.py, with a compute-sanitizer that only prints like one."""
-import contextlib
-import io
 import os
 import unittest
 from unittest import mock
 
-from fake_program import FakeProgramTest  # first: it makes the next ones importable
+from fake_program import FakeProgramTest, called  # first: it makes the next ones importable
 
 import sanitize
 import support
@@ -41,15 +39,8 @@ class SanitizeTest(FakeProgramTest):
         self.program("compute-sanitizer", f"REPORTS = {dict(reports)!r}\n" + source)
 
     def run_it(self, *words):
-        """Exit status, standard output and standard error of the command."""
-        out, err = io.StringIO(), io.StringIO()
-        with mock.patch.object(sanitize, "REPORT", self.folder), \
-                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                status = sanitize.main(list(words))
-            except SystemExit as end:
-                status = end.code
-        return status, out.getvalue(), err.getvalue()
+        with mock.patch.object(sanitize, "REPORT", self.folder):
+            return called(sanitize.main, list(words))
 
     def rows(self, out):
         """[[tool, stage, checks, reports, seconds, result]] of the table."""
@@ -86,52 +77,36 @@ class SanitizeTest(FakeProgramTest):
         self.assertEqual(self.run_it("--jobs", "7")[0], 1)
         self.assertEqual(self.run_it("--jobs", "0")[0], 2)
 
-    def expect(self, reports, message):
+    def expect(self, counts, message, source=CLEAN, **reports):
+        """The reports of the tools that fail, and why. reports: {tool: (status, errors)}."""
+        self.sanitizer(source, {(tool, "01_naive"): found for tool, found in reports.items()})
         status, out, _ = self.run_it("--tool", "memcheck", "--tool", "racecheck", "--stage",
                                      "01_naive")
         self.assertEqual(status, 1)
         failed = [row for row in self.rows(out) if row[-1] != "pass"]
-        self.assertEqual([row[3] for row in failed],
-                         ["?" if count is None else str(count) for count in reports])
+        self.assertEqual([row[3] for row in failed], counts)
         self.assertRegex(out, message)
 
     def test_reports_are_counted(self):
-        self.sanitizer(reports={("memcheck", "01_naive"): (86, 1)})
-        self.expect([1], "memcheck 01_naive: 1 reports; see memcheck-01_naive.log")
-        self.sanitizer(reports={("memcheck", "01_naive"): (86, 769)})
-        self.expect([769], "769 reports")
-        self.sanitizer(reports={("racecheck", "01_naive"): (86, 3)})
-        self.expect([3], "racecheck 01_naive: 3 reports")
+        self.expect(["1"], "memcheck 01_naive: 1 reports; see memcheck-01_naive.log",
+                    memcheck=(86, 1))
+        self.expect(["769"], "769 reports", memcheck=(86, 769))
+        self.expect(["3"], "racecheck 01_naive: 3 reports", racecheck=(86, 3))
+        self.expect(["2"], "2 reports", memcheck=(0, 2))  # whatever the status says
 
-    def test_reports_count_whatever_the_status_says(self):
-        self.sanitizer(reports={("memcheck", "01_naive"): (0, 2)})
-        self.expect([2], "2 reports")
-
-    def test_a_status_without_a_report_fails(self):
-        self.sanitizer(reports={("racecheck", "01_naive"): (1, 0)})
-        self.expect([0], "status 1 without a report")
-
-    def test_no_summary_fails(self):
-        self.sanitizer("print('========= Error: process was terminated')\nsys.exit(0)")
-        self.expect([None, None], "no summary.*process was terminated")
-
-    def test_the_summary_of_another_tool_is_none(self):
-        self.sanitizer(CLEAN.replace("RACECHECK SUMMARY", "ERROR SUMMARY"))
-        self.expect([None], "racecheck 01_naive: no summary")
-
-    def test_a_wrong_result_fails(self):
-        self.sanitizer(CLEAN.replace('"status": "pass", "message": note',
-                                     '"status": "fail", "message": "NaN"'))
-        self.expect([0, 0], "small: fail: NaN")
-
-    def test_a_program_that_checks_nothing_fails(self):
-        self.sanitizer(CLEAN.replace("json.dump", "0 and json.dump"))
-        self.expect([0, 0], "no problem was checked")
-
-    def test_what_an_earlier_run_checked_does_not_count(self):
-        self.run_it("--stage", "01_naive")
-        self.sanitizer(CLEAN.replace("json.dump", "0 and json.dump"))
-        self.expect([0, 0], "no problem was checked")
+    def test_what_is_no_pass(self):
+        self.expect(["0"], "status 1 without a report", racecheck=(1, 0))
+        self.expect(["?", "?"], "no summary.*process was terminated",
+                    "print('========= Error: process was terminated')\nsys.exit(0)")
+        self.expect(["?"], "racecheck 01_naive: no summary",
+                    CLEAN.replace("RACECHECK SUMMARY", "ERROR SUMMARY"))  # another tool's is none
+        self.expect(["0", "0"], "small: fail: NaN",
+                    CLEAN.replace('"status": "pass", "message": note',
+                                  '"status": "fail", "message": "NaN"'))
+        self.sanitizer()
+        self.run_it("--stage", "01_naive")  # what that has checked does not count
+        self.expect(["0", "0"], "no problem was checked",
+                    CLEAN.replace("json.dump", "0 and json.dump"))
 
     def test_usage_errors(self):
         for words, pattern in ((("--tool", "leakcheck"), "leakcheck"),

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Holds the ladder's steps small, from stage 03 on: how many lines of code a stage changes of the
 one before, and how long its file is. Prints the table."""
-import glob
-import os
+import pathlib
 import re
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The stages that bring more than the others: what they may change (else 40 lines), and their length
 # (else 120).
-FIRST, CHANGED = 3, {7: 60, 10: 80, 11: 60, 12: 295}
+FIRST, CHANGED = "03", {7: 60, 10: 80, 11: 60, 12: 295}
 LENGTH = {7: 150, 8: 150, 9: 165, 10: 190, 11: 245, 12: 305}
 COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//.*')
 
@@ -40,16 +39,14 @@ class StepsTest(unittest.TestCase):
         self.assertEqual(changed_lines([], old), 3)
 
     def test_steps_are_small(self):
-        paths = [path for path in sorted(glob.glob(os.path.join(ROOT, "[01][0-9]_*", "*.cu")))
-                 if int(os.path.relpath(path, ROOT)[:2]) >= FIRST]
+        paths = sorted(path for path in ROOT.glob("[01][0-9]_*/*.cu") if path.parent.name >= FIRST)
         self.assertGreaterEqual(len(paths), 7)
         print(f"{'stage':22}  {'lines':>5}  {'at most':>7}  {'changed':>7}  {'at most':>7}")
         before = None
         for path in paths:
-            name = os.path.relpath(os.path.dirname(path), ROOT)
+            name = path.parent.name
             stage = int(name[:2])
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            text = path.read_text(encoding="utf-8")
             lines, most_lines = len(text.splitlines()), LENGTH.get(stage, 120)
             code = code_lines(text)
             changed = changed_lines(before, code) if before else 0

@@ -4,14 +4,12 @@ On the simulator's library with CPU tensors, on a GPU's with CUDA tensors. Exit 
 where there is no PyTorch, or no GPU for a GPU's library.
 """
 
-import contextlib
-import io
+import concurrent.futures
 import itertools
 import os
 import pathlib
 import subprocess
 import sys
-import threading
 import unittest
 from unittest import mock
 
@@ -20,6 +18,8 @@ try:
 except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
+
+from fake_program import called  # noqa: E402
 
 BRIDGE = pathlib.Path(__file__).resolve().parents[1] / "bindings"
 sys.path[:0] = [str(BRIDGE), str(BRIDGE / "examples")]
@@ -73,17 +73,15 @@ class Reference(unittest.TestCase):
         self.assertEqual(magnitude.tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
 
     def test_agrees_with_pytorch_in_float64(self):
-        x, w, b = (t.cpu() for t in (X, W, B))  # where PyTorch sums integers exactly
-        for options in (PAIRS, {"padding": (6, 5)}):
-            wanted = torch.nn.functional.conv2d(x.double(), w.double(), b.double(), **options)
-            self.assertTrue(torch.equal(expected(x, w, b, **options), wanted.float()))
-
-    def test_agrees_with_pytorch_on_groups(self):
-        for groups, filters in ((3, 15), (2, 8), (6, 6)):
-            x, w = GROUPED[0].cpu(), integers(filters, 6 // groups, 4, 2, seed=7).cpu()
-            options = {**PAIRS, "groups": groups}
-            wanted = torch.nn.functional.conv2d(x.double(), w.double(), **options)
-            self.assertTrue(torch.equal(expected(x, w, **options), wanted.float()), groups)
+        cases = [(X, W, B, PAIRS), (X, W, B, {"padding": (6, 5)})]
+        cases += [(GROUPED[0], integers(filters, 6 // groups, 4, 2, seed=7), None,
+                   {**PAIRS, "groups": groups}) for groups, filters in ((3, 15), (2, 8), (6, 6))]
+        for *tensors, options in cases:
+            x, w, b = (t if t is None else t.cpu() for t in tensors)  # exact sums of integers
+            wanted = torch.nn.functional.conv2d(
+                x.double(), w.double(), b if b is None else b.double(), **options
+            )
+            self.assertTrue(torch.equal(expected(x, w, b, **options), wanted.float()), options)
 
     def test_in_many_pieces_it_is_the_same(self):
         whole = expected(X, W, B, **PAIRS)
@@ -124,32 +122,20 @@ class Convolution(unittest.TestCase):
         self.assertTrue(torch.equal(output, wanted), "wrong values")
 
     def test_every_stage(self):
-        for stage in STAGES:
-            for b in (B, None):
-                with self.subTest(stage=stage, bias=b is not None):
-                    output = convladder.conv2d(X, W, b, **PAIRS, stage=stage)
-                    self.assert_exact(output, expected(X, W, b, **PAIRS))
-
-    def test_groups_in_every_stage(self):
-        for stage in STAGES:
-            for b in (GROUPED[2], None):
-                with self.subTest(stage=stage, bias=b is not None):
-                    x, w, _ = GROUPED
-                    output = convladder.conv2d(x, w, b, **PAIRS, groups=3, stage=stage)
-                    self.assert_exact(output, expected(x, w, b, **PAIRS, groups=3))
-
-    def test_depthwise(self):
-        x, w = GROUPED[0], integers(12, 1, 3, 3, seed=8)
-        self.assert_exact(convladder.conv2d(x, w, groups=6), expected(x, w, groups=6))
+        for (x, w, bias), groups in (((X, W, B), 1), (GROUPED, 3)):
+            for stage, b in itertools.product(STAGES, (bias, None)):
+                with self.subTest(stage=stage, bias=b is not None, groups=groups):
+                    output = convladder.conv2d(x, w, b, **PAIRS, groups=groups, stage=stage)
+                    self.assert_exact(output, expected(x, w, b, **PAIRS, groups=groups))
 
     def test_defaults(self):
         self.assert_exact(convladder.conv2d(X, W), expected(X, W))
         self.assert_exact(
             convladder.conv2d(X, W, B, 2, 1, 2), expected(X, W, B, (2, 2), (1, 1), (2, 2))
         )
-
-    def test_relu(self):
         self.assert_exact(convladder.conv2d(X, W, B, relu=True), expected(X, W, B).relu())
+        x, w = GROUPED[0], integers(12, 1, 3, 3, seed=8)  # depthwise
+        self.assert_exact(convladder.conv2d(x, w, groups=6), expected(x, w, groups=6))
 
     def test_padding_by_name(self):
         self.assert_exact(convladder.conv2d(X, W, padding="valid"), expected(X, W))
@@ -185,11 +171,8 @@ class Convolution(unittest.TestCase):
             for stage in STAGES * 3:
                 right[i] += torch.equal(convladder.conv2d(problems[i], W, B, stage=stage), wanted)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
         self.assertEqual(right, [3 * len(STAGES)] * 4)
 
 
@@ -211,9 +194,7 @@ class BadArguments(unittest.TestCase):
             (ValueError, "w has 3 input channels, x has 6 in 3 groups",
              {"x": GROUPED[0], "groups": 3}),
             (ValueError, "groups = 2: must divide c = 3", {"groups": 2}),
-            (ValueError, "groups = 3: must divide k = 5", {"w": W[:, :1], "groups": 3}),
             (ValueError, "groups = 0: must be at least 1", {"groups": 0}),
-            (ValueError, "groups = -3: must be at least 1", {"groups": -3}),
             (ValueError, "groups = 1.5: must be an integer", {"groups": 1.5}),
             (ValueError, "groups = \\(1, 1\\): must be an integer", {"groups": (1, 1)}),
             (ValueError, f"groups = {huge}: must be an integer", {"groups": huge}),
@@ -221,13 +202,7 @@ class BadArguments(unittest.TestCase):
             (ValueError, "x is on meta", {"x": X.to("meta")}),
             (ValueError, "w is on meta: must be on", {"w": W.to("meta")}),
             (ValueError, "n = 0: must be at least 1", {"x": X[:0]}),
-            (ValueError, "c = 0: must be at least 1", {"x": X[:, :0], "w": W[:, :0]}),
-            (ValueError, "k = 0: must be at least 1", {"w": W[:0], "b": B[:0]}),
-            (ValueError, "r = 4: the dilated filter spans 10", {"dilation": (3, 1)}),
-            (ValueError, "stride_h = 0", {"stride": (0, 1)}),
             (ValueError, "stride_w = -1", {"stride": (1, -1)}),
-            (ValueError, "pad_w = -2", {"padding": (0, -2)}),
-            (ValueError, "dil_h = 0", {"dilation": 0}),
             (ValueError, "pad_h = 2147483648", {"padding": (2**31, 0)}),
             (ValueError, "stride = 1.5: must be an integer", {"stride": 1.5}),
             (ValueError, "stride = '2': must be an integer", {"stride": "2"}),
@@ -299,12 +274,14 @@ class Autograd(unittest.TestCase):
 
 
 class Module(unittest.TestCase):
-    def torch_conv(self, **options):
-        conv = torch.nn.Conv2d(3, 5, (4, 2), **{**PAIRS, **options}).to(DEVICE)
+    def torch_conv(self, w=W, b=B, **options):
+        groups = options.get("groups", 1)
+        conv = torch.nn.Conv2d(w.shape[1] * groups, w.shape[0], (4, 2), **{**PAIRS, **options})
+        conv.to(DEVICE)
         with torch.no_grad():
-            conv.weight.copy_(W)
+            conv.weight.copy_(w)
             if conv.bias is not None:
-                conv.bias.copy_(B)
+                conv.bias.copy_(b)
         return conv
 
     def test_takes_over_the_weights(self):
@@ -331,15 +308,11 @@ class Module(unittest.TestCase):
 
     def test_groups(self):
         x, w, b = GROUPED
-        conv = torch.nn.Conv2d(6, 15, (4, 2), **PAIRS, groups=3).to(DEVICE)
-        with torch.no_grad():
-            conv.weight.copy_(w)
-            conv.bias.copy_(b)
-        wanted = expected(x, w, b, **PAIRS, groups=3)
+        conv = self.torch_conv(w, b, groups=3)
         own = convladder.Conv2d(6, 15, (4, 2), **PAIRS, groups=3).to(DEVICE)
         own.load_state_dict(conv.state_dict())
         for module in (own, convladder.Conv2d.from_torch(conv)):
-            self.assertTrue(torch.equal(module(x), wanted))
+            self.assertTrue(torch.equal(module(x), expected(x, w, b, **PAIRS, groups=3)))
             self.assertIn("groups=3", repr(module))
 
     def test_padding_by_name(self):
@@ -437,10 +410,8 @@ class FakeEvent:
 
 class Examples(unittest.TestCase):
     def run_main(self, model, inputs, *arguments):
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            status = measure.main("title", model, lambda: [inputs], list(arguments))
-        return status, output.getvalue()
+        status, out, err = called(measure.main, "title", model, lambda: [inputs], list(arguments))
+        return status, out + err
 
     def test_kernelbench_50(self):
         model = kernelbench_50.ModelNew(*kernelbench_50.get_init_inputs())
@@ -475,9 +446,7 @@ class Examples(unittest.TestCase):
 
     def test_bad_options(self):
         for option in ("--batch", "--runs"):
-            with self.assertRaises(SystemExit) as caught:
-                self.run_main(kernelbench_50.ModelNew(), X, option, "0")
-            self.assertEqual(caught.exception.code, 2)
+            self.assertEqual(self.run_main(kernelbench_50.ModelNew(), X, option, "0")[0], 2)
 
     def test_runs_are_interleaved_and_the_warm_up_is_left_out(self):
         order = []

@@ -15,15 +15,16 @@ to be changed, by default the stage's own. Lines with - and lines with + behind 
 replacement, and a bug may have several; what stands there must be found exactly once, whatever its
 line breaks and indentation. Lines that begin with # are comments.
 
-A stage made from the one before it has most of that one's bugs, too. Its file begins with
+A stage made from one before it has most of that one's bugs, too. Its file begins with
 
     like 05_fused_bias
     without tile_wrapped tile_transposed
+    like 03_shared_tiling: pad_h_ignored
 
-which takes over all bugs of that stage but those that `without` names, and those that are described
-anew under the same name; `only` names those that are taken over instead.
+which takes over all bugs of stage 05 but those that `without` names, and one of stage 03. What is
+described anew under the same name is not taken over.
 """
-import copy
+import dataclasses
 import glob
 import os
 import re
@@ -37,22 +38,24 @@ class BadBug(Exception):
     """A .bugs file that can't be read, or doesn't fit the source any more."""
 
 
+@dataclasses.dataclass
 class Edit:
     """One replacement in one file; None is the stage's own."""
+    file: str = None
+    old: list = dataclasses.field(default_factory=list)  # lines
+    new: list = dataclasses.field(default_factory=list)
 
-    def __init__(self, file):
-        self.file = file
-        self.old, self.new = [], []  # lines
 
-
+@dataclasses.dataclass
 class Bug:
     """One bug as its file describes it; without edits, the stage as it stands."""
-
-    def __init__(self, place, stage, name, about):
-        self.place = place  # FILE:LINE
-        self.stage, self.name, self.about = stage, name, about
-        self.detector = self.test = None
-        self.edits = []
+    place: str  # FILE:LINE
+    stage: str
+    name: str
+    about: str
+    detector: str = None
+    test: str = None
+    edits: list = dataclasses.field(default_factory=list)
 
     @property
     def title(self):
@@ -63,6 +66,23 @@ class Bug:
         own = source_of(root, self.stage)
         return list(dict.fromkeys([own] + [edit.file or own for edit in self.edits]))
 
+    def take(self, word, rest):
+        """Takes a line that describes it; False for one that does not."""
+        last = self.edits[-1] if self.edits else Edit()
+        if word in ("detector", "test"):
+            setattr(self, word, rest)
+        elif word == "in":
+            self.edits.append(Edit(rest))
+        elif word == "-":
+            if last.new or not self.edits:
+                self.edits.append(Edit(last.file))
+            self.edits[-1].old.append(rest)
+        elif word == "+" and last.old:
+            last.new.append(rest)
+        else:
+            return False
+        return True
+
 
 def source_of(root, stage):
     """The stage's .cu file, relative to the root."""
@@ -72,99 +92,53 @@ def source_of(root, stage):
     return os.path.relpath(found[0], root)
 
 
-class Reader:
-    """Takes the lines of one file, in order."""
-
-    def __init__(self, stage, bugs_of):
-        self.stage, self.bugs_of = stage, bugs_of
-        self.bugs, self.taken_over = [], {}
-        self.file = None  # that the next replacement is made in
-        self.edit = None  # that the next line may belong to
-
-    def take(self, line, place):
-        word, _, rest = line.partition(" ")
-        edit, self.edit = self.edit, None
-        if not line or line.startswith("#"):
-            return
-        if word == "bug":
-            self.begin(rest, place)
-        elif word == "like":
-            self.take_over(self.bugs_of(rest))
-        elif word in ("without", "only"):
-            names = rest.split()
-            for name in names:
-                if name not in self.taken_over:
-                    raise BadBug(f"{place}: there is no bug '{name}' to be taken over or left out")
-            self.taken_over = {name: bug for name, bug in self.taken_over.items()
-                               if (name in names) == (word == "only")}
-        elif not self.bugs:
-            raise BadBug(f"{place}: a bug begins with 'bug NAME: ...'")
-        elif word == "in":
-            self.file = rest
-        elif word in ("detector", "test"):
-            setattr(self.bugs[-1], word, rest)
-        elif word == "-":
-            self.edit = edit if edit and not edit.new else self.next_edit()
-            self.edit.old.append(rest)
-        elif word == "+" and edit:
-            self.edit = edit
-            edit.new.append(rest)
-        elif word == "+":
-            raise BadBug(f"{place}: + without a - before it")
-        else:
-            raise BadBug(f"{place}: '{word}' is none of like, without, only, bug, in, detector, "
-                         "test, -, + and #")
-
-    def begin(self, rest, place):
-        name, colon, about = rest.partition(": ")
-        if not colon or not re.fullmatch(r"\w+", name):
-            raise BadBug(f"{place}: a bug begins with 'bug NAME: ...'")
-        self.bugs.append(Bug(place, self.stage, name, about))
-        self.file = None
-
-    def take_over(self, bugs):
-        for bug in bugs:
-            self.taken_over[bug.name] = copy.copy(bug)
-            self.taken_over[bug.name].stage = self.stage
-
-    def all_bugs(self):
-        for bug in self.bugs:
-            self.taken_over.pop(bug.name, None)
-        return self.bugs + list(self.taken_over.values())
-
-    def next_edit(self):
-        self.bugs[-1].edits.append(Edit(self.file))
-        return self.bugs[-1].edits[-1]
-
-
-def read(path, root=ROOT):
+def read(path):
     """The bugs of one file, what it takes over comes last."""
     folder, file = os.path.split(path)
-    reader = Reader(os.path.splitext(file)[0],
-                    lambda stage: read(os.path.join(folder, stage + ".bugs"), root))
+    stage, own, taken = os.path.splitext(file)[0], {}, {}
     with open(path, encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            reader.take(line.rstrip(), f"{file}:{number}")
-    check(path, reader.bugs)
-    return reader.all_bugs()
-
-
-def check(path, bugs):
-    names = [bug.name for bug in bugs]
-    for bug in bugs:
+        text = lines.read()
+    for number, line in enumerate(text.splitlines(), 1):
+        place = f"{file}:{number}"
+        word, _, rest = line.rstrip().partition(" ")
+        name, colon, tail = rest.partition(": ")
+        if word in ("", "#"):
+            continue
+        if word == "bug" and colon and re.fullmatch(r"\w+", name):
+            if name in own:
+                raise BadBug(f"{place}: {name} is there twice")
+            bug = own[name] = Bug(place, stage, name, tail)
+        elif word == "like":
+            there = {bug.name: dataclasses.replace(bug, stage=stage)
+                     for bug in read(os.path.join(folder, name + ".bugs"))}
+            taken |= chosen(there, tail.split() or there, place)
+        elif word == "without":
+            out = chosen(taken, rest.split(), place)
+            taken = {name: bug for name, bug in taken.items() if name not in out}
+        elif not own or not bug.take(word, rest):
+            raise BadBug(f"{place}: a file has lines that begin with 'like STAGE', 'without NAME' "
+                         "or 'bug NAME: ', and below a bug in, detector, test, - and, after -, +")
+    for bug in own.values():
         if not bug.edits or not all(edit.new for edit in bug.edits):
             raise BadBug(f"{bug.place}: {bug.name}: a replacement needs lines with - and with +")
-        if names.count(bug.name) > 1:
-            raise BadBug(f"{bug.place}: {bug.name} is there twice")
-    if not bugs:
+    if not own:
         raise BadBug(f"{path}: no bugs of its own")
+    return list(own.values()) + [bug for name, bug in taken.items() if name not in own]
 
 
-def read_all(root=ROOT):
+def chosen(bugs, names, place):
+    """Those of {name: bug} that are called so."""
+    for name in names:
+        if name not in bugs:
+            raise BadBug(f"{place}: there is no bug '{name}' to be taken over or left out")
+    return {name: bugs[name] for name in names}
+
+
+def read_all():
     """All bugs; those of a stage begin with the one that is none, with no edits."""
     bugs = []
     for path in sorted(glob.glob(os.path.join(FOLDER, "*.bugs"))):
-        of_stage = read(path, root)
+        of_stage = read(path)
         bugs += [Bug(path, of_stage[0].stage, SOUND, "the stage as it stands"), *of_stage]
     return bugs
 

@@ -1,11 +1,11 @@
-// Arithmetic of less precision than float32, for bugs: rounded to nearest, ties away from zero, with
-// float32's range.
+// Arithmetic of less precision than float32, for bugs, all of which include this: rounded to
+// nearest, ties away from zero, with float32's range.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-namespace convladder {
+namespace rounding {
 
 // `value` without the last `bits` bits of its mantissa.
 inline float without_bits(float value, int bits) {
@@ -17,8 +17,8 @@ inline float without_bits(float value, int bits) {
   return value;
 }
 
-inline float to_tf32(float value) { return without_bits(value, 13); }
-inline float to_half_bits(float value) { return without_bits(value, 13); }  // 11 bits, as TF32
-inline float to_bfloat16(float value) { return without_bits(value, 16); }
+inline float tf32(float value) { return without_bits(value, 13); }
+inline float half(float value) { return without_bits(value, 13); }  // 11 bits, as TF32
+inline float bfloat16(float value) { return without_bits(value, 16); }
 
-}  // namespace convladder
+}  // namespace rounding
