@@ -44,7 +44,7 @@ class ProblemBench {
   const std::function<void(const std::string&)> show_;
   Stopwatch stopwatch_;
   std::vector<float> output_;  // the last that was read: gigabytes, and one memory for all
-  double available_ = 0;  // bytes of device memory, before anything of the problem was there
+  double available_ = 0;       // bytes of device memory, before anything of the problem was there
 };
 
 }  // namespace convladder

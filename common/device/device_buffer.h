@@ -26,8 +26,8 @@ class DeviceBuffer {
 
   float* data() const { return static_cast<float*>(allocation_) + front_; }
   int64_t count() const { return count_; }
-  void upload(const float* host);    // count() floats
-  void download(float* host) const;  // count() floats
+  void upload(const float* host);       // count() floats
+  void download(float* host) const;     // count() floats
   bool holds(const float* host) const;  // these count() floats, bit by bit
   void fill_nan();
   // Empty when both guard zones are untouched (or there are none); else which side was written, and
