@@ -200,17 +200,13 @@ def folded(title, body):
 
 
 def layers(data):
-    """README.md: what the stages come to over many layers; a stage that several files have, by the first."""
-    of_layers = data.benches("layers_*.json")
-    if not of_layers:
-        return ""
-    standings = {(each.stage, each.competitor): each for bench in reversed(of_layers)
-                 for each in bench.standings}
-    return (f"\nOver {len(of_layers[0].problems)} layers of published networks "
-            "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many times as "
-            "fast as the library a stage is, and on how many layers it is faster. "
-            f"{of_layers[0].machine['gpu']}.\n\n"
-            f"{time_tables.standings_table([standings[key] for key in sorted(standings)])}\n")
+    """README.md: what the stages come to over many layers."""
+    return "".join(
+        f"\nOver {len(bench.problems)} layers of published networks "
+        "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many times as "
+        "fast as the library a stage is, and on how many layers it is faster. "
+        f"{bench.machine['gpu']}.\n\n{time_tables.standings_table(bench.standings)}\n"
+        for bench in data.benches("layers_*.json"))
 
 
 def some_layers(data, stage, names):
