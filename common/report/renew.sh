@@ -135,11 +135,12 @@ step pytorch_defaults pytorch_defaults
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
 step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00003
 step readings_stages python3 -B common/profile/read_ncu.py stages
-step readings_global python3 -B common/profile/read_ncu.py global
-step readings_patterns python3 -B common/profile/read_ncu.py patterns
 step experiments in_time python3 -B docs/experiments/run.py --backend gpu --times-only --stale \
   --repeats 7 --json "docs/results/experiments_$name.json"
 step exercises "${ladder[@]}" exercise --measure
+# Of a program of its own, which no stage changes.
+step readings_global python3 -B common/profile/read_ncu.py global
+step readings_patterns python3 -B common/profile/read_ncu.py patterns
 
 [[ -z $list ]] || exit 0
 python3 -B docs/experiments/run.py --docs || failures=$((failures + 1))
