@@ -43,8 +43,8 @@ start() {  # start NAME WHAT
   mount --bind "$folder/archives" "$root/var/cache/apt/archives"  # packages are fetched once
   cp /etc/resolv.conf "$root/etc/"
   if [[ $ccache == yes ]]; then
-    mkdir -p "$root/opt/ccache" "$folder/cache"
-    mkdir -p -m 777 "$folder/cache/files"  # for a user without rights, too
+    mkdir -p "$root/opt/ccache" "$folder/cache/files"
+    chmod 777 "$folder/cache/files"  # for a user without rights, too
     mount --bind "$folder/cache" "$root/opt/ccache"
     ldd "$(type -P ccache)" | grep -o '/[^ ]*' | xargs -I{} cp -Lu {} "$folder/cache/"
     cp -u "$(type -P ccache)" "$folder/cache/program"
