@@ -236,7 +236,7 @@ void print_standings(const std::vector<BenchResult>& results) {
       "\nOver %zu problems, x: geometric mean of that competitor's cold median / the stage's, and "
       "on\n"
       "how many of those that both have computed the stage is faster. TF32 keeps 10 bits of each\n"
-      "factor; the stages compute in FP32.\n%s",
+      "factor; the stages compute in FP32, unless their names say TF32.\n%s",
       results.size(), table.c_str());
 }
 

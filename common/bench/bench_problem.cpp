@@ -224,6 +224,7 @@ void ProblemBench::measure(BenchResult& result) {
   const ConvShape& shape = *result.shape;
   available_ = free_device_memory();
   require_device_memory(able_stages(settings_.stages, result), shape, result.bias, available_);
+  output_ = std::vector<float>();  // the last problem's memory is this one's
   require_memory_for(shape);
   show_("reference");
   const TestData data = make_test_data(shape, DataKind::kUniform, settings_.seed);

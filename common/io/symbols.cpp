@@ -91,6 +91,7 @@ Symbols read_symbols(const void* address) {
   });
   if (mangled.empty()) return result;
   result.name = plain_name(demangle(mangled));
+  if (mangled.rfind("_Z", 0) != 0) return result;  // extern "C"
   // The static variable x of a function _Zf is _ZZfE1x.
   const std::string prefix = "_ZZ" + mangled.substr(2) + "E";
   visit_symbols(file, [&](const ElfW(Sym) & symbol, const char* name) {

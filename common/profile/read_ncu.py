@@ -29,6 +29,7 @@ def number(value):
 
 
 def write_csv(path, header, rows, command):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
     gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                          capture_output=True, text=True).stdout.splitlines()

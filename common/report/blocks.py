@@ -114,9 +114,9 @@ def stale(data):
         if old != new:
             complaints.append(f"{name}: a generated block disagrees with {FOLDER}")
     for plot in data.plots:
-        if data.digest() not in (files.read(data.plot_path(plot)) or ""):
+        if data.digest() not in (files.read_existing(data.plot_path(plot))):
             complaints.append(f"{FOLDER}/{plot.file}.svg: missing, or drawn from other data")
-    if files.read(data.page_path()) != data.page():
+    if files.read_existing(data.page_path()) != data.page():
         complaints.append(f"{FOLDER}/index.html: missing, or made from other data")
     return complaints
 
@@ -143,7 +143,7 @@ def idea_of(root, stage):
 
 def limit_of(root, stage):
     """What the stage's page names in bold, first thing under its heading on what limits it."""
-    page_text = files.read(os.path.join(root, stage, "README.md")) or ""
+    page_text = files.read_existing(os.path.join(root, stage, "README.md"))
     found = re.search(r"^## What limits now\n\n\*\*([^*]+?)[.:]?\*\*", page_text, re.MULTILINE)
     return found[1] if found else ""
 

@@ -24,11 +24,14 @@ def existing(path):
 
 
 def read(path):
-    """The file's text; None without it."""
-    if not os.path.exists(path):
-        return None
+    """The file's text."""
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def read_existing(path):
+    """The file's text; nothing without it."""
+    return read(path) if os.path.exists(path) else ""
 
 
 def read_rows(path):

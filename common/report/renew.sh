@@ -93,7 +93,7 @@ python_with_torch() {
 # in_time COMMAND...: for a command that keeps what it has when it is cut off.
 CUT_OFF=124  # timeout's status then
 in_time() {
-  timeout "$((minutes * 60 - SECONDS))" "$@"
+  timeout --signal=INT "$((minutes * 60 - SECONDS))" "$@"  # INT: it cleans up behind itself
 }
 
 pytorch_defaults() {
@@ -127,6 +127,7 @@ step layers json "docs/results/layers_$name.json" '"convladder bench"' \
   step machine "${ladder[@]}" bench --machine "common/machines/$name.json"
 step profile json "docs/results/profile_$name.json" '"source": "ncu"' "${ladder[@]}" profile
 mapfile -t layers < <(layers)  # after `bench`
+[[ ${#layers[@]} -gt 0 ]] || die "common/profile/count_floors.py names no layer"
 step floors json "docs/results/floors_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 3 --competitors none "${layers[@]}"
 step memory_rates into "docs/results/memory_rates_$name.txt" build/gpu/bin/memory_rates

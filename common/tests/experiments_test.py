@@ -180,7 +180,7 @@ class Tables(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "records.json"
             self.assertEqual(run.without_current(chosen, path), chosen)
-            run.keep(path, "sim", {**record(chosen[0].name), "kernels": run.kernels_digest()})
+            run.keep(path, "sim", {**record(chosen[0].name), "kernels": chosen[0].digest()})
             run.keep(path, "sim", {**record(chosen[1].name), "kernels": "of others"})
             self.assertEqual(run.without_current(chosen, path), chosen[1:])
 

@@ -9,6 +9,7 @@
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -31,10 +32,11 @@ PROBLEM = "alexnet_conv1"
 # Small problems, every extent another, and cut down: a check of a few seconds.
 CHECK = ("check", "--shapes", "common/tests/data/counted_problems.csv", "--max-gmac", "0.003")
 FORMAT = "convladder experiments"
-PROGRAM = ("", "convladder")  # where it is linked, and what it is called
+PROGRAM = ("common/harness", "convladder")  # where it is linked, and what it is called
 CUDA_TOOLS = "/usr/local/cuda/bin"
 PRESETS = {"sim": "sim-count", "gpu": "gpu"}
 NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
+REASON = re.compile(r": (fail|impossible|rejected): |error: ")  # in the output of what fails
 NEAR = 0.02  # a change by less than this is only named
 BLOCK = re.compile(r"(<!-- experiment: (\S+) -->\n)(.*?)(<!-- end of experiment -->)", re.DOTALL)
 
@@ -61,6 +63,11 @@ class Experiment:
         problem = re.search(r"^Measured on (\w+)\.$", text, re.MULTILINE)
         self.problem = problem[1] if problem else PROBLEM
 
+    def digest(self):
+        """Of all kernels as they stand, and of the change."""
+        kernels = run(["cmake", "-D", f"ROOT={ROOT}", "-P", "common/cmake/KernelsDigest.cmake"], ROOT)
+        return f"{kernels.strip()} {hashlib.sha256(self.path.read_bytes()).hexdigest()[:12]}"
+
     def apply(self, tree, reverse=False):
         """Changes the file in `tree`, a folder that has it at its path; raises Failed if it doesn't fit."""
         back = ["--reverse"] if reverse else []
@@ -84,7 +91,8 @@ def run(command, folder, environment=None):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         lines = done.stdout.strip().split("\n")
-        raise Failed(f"'{' '.join(map(str, command))}' ended with {done.returncode}: {lines[-1]}")
+        reason = next(filter(REASON.search, lines), lines[-1])
+        raise Failed(f"'{' '.join(map(str, command))}' ended with {done.returncode}: {reason}")
     return done.stdout
 
 
@@ -111,13 +119,12 @@ class Bench:
         self.baseline = {}  # (stage, problem, batch): measured unchanged
 
     def compile(self, experiment, folder):
-        """Makes folder/convladder with the changed kernel; why there is none, or nothing."""
+        """Makes folder/convladder with the changed kernel."""
         try:
             source = patched(experiment, folder)
             self.build.compile(source, folder, PROGRAM, pathlib.Path(experiment.file).name)
         except judge.Failed as failure:
-            return str(failure)
-        return ""
+            raise Failed(f"{experiment.name}: {failure}") from None
 
     def measure(self, folder, stage, problem, batch):
         """Records of profile by folder/convladder; on a GPU also the median time with a cold L2, and the
@@ -144,15 +151,13 @@ class Bench:
             self.baseline[key] = self.measure(self.own, *key)
         return self.baseline[key]
 
-    def attempt(self, experiment, folder, failure):
+    def attempt(self, experiment, folder):
         """The experiment's record, by folder/convladder. What the change breaks is a result, too."""
         what = (experiment.stage, experiment.problem,
                 experiment.batch if self.backend == "sim" else None)
         record = {"name": experiment.name, "problem": experiment.problem,
-                  "kernels": kernels_digest(), "before": self.unchanged(*what), "after": None,
-                  "failure": failure}
-        if failure:
-            return record
+                  "kernels": experiment.digest(), "before": self.unchanged(*what), "after": None,
+                  "failure": ""}
         try:
             run([folder / "convladder", *CHECK, "--stage", experiment.stage], ROOT)
             record["after"] = self.measure(folder, *what)
@@ -171,16 +176,12 @@ class Bench:
         return text.replace(f"{folder.relative_to(ROOT)}/", "")
 
 
-def kernels_digest():
-    return run(["cmake", "-D", f"ROOT={ROOT}", "-P", "common/cmake/KernelsDigest.cmake"], ROOT).strip()
-
-
 def without_current(chosen, path):
-    """Those that the file has no record of, or one of other kernels."""
+    """Those that the file has no record of, or one of other kernels or of another change."""
     records = read_records(path)["experiments"] if path.is_file() else []
-    digest = kernels_digest()
-    current = {record["name"] for record in records if record.get("kernels") == digest}
-    return [experiment for experiment in chosen if experiment.name not in current]
+    known = {record["name"]: record.get("kernels") for record in records}
+    return [experiment for experiment in chosen
+            if known.get(experiment.name) != experiment.digest()]
 
 
 def try_all(chosen, arguments):
@@ -192,9 +193,9 @@ def try_all(chosen, arguments):
     with tempfile.TemporaryDirectory(prefix="experiments_", dir=bench.build.folder) as name:
         folders = [pathlib.Path(name) / experiment.name for experiment in chosen]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            failures = list(pool.map(bench.compile, chosen, folders))
-        for experiment, folder, failure in zip(chosen, folders, failures):
-            record = bench.attempt(experiment, folder, failure)
+            list(pool.map(bench.compile, chosen, folders))
+        for experiment, folder in zip(chosen, folders):
+            record = bench.attempt(experiment, folder)
             print(f"\n## {experiment.name}: {experiment.title}\n\n{table_of(record)}", flush=True)
             keep(arguments.json, arguments.backend, record)
     print(f"wrote {arguments.json}")
