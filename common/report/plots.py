@@ -51,15 +51,21 @@ def render(figure, kind, description=""):
 
 
 def shortened(svg):
-    """The same picture in a tenth of the lines: a line for each element, hundredths of a pixel, and no
-    groups that have nothing but a name."""
+    """The same picture in a tenth of the lines: one for each element, hundredths of a pixel, and no groups
+    that have nothing but a name."""
     def short(tag):
         return re.sub(rb"(\d\.\d\d)\d+", rb"\1", b" ".join(tag[0].split()))
 
-    svg, groups = re.sub(rb"\s*\n\s*", b"\n", re.sub(rb"<[^>]*>", short, svg)), 1
-    while groups:
-        svg, groups = re.subn(rb'<g(?: id="[\w.]+")?>\n((?:<(?!/?g\b).*\n)*)</g>\n', rb"\1", svg)
-    return svg
+    lines, nameless = [], []  # of the groups around: is it left out?
+    for line in re.sub(rb"\s*\n\s*", b"\n", re.sub(rb"<[^>]*>", short, svg)).splitlines(True):
+        if re.match(rb"<g\b[^>]*(?<!/)>$", line):
+            nameless.append(re.match(rb'<g(?: id="[^"]*")?>$', line))
+            left_out = nameless[-1]
+        else:
+            left_out = line == b"</g>\n" and nameless.pop()
+        if not left_out:
+            lines.append(line)
+    return re.sub(rb"(<(g|defs)\b.*>)\n(.*/>)\n(</\2>)", rb"\1\3\4", b"".join(lines))
 
 
 def close(figure):
