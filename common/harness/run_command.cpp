@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "common/io/image.h"
 #include "common/io/npy.h"
 #include "common/io/progress.h"
+#include "common/io/symbols.h"
 #include "common/io/table.h"
 #include "common/options/commands.h"
 #include "common/options/run_job.h"
@@ -199,13 +201,25 @@ void require_report_folder(const std::string& folder) {
   require_writable(folder + "/run.json");
 }
 
-// For a profiler: one launch of each stage, and nothing else that runs a kernel.
+std::vector<const void*> launched;  // the kernels, without a library's
+
+void note_launch(const void* kernel, dim3, dim3) { launched.push_back(kernel); }
+
+// For a profiler: one launch of each stage, and nothing else that runs a kernel. Prints which kernels
+// those were, and how often each.
 int run_once(const RunJob& job, const std::vector<Stage>& stages) {
   for (const Stage& stage : stages) {
     const Trial trial(stage, job);
+    launched.clear();
+    launch_observer = note_launch;
     trial.enqueue();
+    launch_observer = nullptr;
     trial.wait();
-    std::printf("%s: launched once, result NOT checked (--once)\n", stage.name);
+    std::printf("%s: launched once, result NOT checked (--once):", stage.name);
+    std::map<std::string, int> kernels;
+    for (const void* kernel : launched) ++kernels[read_symbols(kernel).name];
+    for (const auto& [name, launches] : kernels) std::printf(" %s*%d", name.c_str(), launches);
+    std::printf("\n");
   }
   return 0;
 }

@@ -222,14 +222,12 @@ void launch_width(Accesses accesses, const LanePattern& pattern, const Launched&
   if (accesses == Accesses::kCopies) {
     if (may_write) run("copy_to_shared", copy_to_shared_pattern<T>, from, sink);
     run("copy_global", copy_global_pattern<T>, from, sink);
+  } else if (accesses == Accesses::kShared) {
+    run("shared_read", read_shared_pattern<T>, sink);
+    if (may_write) run("shared_write", write_shared_pattern<T>, from, sink);
   } else {
-    const bool shared = accesses == Accesses::kSharedAndReads;
-    if (shared) run("shared_read", read_shared_pattern<T>, sink);
-    if (shared && may_write) run("shared_write", write_shared_pattern<T>, from, sink);
     run("global_read", read_global_pattern<T>, from, sink);
-    if (!shared && may_write) {
-      run("global_write", write_global_pattern<T>, from, reinterpret_cast<T*>(sink));
-    }
+    if (may_write) run("global_write", write_global_pattern<T>, from, reinterpret_cast<T*>(sink));
   }
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }

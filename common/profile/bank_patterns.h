@@ -16,8 +16,8 @@ struct LanePattern {
 
 // Which accesses are launched with the patterns.
 enum class Accesses {
-  // "shared_read", "shared_write" (of patterns with no word twice) and "global_read".
-  kSharedAndReads,
+  // "shared_read" and "shared_write" (of patterns with no word twice).
+  kShared,
   // Asynchronous ones: "copy_to_shared" with the pattern in shared memory (none with a word twice),
   // "copy_global" with the pattern in global memory.
   kCopies,

@@ -1,6 +1,5 @@
 // Launches every lane pattern once, under a profiler, and prints their names in that order:
-// "launched shared_read,16,bits_6". With the argument `copies`: the asynchronous copies; with `global`:
-// reads and writes of global memory.
+// "launched shared_read,16,bits_6". Its argument says which accesses.
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -10,12 +9,11 @@
 
 int main(int count, char** arguments) {
   using namespace convladder;
-  const std::map<std::string, Accesses> choices = {{"", Accesses::kSharedAndReads},
-                                                   {"copies", Accesses::kCopies},
-                                                   {"global", Accesses::kGlobal}};
-  const auto choice = choices.find(count > 1 ? arguments[1] : "");
-  if (count > 2 || choice == choices.end()) {
-    std::fprintf(stderr, "usage: bank_patterns [copies|global]\n");
+  const std::map<std::string, Accesses> choices = {
+      {"shared", Accesses::kShared}, {"copies", Accesses::kCopies}, {"global", Accesses::kGlobal}};
+  const auto choice = choices.find(count == 2 ? arguments[1] : "");
+  if (choice == choices.end()) {
+    std::fprintf(stderr, "usage: bank_patterns shared|copies|global\n");
     return 2;
   }
   try {

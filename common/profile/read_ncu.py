@@ -6,17 +6,18 @@
       this one anew and keeps the other stages' rows of the file
   common/profile/read_ncu.py patterns [--bin build/gpu/bin] [--out common/tests/data/ncu_patterns.csv]
       every way of addressing memory in common/profile/bank_patterns.cu
-  common/profile/read_ncu.py global [--bin build/gpu/bin] [--out common/tests/data/ncu_global.csv]
-      what reads and writes of global memory take of L1's data pipe, by themselves
 
 Needs ncu in the PATH, and its permission to read counters (./ladder doctor).
 """
 import argparse
+import collections
+import hashlib
 import os
+import re
 import subprocess
 
 import ncu
-from support import ROOT, fail, records_of, run_main, stage_names  # makes the next importable
+from support import ROOT, fail, run_main, stage_names  # makes the next importable
 
 import files
 
@@ -28,18 +29,20 @@ def number(value):
     return "" if value is None else f"{value:.10g}"
 
 
-def write_csv(path, header, rows, command):
+def write_csv(path, header, rows, made_by):
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
     gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                          capture_output=True, text=True).stdout.splitlines()
-    files.write_rows(path, [header, *rows], f"# made by: {command}\n"
+    files.write_rows(path, [header, *rows], f"# made by: {made_by}\n"
                      f"# GPU: {gpu[0] if gpu else '?'}; ncu: {version.strip().splitlines()[-1]}\n")
     print(f"wrote {path}: {len(rows)} rows")
 
 
-LIBRARY = ["02_im2col_gemm"]  # stages with kernels of a library, whose number nobody knows beforehand
-STAGE_METRICS = (ncu.GLOBAL + ncu.REQUESTED + ncu.COPIES + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE +
+LIBRARY = "02_im2col_gemm"  # it has kernels of a library, whose number nobody knows beforehand
+# ncu's ratios are rounded: what they are made of is read instead.
+GLOBAL = [metric for metric in ncu.GLOBAL if not metric.endswith(".ratio")]
+STAGE_METRICS = (GLOBAL + ncu.REQUESTED + ncu.COPIES + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE +
                  ["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"])
 
 
@@ -54,35 +57,32 @@ def options_of(problem):
     return words
 
 
-def own_launches(binaries, stages, problem):
-    """{stage: {kernel: launches}} of the stages' own kernels, whose results are right."""
-    launches = {}
-    for record in records_of(os.path.join(binaries, "convladder"), "profile", *named(stages),
-                             *options_of(problem)):
-        launches.setdefault(record["stage"], {})[record["kernel"]] = record["launches"]
-    return launches
-
-
 def named(stages):
     return [word for stage in stages for word in ("--stage", stage)]
 
 
-def launches_of(binaries, stages, problem, own, metrics):
+def launches_of(binaries, stages, problem, metrics):
     """{stage: its launches, as ncu.run() has them}. Starting ncu takes longer than these kernels: it
-    sees all these stages at once, one after the other."""
-    program = [os.path.join(binaries, "convladder"), "run", "--once"] + options_of(problem)
-    seen = ncu.run(metrics, program + named(stages))[0]
-    if len(stages) == 1:
-        return {stages[0]: seen}
-    counts = {stage: sum(own[stage].values()) for stage in stages}
-    if len(seen) != sum(counts.values()):
-        raise ncu.NcuError(f"{problem['name']}: {sum(counts.values())} launches were expected, ncu saw "
-                           f"{len(seen)}")
+    sees all stages at once, one after the other."""
+    seen, said = ncu.run(metrics, [os.path.join(binaries, "convladder"), "run", "--once"] +
+                         options_of(problem) + named(stages))
+    own = {stage: {kernel: int(count) for kernel, count in re.findall(r"(\w+)\*(\d+)", kernels)}
+           for stage, kernels in (line.split(": launched once, ") for line in said
+                                  if ": launched once, " in line)}
+    counts = {stage: sum(kernels.values()) for stage, kernels in own.items()}
+    if LIBRARY in counts:
+        counts[LIBRARY] += len(seen) - sum(counts.values())
     found = {}
-    for stage in stages:
+    for stage, kernels in own.items():
         found[stage], seen = seen[:counts[stage]], seen[counts[stage]:]
-        if {kernel for kernel, _ in found[stage]} != set(own[stage]):
-            raise ncu.NcuError(f"{problem['name']}, {stage}: ncu saw other kernels than it has")
+        launches = collections.Counter(kernel for kernel, _ in found[stage])
+        if stage == LIBRARY:
+            launches = {kernel: count for kernel, count in launches.items() if kernel in kernels}
+        if launches != kernels:
+            raise ncu.NcuError(f"{problem['name']}, {stage} launches {kernels}, ncu saw {dict(launches)}")
+    if seen or sorted(own) != sorted(stages):
+        raise ncu.NcuError(f"{problem['name']}: launched were {', '.join(own)} of {', '.join(stages)}, and "
+                           f"{len(seen)} kernels more")
     return found
 
 
@@ -107,15 +107,11 @@ def read_stages(binaries, stages, path):
     rows, read = [], set()
     header = ["problem", "stage", "kernel", "launches"] + STAGE_METRICS
     metrics = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
-    groups = [[stage] for stage in stages if stage in LIBRARY]
-    groups.append([stage for stage in stages if stage not in LIBRARY])
     for problem in problems():
-        own = own_launches(binaries, stages, problem)
-        for group in filter(None, groups):
-            for stage, launches in launches_of(binaries, group, problem, own, metrics).items():
-                rows += rows_of_stage(problem, stage, launches)
-                read.add((problem["name"], stage))
-        print(f"{problem['name']}: {len(own)} stages", flush=True)
+        for stage, launches in launches_of(binaries, stages, problem, metrics).items():
+            rows += rows_of_stage(problem, stage, launches)
+            read.add((problem["name"], stage))
+        print(f"{problem['name']}: {len(stages)} stages", flush=True)
         yield header, kept_rows(path, header, read) + rows
 
 
@@ -128,28 +124,30 @@ def kept_rows(path, header, read):
             if (row["problem"], row["stage"]) not in read]
 
 
-def read_patterns(binaries, what):
+PATTERN_METRICS = {"shared": GLOBAL + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE,
+                   "copies": [metric for metric in GLOBAL if "op_ld." in metric] + ncu.COPIES,
+                   "global": GLOBAL + ncu.REQUESTED + ncu.PIPE}
+
+
+def read_patterns(binaries):
     """The header and the rows, once."""
-    plain = ncu.GLOBAL + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE
-    copies = [metric for metric in ncu.GLOBAL if "op_ld.sum" in metric] + ncu.COPIES
-    reads = {"patterns": [(plain, []), (copies, ["copies"])],
-             "global": [(ncu.GLOBAL + ncu.REQUESTED + ncu.PIPE, ["global"])]}[what]
-    metrics, rows = list(dict.fromkeys(metric for asked, _ in reads for metric in asked)), []
-    for asked, words in reads:
-        launches, output = ncu.run(asked, [os.path.join(binaries, "bank_patterns"), *words])
+    columns = list(dict.fromkeys(metric for asked in PATTERN_METRICS.values() for metric in asked))
+    rows = []
+    for accesses, asked in PATTERN_METRICS.items():
+        launches, output = ncu.run(asked, [os.path.join(binaries, "bank_patterns"), accesses])
         names = [line.split(" ", 1)[1].split(",") for line in output if line.startswith("launched ")]
         if len(names) != len(launches):
             raise ncu.NcuError(f"bank_patterns launched {len(names)} kernels, ncu saw "
                                f"{len(launches)}")
-        rows += [name + [number(values.get(metric)) for metric in metrics]
+        rows += [name + [number(values.get(metric)) for metric in columns]
                  for name, (_, values) in zip(names, launches)]
-    yield ["kind", "bytes", "pattern"] + metrics, rows
+    yield ["kind", "bytes", "pattern"] + columns, rows
 
 
 def main(words):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["stages", "patterns", "global"])
+    parser.add_argument("what", choices=["stages", "patterns"])
     parser.add_argument("--bin", default=os.path.join(ROOT, "build/gpu/bin"))
     parser.add_argument("--out")
     parser.add_argument("--stage", action="append", choices=stage_names(),
@@ -158,9 +156,13 @@ def main(words):
     out = arguments.out or os.path.join(ROOT, f"common/tests/data/ncu_{arguments.what}.csv")
     parts = (read_stages(arguments.bin, arguments.stage or stage_names(), out)
              if arguments.what == "stages" else read_patterns(arguments.bin, arguments.what))
+    made_by = f"common/profile/read_ncu.py {arguments.what}"
+    if arguments.what == "patterns":  # while their text is the same, so is what is read (renew.sh)
+        with open(os.path.join(ROOT, "common/profile/bank_patterns.cu"), "rb") as file:
+            made_by += f" of {hashlib.sha256(file.read()).hexdigest()}"
     try:
         for header, rows in parts:  # written each time: a run that is cut off keeps these
-            write_csv(out, header, rows, f"common/profile/read_ncu.py {arguments.what}")
+            write_csv(out, header, rows, made_by)
     except ncu.NcuError as error:
         fail(str(error))
 

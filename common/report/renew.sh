@@ -93,7 +93,7 @@ python_with_torch() {
 # in_time COMMAND...: for a command that keeps what it has when it is cut off.
 CUT_OFF=124  # timeout's status then
 in_time() {
-  timeout --signal=INT "$((minutes * 60 - SECONDS))" "$@"  # INT: it cleans up behind itself
+  timeout --signal=INT --kill-after=30 "$((minutes * 60 - SECONDS))" "$@"  # INT: it cleans up behind itself
 }
 
 pytorch_defaults() {
@@ -134,14 +134,14 @@ step memory_rates into "docs/results/memory_rates_$name.txt" build/gpu/bin/memor
 step pitfall_times into "docs/results/pitfall_times_$name.txt" build/gpu/bin/pitfall_times
 step pytorch_defaults pytorch_defaults
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
-step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00003
+step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00002
 step readings_stages python3 -B common/profile/read_ncu.py stages
 step experiments in_time python3 -B docs/experiments/run.py --backend gpu --times-only --stale \
   --repeats 7 --json "docs/results/experiments_$name.json"
 step exercises "${ladder[@]}" exercise --measure
-# Of a program of its own, which no stage changes.
-step readings_global python3 -B common/profile/read_ncu.py global
-step readings_patterns python3 -B common/profile/read_ncu.py patterns
+# Of a program of its own, which no stage changes: once for each text of it.
+grep -q "of $(sha256sum <common/profile/bank_patterns.cu | cut -d ' ' -f 1)" common/tests/data/ncu_patterns.csv ||
+  step readings_patterns python3 -B common/profile/read_ncu.py patterns
 
 [[ -z $list ]] || exit 0
 python3 -B docs/experiments/run.py --docs || failures=$((failures + 1))

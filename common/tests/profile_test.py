@@ -14,6 +14,7 @@ from fake_program import PROFILE, FakeProgramTest, called  # makes the next two 
 
 import ncu
 import profile_gpu
+import read_ncu
 
 # What the made-up GPU has launched: {stage: [(kernel as ncu prints it, {metric: value as text})]}.
 NAIVE = "convladder::<unnamed>::conv2d_naive(convladder::ConvShape, int, const float *, float *)"
@@ -58,15 +59,18 @@ for unknown in UNKNOWN:
     if unknown in metrics:
         print("==ERROR== Failed to find metric regex:^(%s)(\\\\.|$)" % unknown.split(".")[0])
         sys.exit(9)
-stage = command[command.index("--stage") + 1]
+stages = [command[i + 1] for i, word in enumerate(command) if word == "--stage"]
+launches = [launch for stage in stages for launch in LAUNCHES[stage]]
 print("==PROF== Connected to process 4711 (%s)" % command[0])
 print("alexnet_conv1: n256 c3 224x224, bias")
-for kernel, _ in LAUNCHES[stage]:
+for stage in stages:
+    print(stage + ": launched once, result NOT checked (--once):", *("%s*%d" % own for own in OWN[stage]))
+for kernel, _ in launches:
     print('==PROF== Profiling "%s" - 0: 0%%....50%%....100%% - 9 passes' % kernel)
 print("==PROF== Disconnected from process 4711")
 print('"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",'
       '"Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"')
-for number, (kernel, values) in enumerate(LAUNCHES[stage]):
+for number, (kernel, values) in enumerate(launches):
     for metric in metrics:
         if metric in values:
             print('"%d","4711","convladder","127.0.0.1","%s","1","7","(256, 1, 1)","(64, 1, 1)","0",'
@@ -111,9 +115,9 @@ class ProfileTest(FakeProgramTest):
         self.program("convladder", f"OWN = {OWN!r}\nWRONG = {wrong!r}\nSHAPE = {shape!r}\n"
                                    f"VERSION = {version}\nMACHINE = {machine!r}\n" + CONVLADDER)
 
-    def ncu(self, source=NCU, unknown=()):
+    def ncu(self, source=NCU, unknown=(), own=OWN):
         self.program("ncu", f"FOLDER = {self.folder!r}\nLAUNCHES = {LAUNCHES!r}\n"
-                            f"UNKNOWN = {unknown!r}\n" + source)
+                            f"OWN = {own!r}\nUNKNOWN = {unknown!r}\n" + source)
 
     def profile(self, *words):
         return called(profile_gpu.main, ["--bin", self.folder, "--json", self.json, *words])
@@ -276,7 +280,7 @@ class ProfileTest(FakeProgramTest):
             self.expect_failure(pattern)
 
     def test_a_launch_is_missing(self):
-        self.ncu(NCU.replace("enumerate(LAUNCHES[stage])", "enumerate(LAUNCHES[stage][:2])"))
+        self.ncu(NCU.replace("enumerate(launches)", "enumerate(launches[:2])"))
         self.expect_failure("02_im2col_gemm launches im2col 2 times, ncu saw 1", left=["profile.json"])
 
     def test_what_is_wrong_with_the_command_is_said_before_anything_is_measured(self):
@@ -341,6 +345,27 @@ class ProfileTest(FakeProgramTest):
         self.assertEqual(words[-4:], ["--stage", "01_naive", "--n", "2"])
         self.assertIn("ncu " + " ".join(words), out)  # ready to be used again
         self.assertFalse(os.path.exists(self.json))
+
+
+    def test_launches_of_several_stages_are_told_apart(self):
+        problem = dict.fromkeys(read_ncu.EXTENTS, "1") | {"name": "one", "bias": "1"}
+
+        def read():
+            with mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
+                return read_ncu.launches_of(self.folder, list(OWN), problem, list(ncu.GLOBAL))
+
+        found = read()
+        self.assertEqual({stage: [kernel for kernel, _ in launches] for stage, launches in found.items()},
+                         {"01_naive": ["conv2d_naive"], "02_im2col_gemm": ["im2col", GEMM] * 2,
+                          "05_fused_bias": ["conv2d_fused_bias"]})
+        rows = [row[1:4] for stage in found for row in read_ncu.rows_of_stage(problem, stage, found[stage])]
+        self.assertEqual(rows, [["01_naive", "conv2d_naive", "1"], ["02_im2col_gemm", "im2col", "2"],
+                                ["02_im2col_gemm", GEMM, "2"], ["05_fused_bias", "conv2d_fused_bias", "1"]])
+        for own in ({**OWN, "05_fused_bias": [("another", 1)]}, {**OWN, "02_im2col_gemm": [("im2col", 3)]},
+                    {**OWN, "01_naive": [("conv2d_naive", 2)]}):
+            self.ncu(own=own)
+            with self.assertRaisesRegex(ncu.NcuError, "one, .* launches .*, ncu saw"):
+                read()
 
 
 class NcuTest(unittest.TestCase):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of common/report/renew.sh, in a checkout of stubs: a GPU's machine, as far as it prints."""
+import hashlib
 import json
 import os
 import pathlib
@@ -45,6 +46,8 @@ class Renew(unittest.TestCase):
         self.write("common/profile/count_floors.py", "print('a_layer')")
         self.write("source", "ncu")
         self.write("failing", "")
+        self.write("common/profile/bank_patterns.cu", "a pattern\n")
+        self.write("common/tests/data/ncu_patterns.csv", "of other patterns\n")
 
     def write(self, name, text):
         path = self.root / name
@@ -73,7 +76,7 @@ class Renew(unittest.TestCase):
         self.assertEqual(json.loads(self.read("docs/results/profile_h200.json"))["new"], 1)
         self.assertIn("all", self.read("docs/results/memory_rates_h200.txt"))
         for call in ("--backend gpu bench --bias 1 --repeats 5 --json", "report --docs",
-                     "--shape=a_layer", "read_ncu.py stages", "read_ncu.py global", "patterns",
+                     "--shape=a_layer", "read_ncu.py stages", "read_ncu.py patterns",
                      "--times-only --stale --repeats 7 --json"):
             self.assertIn(call, calls)
         status, said, calls = self.renew()
@@ -86,6 +89,13 @@ class Renew(unittest.TestCase):
         self.assertNotIn("bench", self.renew()[2])
         self.write("01_one/one.cu", "int b;\n")
         self.assertIn("bench", self.renew()[2])
+
+    def test_single_accesses_are_read_once_for_each_text_of_theirs(self):
+        digest = hashlib.sha256(b"a pattern\n").hexdigest()
+        self.write("common/tests/data/ncu_patterns.csv", f"# made by: read_ncu.py patterns of {digest}\n")
+        self.assertNotIn("patterns", self.renew()[2])
+        self.write("common/profile/bank_patterns.cu", "another pattern\n")
+        self.assertIn("patterns", self.renew()[2])
 
     def test_a_campaigns_row_takes_the_place_of_the_last(self):
         self.renew()
@@ -103,7 +113,7 @@ class Renew(unittest.TestCase):
 
     def test_a_failed_step_keeps_what_there_was_and_is_tried_again(self):
         self.write("docs/results/memory_rates_h200.txt", "old\n")
-        self.write("failing", "memory_rates\n--backend gpu test\nglobal\n")
+        self.write("failing", "memory_rates\n--backend gpu test\nstages\n")
         status, said, calls = self.renew()
         self.assertEqual(status, 1)
         self.assertIn("memory_rates: FAILED, status 3", said)
@@ -113,7 +123,7 @@ class Renew(unittest.TestCase):
         status, said, calls = self.renew()
         self.assertEqual(status, 0, said)
         self.assertIn("memory_rates", calls)
-        self.assertIn("read_ncu.py global", calls)
+        self.assertIn("read_ncu.py stages", calls)
         self.assertNotIn("read_ncu.py patterns", calls)
 
     def test_a_failed_campaign_says_so_in_its_row(self):
