@@ -29,6 +29,7 @@ GPU_ONLY = re.compile(r"^(ncu|nsys|compute-sanitizer)\b|^\./ladder (bench|saniti
 # of many, what the tests have done already, one problem, one stage under one tool.
 STAND_INS = (
     (r"\./ladder test", "./ladder build sim all"),
+    (r"\./ladder test --stage (?!99_)(\w+)", r"./ladder build sim \1"),  # 99_: of no other test
     (r"(\./ladder check --stage \w+(?: --offset \d)?)", r"\1 --max-gmac 0.001"),
     (r"(\./ladder check --fuzz) \d+(.*)", r"\1 10\2"),
     (r"\./ladder profile --backend sim|\./ladder --backend sim profile", "./ladder profile"),

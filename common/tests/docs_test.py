@@ -46,13 +46,13 @@ class Extract(unittest.TestCase):
             ({"gpu"}, ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
                        "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu",
                        "compute-sanitizer x")),
-            ({"slow"}, ("./ladder test   # all",
+            ({"slow"}, ("./ladder test   # all", "./ladder test --stage 03_shared_tiling",
                         "./ladder check --stage 01_naive  # all problems")),
             ({"gpu", "slow"}, ("./ladder bench", "./ladder sanitize",
                                "./ladder sanitize --jobs 8  # at a time")),
             (set(), ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu",
                      "./ladder profile", "./ladder check --stage 01_naive --shape alexnet_conv1",
-                     "./ladder test --stage 03_shared_tiling")),
+                     "./ladder test --stage 99_my_idea")),
         ):
             for text in texts:
                 self.assertEqual(self.extract("```sh", text, "```")[0].needs, needs, text)
