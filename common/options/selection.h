@@ -17,8 +17,8 @@ OptionSpec precision_option();
 std::vector<OptionSpec> problem_options();
 
 // The stages named by --stage, in the ladder's order, else all. With --precision tf32 those of them
-// that have it, as in_tf32() makes them. Throws UsageError for a name that is not there, and where a
-// stage is named that has no such precision.
+// that have it, as in_tf32() makes them; with both, these as well, each behind its FP32. Throws
+// UsageError for a name that is not there, and where a stage is named that has no such precision.
 std::vector<Stage> selected_stages(const Options& options);
 
 // The same without those that can't do what is asked: ReLU, where --relu is given.

@@ -76,7 +76,7 @@ std::vector<LanePattern> lane_patterns() {
   for (const int bit : {1, 2, 4, 8, 16}) {
     add("swapped_" + std::to_string(bit), [=](int lane) { return lane ^ bit; });
   }
-  // Stage 05: lane bits 0 and 4 choose the filters, 1 to 3 the strip of inputs.
+  // Stage 10: lane bits 0 and 4 choose the filters, 1 to 3 the strip of inputs.
   for (const int step : {2, 3, 4}) {
     add("filters_" + std::to_string(step),
         [=](int lane) { return ((lane & 1) | (lane >> 3 & 2)) * step; });
