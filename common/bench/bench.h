@@ -71,6 +71,7 @@ struct BenchRecord {
   Record record;
   std::optional<Statistics> cold, warm;  // none if the stage failed or didn't run
   int host_late = 0;  // of the runs that count: times that may contain the host's (stopwatch.h)
+  Precision precision = Precision::kFp32;  // of a stage
 };
 
 // One competitor on one problem. `bench.record.stage` is its label().

@@ -185,7 +185,7 @@ void print_heading(const BenchResult& result, const Machine& machine) {
   std::printf("%s", result.problem.c_str());
   if (result.shape) {
     const Work work = work_of(*result.shape, result.bias);
-    std::printf(": %s%s; %.4g GFLOP, at least %.3g GB and %.3g ms",
+    std::printf(": %s%s; %.4g GFLOP, at least %.3g GB, in FP32 %.3g ms",
                 to_string(*result.shape).c_str(), result.bias ? ", bias" : "", work.flops * 1e-9,
                 work.bytes * 1e-9, floor_ms(work, machine, Cache::kCold));
   }

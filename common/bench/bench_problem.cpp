@@ -25,7 +25,7 @@ BenchResult new_result(const Problem& problem, const std::vector<Stage>& stages)
   result.problem = problem.name;
   result.bias = problem.bias;
   for (const Stage& stage : stages) {
-    result.records.push_back({new_record(stage, problem.name, false), {}, {}, 0});
+    result.records.push_back({new_record(stage, problem.name, false), {}, {}, 0, stage.precision});
   }
   return result;
 }

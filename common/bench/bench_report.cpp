@@ -38,7 +38,7 @@ std::vector<const CompetitorRecord*> peers(const BenchResult& result) {
   return timed;
 }
 
-// The cells of a stage and a competitor alike. TF32 has another ceiling than the one measured.
+// The cells of a stage and a competitor alike. The ceiling is that of FP32.
 std::vector<std::string> table_row(const BenchRecord& bench, const Work& work,
                                    const Machine& machine, Precision precision) {
   std::vector<std::string> row = {bench.record.stage};
@@ -127,7 +127,7 @@ Json to_json(const CompetitorRecord& competitor, const std::optional<Work>& work
 Json to_json(const BenchRecord& bench, const std::optional<Work>& work, const Machine& machine) {
   Members members = json_members(bench.record);
   members.push_back({"impossible", bench.record.status == "impossible"});
-  add_times(members, bench, work, machine, Precision::kFp32);
+  add_times(members, bench, work, machine, bench.precision);
   const bool timed = work && bench.cold;
   members.push_back(
       {"fraction_of_copy_rate", timed ? copy_fraction(*work, *bench.cold, machine) : std::nan("")});
@@ -268,7 +268,7 @@ std::string bench_table(const BenchResult& result, const Machine& machine) {
     table.add_row(row);
     remarks += host_late_remark(bench);
   };
-  for (const BenchRecord& bench : result.records) add_row(bench, Precision::kFp32, true);
+  for (const BenchRecord& bench : result.records) add_row(bench, bench.precision, true);
   for (const CompetitorRecord& competitor : result.competitors) {
     add_row(competitor.bench, competitor.info.precision, false);
   }

@@ -1,6 +1,5 @@
 #include "common/bench/line_process.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

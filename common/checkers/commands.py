@@ -12,9 +12,11 @@ import argparse
 import array
 import dataclasses
 import math
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -198,19 +200,22 @@ def to_run(command, gpu, slow):
 
 
 def run(text, folder):
-    """Runs a command by bash. Gives the exit status and its output."""
-    try:
-        done = subprocess.run(["bash", "-c", "set -e\n" + text], cwd=folder, timeout=TIME_LIMIT,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, check=False)
-    except subprocess.TimeoutExpired as expired:
-        output = (expired.stdout or b"").decode(errors="replace")
-        return 124, f"{output}\nended after {TIME_LIMIT} s"
-    output = done.stdout.decode(errors="replace")
+    """Runs a command by bash. Gives the exit status and its output. All that it has started ends with it."""
+    with subprocess.Popen(["bash", "-c", "set -e\n" + text], cwd=folder, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return 124, f"{process.communicate()[0]}\nended after {TIME_LIMIT} s"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     # ctest ends with 0 when it has found no test.
-    if done.returncode == 0 and "No tests were found" in output:
+    if process.returncode == 0 and "No tests were found" in output:
         return 1, output
-    return done.returncode, output
+    return process.returncode, output
 
 
 def run_all(commands, folder, gpu, slow):

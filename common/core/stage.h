@@ -24,7 +24,8 @@ const char* to_string(Precision precision);  // "fp32" or "tf32"
 // One convolution to compute: output = conv(input, filters) + bias, then ReLU if asked. All
 // pointers are device pointers and need only the 4-byte alignment of a float; output and workspace
 // overlap nothing. The counts say how many elements lie behind each pointer.
-// A NaN in the input reaches the outputs whose windows see it, and no others. A filter that is not
+// A NaN in the input reaches the outputs whose windows see it, and no others (in TF32 one that arithmetic
+// made; of a NaN's bits TF32 sees the upper 19, and the rest alone makes none). A filter that is not
 // finite may make NaN at the padding: stage 01 leaves such taps out, the others multiply them by 0.
 // Where a stage multiplies by tensor cores, infinity in input or filters may become NaN, too, and so
 // may what is too large for TF32 (from 2^128 - 2^116 on), since it is cut in two and put together.

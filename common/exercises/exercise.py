@@ -183,7 +183,7 @@ def thought(task, verdict, results):
     return own.get(verdict.kind, DEFAULT_THOUGHTS[verdict.kind])
 
 
-def show(task, source, verdict, results, predicted):
+def show(task, verdict, results, predicted):
     print(paragraph("task", f"{task.goal['idea']}  ({shown(task.path('README.md'))})"))
     kind = verdict.kind
     if kind == judge.COMPILE:
@@ -238,7 +238,7 @@ def check(task, builds, notes, source):
     ask_for_prediction(task, note)
     begun = time.monotonic()
     verdict, results = judge_task(task, source, builds)
-    show(task, source, verdict, results, note["predicted"])
+    show(task, verdict, results, note["predicted"])
     if results and not note["predicted"] and not note["checks"]:
         key = next(iter(task.goal["predict"]))
         print(paragraph("", "Next time say first what you expect: --predict "
@@ -279,7 +279,7 @@ def watch(task, builds, notes, source):
 
 
 def show_list(all_tasks, notes):
-    rung, following = "", None
+    rung, following, longest = "", None, max(len(task.name) for task in all_tasks)
     for task in all_tasks:
         if task.rung != rung:
             rung = task.rung
@@ -289,7 +289,7 @@ def show_list(all_tasks, notes):
             following = task
         mark = "done" if note.get("done") else "next" if following is task else \
             "begun" if note.get("checks") else ""
-        print(f"  {mark:5}  {task.name:16}  {task.goal['idea']}")
+        print(f"  {mark:5}  {task.name:{longest}}  {task.goal['idea']}")
     if following:
         print(f"\n./ladder exercise {following.name}   judges {shown(mine(following))}; the task: "
               f"{shown(following.path('README.md'))}")
@@ -350,6 +350,8 @@ def reset(task, notes):
 def judge_all(by_name, builds, folder):
     """Every NAME.cu below the folder. The records."""
     records = []
+    if not os.path.isdir(folder):
+        fail(f"{folder}: there is no such folder")
     for parent, folders, files in os.walk(folder):
         folders.sort()
         for file in sorted(files):
@@ -437,6 +439,11 @@ def main(arguments):
     all_tasks, notes = tasks.read_all(), Notes()
     by_name = {task.name: task for task in all_tasks}
     task = by_name.get(options.name)
+    asked = [word for word in ("hint", "reset", "solution", "show", "watch") if getattr(options, word)]
+    if len(asked) > 1:
+        fail(f"exercise: --{' and --'.join(asked)} are asked for one at a time", 2)
+    if asked and not options.name:
+        fail(f"exercise --{asked[0]} needs the name of one: ./ladder exercise lists them", 2)
     if options.name and not task and not options.golf:
         fail(f"exercise '{options.name}' is unknown; there are {', '.join(by_name)}", 2)
     builds = {preset: judge.Build(preset) for preset in options.builds.split(",")}

@@ -1,9 +1,11 @@
 """The same judgement on a GPU: results, Nsight Compute's counters, and the time."""
+import json
 import os
 import re
 import sys
 import tempfile
 
+import files
 import judge
 import ncu
 import task as tasks
@@ -94,7 +96,8 @@ def write_page(task, record):
 
 
 def measure(all_tasks, builds, path):
-    """Times every start that is right, and every solution; the pages have the result afterwards."""
+    """Times every start that is right, and every solution; the pages have the result afterwards. What
+    can't be timed keeps the record that it has."""
     if "gpu" not in builds:
         fail("exercise --measure needs a GPU, and nvcc", 2)
     records, status = [], 0
@@ -115,6 +118,8 @@ def measure(all_tasks, builds, path):
         write_page(task, record)
     if records:
         device = next(iter(records[0]["after"].values()))["device"]
-        write_json(path or RESULTS.format(re.sub(r"\W+", "_", device.replace("NVIDIA ", "").lower())),
-                   records)
+        path = path or RESULTS.format(re.sub(r"\W+", "_", device.replace("NVIDIA ", "").lower()))
+        new = {record["exercise"] for record in records}
+        old = json.loads(files.read_existing(path) or "[]")
+        write_json(path, records + [record for record in old if record["exercise"] not in new])
     return status

@@ -2,7 +2,6 @@
 it in a process with limits. What comes back is a Verdict, whatever the kernel did.
 """
 import contextlib
-import csv
 import dataclasses
 import json
 import os
@@ -13,7 +12,10 @@ import subprocess
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from support import ROOT  # makes the next importable
+
+import files
+
 EXEMPLAR = "01_naive/naive.cu"  # compiled and linked as this stage is
 JUDGE = ("common/exercises", "exercise_judge")  # where it is linked, and what it is called
 STAGE = ("01_naive", "01_naive")
@@ -80,9 +82,8 @@ def shown(path):
 
 def problems():
     """common/problems.csv: {name: {column: text}}."""
-    with open(os.path.join(ROOT, "common/problems.csv"), encoding="utf-8") as file:
-        rows = csv.DictReader(line for line in file if line.strip() and line[0] != "#")
-        return {row["name"]: {column: row[column] for column in COLUMNS} for row in rows}
+    return {row["name"]: {column: row[column] for column in COLUMNS}
+            for row in files.read_rows(os.path.join(ROOT, "common/problems.csv"))}
 
 
 def write_problems(path, rows):
@@ -148,6 +149,8 @@ class Build:
             raise Failed(COMPILE, compiler_message(done, source))
         if not self.on_gpu:
             require_shared_memory(object_file, source)
+        if sum(word.endswith(f"/{replaced}.o") for word in link_words) != 1:
+            raise CannotJudge(f"{self.folder} links no {replaced}, or several, into {model[1]}")
         words = [object_file if word.endswith(f"/{replaced}.o") else word for word in link_words]
         words[words.index("-o") + 1] = program
         done = limited(words, link_folder, None)
@@ -194,7 +197,7 @@ def kill_group(process):
 
 def compiler_message(done, source):
     if done.returncode == -signal.SIGALRM:
-        return f"{shown(source)}: the compiler has come to no end after {COMPILE_SECONDS} s"
+        return f"{shown(source)}: the compiler has come to no end, and was stopped"
     lines = done.stdout.replace(ROOT + "/", "").splitlines()
     errors = [line for line in lines if re.search(r"\berror: ", line)]
     return "\n".join(errors[:3]) or f"{shown(source)}: {lines[-1] if lines else 'the compiler failed'}"

@@ -201,24 +201,24 @@ void require_report_folder(const std::string& folder) {
   require_writable(folder + "/run.json");
 }
 
-std::vector<const void*> launched;  // the kernels, without a library's
+std::map<const void*, int> launches;  // of each kernel, without a library's
 
-void note_launch(const void* kernel, dim3, dim3) { launched.push_back(kernel); }
+void note_launch(const void* kernel, dim3, dim3) { ++launches[kernel]; }
 
 // For a profiler: one launch of each stage, and nothing else that runs a kernel. Prints which kernels
 // those were, and how often each.
 int run_once(const RunJob& job, const std::vector<Stage>& stages) {
   for (const Stage& stage : stages) {
     const Trial trial(stage, job);
-    launched.clear();
+    launches.clear();
     launch_observer = note_launch;
     trial.enqueue();
     launch_observer = nullptr;
     trial.wait();
     std::printf("%s: launched once, result NOT checked (--once):", stage.name);
-    std::map<std::string, int> kernels;
-    for (const void* kernel : launched) ++kernels[read_symbols(kernel).name];
-    for (const auto& [name, launches] : kernels) std::printf(" %s*%d", name.c_str(), launches);
+    for (const auto& [kernel, count] : launches) {
+      std::printf(" %s*%d", read_symbols(kernel).name.c_str(), count);
+    }
     std::printf("\n");
   }
   return 0;
@@ -267,6 +267,7 @@ int run_command(const std::vector<std::string>& arguments) {
   if (options.has("--output") && !output.empty()) {
     const ConvShape& s = job.shape;
     write_npy(options.text("--output"), {s.N, s.total_K(), s.P(), s.Q()}, output.data());
+    std::printf("wrote %s\n", options.text("--output").c_str());
   }
   const auto passed = [](const Result& result) { return result.record.status == "pass"; };
   const auto failed = [](const Result& result) { return result.record.status == "fail"; };

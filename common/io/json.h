@@ -1,7 +1,6 @@
 // JSON: written, the records of the measuring commands; read, the description of a machine.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -51,7 +51,10 @@ OptionSpec precision_option() {
 }
 
 std::vector<OptionSpec> problem_options() {
-  std::vector<OptionSpec> specs = {{"--shape", "NAME", "a problem of common/problems.csv"}};
+  std::vector<OptionSpec> specs = {
+      {"--shape", "NAME",
+       "a problem of common/problems.csv; the options below change it. "
+       "Without it each is 1 unless given, a pad 0"}};
   for (const Extent& e : EXTENTS) specs.push_back({option(e.name), "X", e.meaning});
   for (const Both& both : BOTH) specs.push_back({option(both.name), "X", both.meaning});
   return specs;

@@ -26,7 +26,9 @@ def neighbours(word):
     found = [name for name in names if name.startswith(word)]
     if word in names:
         found = [word]
-    if len(found) != 1:
+    if len(found) > 1:
+        fail(f"stage '{word}' can be {' or '.join(found)}", 2)
+    if not found:
         fail(f"stage '{word}': there are {', '.join(names)}", 2)
     place = names.index(found[0])
     if place == 0:
@@ -54,8 +56,9 @@ def main(words):
         fail("diff needs a stage: ./ladder diff 04", 2)
     before, after = neighbours(words[0])
     options = words[1:] or ["--shape", "alexnet_conv1", "--batch", "1"]
+    if words[1:] and not words[1].startswith("-") or "--stage" in words:
+        fail("diff takes one stage, and puts it beside the one before it: ./ladder diff 04", 2)
     (old_path, old), (new_path, new) = kernel(before), kernel(after)
-    print("\n".join(difflib.unified_diff(old, new, old_path, new_path, n=2, lineterm="")), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "profile.json")
         done = subprocess.run(profile + ["--stage", before, "--stage", after, "--json", path] + options,
@@ -67,9 +70,11 @@ def main(words):
             profiles = results.read_profiles(path)
         except results.BadInput as error:
             fail(str(error))
+    print("\n".join(difflib.unified_diff(old, new, old_path, new_path, n=2, lineterm="")))
     for profile in profiles:
         print(f"\n{formats.title_of(profile)}; counted by {counter_tables.source_of(profile)}\n")
-        print(formats.aligned(counter_tables.step_table(profile, before, after)))
+        table = formats.aligned(counter_tables.step_table(profile, before, after))
+        print(table + ("* without a library's kernels\n" if " *" in table else ""))
     return 0
 
 

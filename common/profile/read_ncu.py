@@ -95,9 +95,7 @@ def rows_of_stage(problem, stage, launches):
         row = [problem["name"], stage, kernel, str(len(own))]
         for metric in STAGE_METRICS:
             values = [launch.get(metric) for launch in own]
-            adds_up = not metric.endswith(".ratio")
-            known = None not in values and (adds_up or len(values) == 1)
-            row.append(number(sum(values) if known else None))
+            row.append(number(None if None in values else sum(values)))
         rows.append(row)
     return rows
 
@@ -116,12 +114,13 @@ def read_stages(binaries, stages, path):
 
 
 def kept_rows(path, header, read):
-    """The rows of an earlier file, but for those that have been read anew; what it has no column for is
-    empty."""
+    """The rows of an earlier file, but for those that have been read anew, and those of problems and
+    stages that are no more; what it has no column for is empty."""
     if not os.path.exists(path):
         return []
+    left = {(problem["name"], stage) for problem in problems() for stage in stage_names()} - read
     return [[row.get(column) or "" for column in header] for row in files.read_rows(path)
-            if (row["problem"], row["stage"]) not in read]
+            if (row["problem"], row["stage"]) in left]
 
 
 PATTERN_METRICS = {"shared": GLOBAL + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE,
@@ -155,7 +154,7 @@ def main(words):
     arguments = parser.parse_args(words)
     out = arguments.out or os.path.join(ROOT, f"common/tests/data/ncu_{arguments.what}.csv")
     parts = (read_stages(arguments.bin, arguments.stage or stage_names(), out)
-             if arguments.what == "stages" else read_patterns(arguments.bin, arguments.what))
+             if arguments.what == "stages" else read_patterns(arguments.bin))
     made_by = f"common/profile/read_ncu.py {arguments.what}"
     if arguments.what == "patterns":  # while their text is the same, so is what is read (renew.sh)
         with open(os.path.join(ROOT, "common/profile/bank_patterns.cu"), "rb") as file:

@@ -156,7 +156,7 @@ def summary(data):
     timings = problem.bench.stages if problem.bench else {}
     cudnn = problem.bench.rival("cudnn", "fp32") if problem.bench else None
     rows = []
-    for stage in files.stage_names(data.root):
+    for stage in files.rungs(data.root):
         timing = timings.get(stage)
         cells = time_tables.time_cells(timing, problem.bench and problem.bench.flop, data.bench)
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
@@ -176,7 +176,7 @@ def ladder(data, stage):
     problem = data.bench.problems[0]
     times = {name: timing.cold for name, timing in problem.stages.items()}
     cells = []
-    for name in files.stage_names(data.root):
+    for name in files.rungs(data.root):
         cell = f"{name[:2]} {significant(times[name].median) if times.get(name) else '–'}"
         cells.append(f"**{cell}**" if name == stage else cell)
     return f"\nMilliseconds of `{problem.name}` on an {data.bench.machine['gpu']}: {' · '.join(cells)}\n\n"

@@ -13,6 +13,11 @@ def stage_names(root=ROOT):
                   glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", "CMakeLists.txt")))
 
 
+def rungs(root=ROOT):
+    """The stages that the pages are about: 90 to 99 are a reader's own."""
+    return [stage for stage in stage_names(root) if stage < "90"]
+
+
 def kernel_files(root, stage):
     """The paths of the stage's .cu files, as a rule one."""
     return sorted(glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu")))

@@ -24,7 +24,8 @@ done
 
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
 [[ -n $gpu || -n $list ]] || die "no GPU here: nvidia-smi lists none"
-name=$(awk '{ print tolower($2) }' <<<"${gpu:-NVIDIA H200}")  # NVIDIA H200: h200
+name=${gpu:-NVIDIA H200}  # NVIDIA H200: h200
+name=$(sed -E 's/^nvidia //; s/[^a-z0-9_]+/_/g' <<<"${name,,}")
 for other in docs/results/bench_*.json; do
   [[ ! -e $other || $other == "docs/results/bench_$name.json" ]] ||
     die "$other is of another GPU than this one ($gpu): move its results away first"
@@ -32,8 +33,9 @@ done
 nvcc=$(cmake -P common/cmake/Gpus.cmake 2>&1 | sed -n 's/^nvcc //p')
 PATH=$PATH${nvcc:+:${nvcc%/*}}  # where NVIDIA's other tools are
 digest=$(cmake -D "ROOT=$root" -P common/cmake/KernelsDigest.cmake 2>&1)
-done_steps=build/renew/$digest failures=0 left=()
+done_steps=build/renew/$name-$digest failures=0 left=()
 mkdir -p "$done_steps"
+trap 'exit 130' INT  # a step that is interrupted ends as if it had failed
 
 # ---- Steps ----
 
@@ -52,13 +54,19 @@ step() {
     if [[ $status -eq 0 ]]; then
       touch "$done_steps/$1"
       say "$1: done, after $((SECONDS - begin)) s"
-    elif [[ $status -eq $CUT_OFF ]]; then
+    elif [[ $status -eq $CUT_OFF || $status -eq $KILLED ]]; then
       left+=("$1")
     else
       say "$1: FAILED, status $status"
       failures=$((failures + 1))
     fi
   fi
+}
+
+# again NAME COMMAND...: a step that is done only if its result says so.
+again() {
+  rm -f "$done_steps/$1"
+  step "$@"
 }
 
 # into FILE COMMAND...: what the command prints becomes the file, if it succeeds.
@@ -90,17 +98,10 @@ python_with_torch() {
   awk -F'\t' '$1 == "found" && $3 == "PyTorch" { print $7 }' build/gpu/needs.tsv
 }
 
-# in_time COMMAND...: for a command that keeps what it has when it is cut off.
-CUT_OFF=124  # timeout's status then
+# in_time COMMAND...: for a command that keeps what it has when it is cut off, and cleans up behind itself.
+CUT_OFF=124 KILLED=137  # timeout's status then
 in_time() {
-  timeout --signal=INT --kill-after=30 "$((minutes * 60 - SECONDS))" "$@"  # INT: it cleans up behind itself
-}
-
-pytorch_defaults() {
-  local python
-  python=$(python_with_torch)
-  [[ -n $python ]] || { say "no PyTorch here: its defaults are left out"; return 0; }
-  into "docs/results/pytorch_defaults_$name.txt" "$python" common/pitfalls/pytorch_defaults.py
+  timeout --foreground --kill-after=60 "$((minutes * 60 - SECONDS))" "$@"
 }
 
 # Those that least times are counted of and `bench` has not timed, for the command line of bench.
@@ -124,7 +125,7 @@ step layers json "docs/results/layers_$name.json" '"convladder bench"' \
   --stage 10_sliding_rows --stage 11_split_k --stage 12_tensor_cores
 # Once it is there its rates may be the highest of several runs: none of them may be passed.
 [[ -e common/machines/$name.json ]] ||
-  step machine "${ladder[@]}" bench --machine "common/machines/$name.json"
+  again machine "${ladder[@]}" bench --machine "common/machines/$name.json"
 step profile json "docs/results/profile_$name.json" '"source": "ncu"' "${ladder[@]}" profile
 mapfile -t layers < <(layers)  # after `bench`
 [[ ${#layers[@]} -gt 0 ]] || die "common/profile/count_floors.py names no layer"
@@ -132,7 +133,13 @@ step floors json "docs/results/floors_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 3 --competitors none "${layers[@]}"
 step memory_rates into "docs/results/memory_rates_$name.txt" build/gpu/bin/memory_rates
 step pitfall_times into "docs/results/pitfall_times_$name.txt" build/gpu/bin/pitfall_times
-step pytorch_defaults pytorch_defaults
+python=$(python_with_torch 2>/dev/null) || true
+if [[ -n $python || -n $list ]]; then
+  step pytorch_defaults into "docs/results/pytorch_defaults_$name.txt" \
+    "$python" common/pitfalls/pytorch_defaults.py
+else
+  say "no PyTorch here: its defaults are left out"
+fi
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
 step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00002
 step readings_stages python3 -B common/profile/read_ncu.py stages
@@ -141,7 +148,7 @@ step experiments in_time python3 -B docs/experiments/run.py --backend gpu --time
 step exercises "${ladder[@]}" exercise --measure
 # Of a program of its own, which no stage changes: once for each text of it.
 grep -q "of $(sha256sum <common/profile/bank_patterns.cu | cut -d ' ' -f 1)" common/tests/data/ncu_patterns.csv ||
-  step readings_patterns python3 -B common/profile/read_ncu.py patterns
+  again readings_patterns python3 -B common/profile/read_ncu.py patterns
 
 [[ -z $list ]] || exit 0
 python3 -B docs/experiments/run.py --docs || failures=$((failures + 1))

@@ -42,7 +42,7 @@ HOW_TO_READ = (
     "queue (`mio_throttle`), at a *barrier*.\n"
     "- *profiled*: time under the profiler, of a single run.\n"
     "- *at least*: what a stage can't be faster than, by its counts and the rates of the GPU "
-    "([floors](floors.md) says how); *share of it*: of the time under the profiler.\n")
+    "(docs/results/floors.md says how); *share of it*: of the time under the profiler.\n")
 
 
 def report(bench, problems, runs, plots):

@@ -187,6 +187,19 @@ CompetitorRecord competitor(const char* name, Precision precision, double cold) 
   return record;
 }
 
+TEST(BenchTable, Tf32HasNoShareOfTheCeilingOfFp32) {
+  BenchResult result;
+  ConvArguments a;
+  a.k = 1000;
+  result.shape = make_conv_shape(a);
+  result.records = {passed(10, 10), passed(5, 5)};
+  result.records[1].precision = Precision::kTf32;
+  const std::string text = bench_json(round_machine(), {result}).text();
+  const std::size_t first = text.find("fraction_of_ceiling");
+  EXPECT_NE(text.substr(first, 30).find("fraction_of_ceiling\": 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("fraction_of_ceiling\": null", first), std::string::npos) << text;
+}
+
 TEST(BenchTable, CompetitorsBelowTheStagesTf32Apart) {
   BenchResult result = known_result();
   result.records.push_back(passed(10, 9));

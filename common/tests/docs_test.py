@@ -1,14 +1,18 @@
 """Tests of common/checkers: the commands that pages have, and the links between them."""
 
 import ast
+import os
 import pathlib
 import re
 import struct
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 from fake_program import FolderTest, called
+import support  # noqa: F401  (makes the next importable)
+import files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "common/checkers"))
@@ -137,6 +141,13 @@ class Run(FolderTest):
         self.assertEqual(commands.run("echo No tests were found'!!!'", self.folder)[0], 1)
         self.assertEqual(commands.run("pwd", self.folder), (0, self.folder + "\n"))
 
+    def test_what_takes_too_long_is_ended_with_all_that_it_started(self):
+        with unittest.mock.patch.object(commands, "TIME_LIMIT", 0.2):
+            status, output = commands.run("sleep 77 & echo $!; wait", self.folder)
+        self.assertEqual((status, output.splitlines()[2]), (124, "ended after 0.2 s"))
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int(output.split()[0]), 0)
+
     def run_all(self, slow, *texts):
         return called(lambda all_of_them: commands.run_all(all_of_them, self.root, False, slow),
                        [self.command(text) for text in texts])
@@ -226,8 +237,8 @@ class TopLevel(unittest.TestCase):
     def test_the_way_up_has_every_stage(self):
         text = (ROOT / "README.md").read_text(encoding="utf-8")
         way = text[text.index("## The way up"):].split("\n## ")[0]
-        stages = sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt"))
-        self.assertEqual(re.findall(r"\]\((\d\d_\w+)/README\.md\)", way), stages)
+        self.assertEqual(re.findall(r"\]\((\d\d_\w+)/README\.md\)", way), files.rungs(),
+                         "README.md, The way up: see docs/adding-a-stage.md, Once it is a rung")
 
 
 if __name__ == "__main__":

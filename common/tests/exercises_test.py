@@ -238,7 +238,7 @@ class Exercises(unittest.TestCase):
         for (task, name, _, expected), found in zip(kernels, verdicts):
             with self.subTest(f"{task.name}: {name}"):
                 verdict, results, source = found
-                _, text, _ = called(exercise.show, task, source, verdict, results, {})
+                _, text, _ = called(exercise.show, task, verdict, results, {})
                 self.assertLessEqual(text.count("\n"), 22, text)  # a screen, with what comes after
                 text = " ".join(text.split())
                 if name in ("start", "solution"):

@@ -19,6 +19,7 @@ import unittest.mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/experiments"))
 import run  # noqa: E402
+import files  # noqa: E402
 
 COMPILE_COMMANDS = os.environ.get("CONVLADDER_COMPILE_COMMANDS")
 
@@ -55,8 +56,9 @@ def record(name="01_x", before=100, after=50, ms=(None, None), failure=""):
 class Patches(unittest.TestCase):
     def test_each_stage_has_three_at_least(self):
         stages = [experiment.stage for experiment in run.all_experiments()]
-        for stage in sorted(path.parent.name for path in ROOT.glob("[0-9][0-9]_*/CMakeLists.txt")):
-            self.assertGreaterEqual(stages.count(stage), 3, stage)
+        for stage in files.rungs():
+            self.assertGreaterEqual(stages.count(stage), 3, f"docs/experiments has too few patches of "
+                                    f"{stage}: see docs/adding-a-stage.md, Once it is a rung")
 
     def test_each_changes_its_stage_alone_and_can_be_taken_back(self):
         for experiment in run.all_experiments():

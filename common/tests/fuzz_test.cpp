@@ -11,7 +11,6 @@
 #include "common/check/reference.h"
 #include "common/core/launch.h"
 #include "common/options/commands.h"
-#include "common/options/options.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -368,6 +368,26 @@ class ProfileTest(FakeProgramTest):
                 read()
 
 
+    def test_single_accesses_are_read_with_the_names_of_their_launches(self):
+        for name in ("bank_patterns", "nvidia-smi"):
+            self.program(name, "")
+        self.ncu("if '--version' in sys.argv:\n    print('Version 1')\n    sys.exit()\n"
+                 "words = sys.argv[sys.argv.index('--metrics') + 1:]\n"
+                 "print('launched shared_read,4,one')\nprint('launched shared_read,8,two')\n"
+                 "print('\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Value\"')\n"
+                 "for number in range(2):\n"
+                 "    print('\"%d\",\"k\",\"%s\",\"7\"' % (number, words[0].split(',')[0]))\n")
+        out = self.path("patterns.csv")
+        with mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
+            status, said, err = called(read_ncu.main, ["patterns", "--bin", self.folder, "--out", out])
+        self.assertEqual((status, err), (None, ""))
+        self.assertIn("6 rows", said)  # of three runs
+        rows = self.read("patterns.csv").splitlines()
+        self.assertRegex(rows[0], r"^# made by: common/profile/read_ncu.py patterns of [0-9a-f]{64}$")
+        self.assertEqual([row[:17] for row in rows[3:5]], ["shared_read,4,one", "shared_read,8,two"])
+        self.assertIn(",7,", rows[3])
+
+
 class NcuTest(unittest.TestCase):
     def test_plain_names(self):
         for name, plain in ((NAIVE, "conv2d_naive"), (FUSED, "conv2d_fused_bias"), (GEMM, GEMM),

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Tests of common/report/renew.sh, in a checkout of stubs: a GPU's machine, as far as it prints."""
-import hashlib
 import json
 import os
 import pathlib
@@ -16,6 +15,7 @@ echo "$(basename "$0") $*" >>calls
 if grep -qsF -- "$1 $2" failing || grep -qsx -- "$(basename "$0")" failing; then echo "1 failed"; exit 3; fi
 while [[ $# -gt 1 ]]; do
   [[ $1 != --json ]] || echo '{"format": "convladder bench", "source": "'"$(cat source)"'", "new": 1}' >"$2"
+  [[ $1 != --machine ]] || echo '{}' >"$2"
   shift
 done
 echo 'all "well", 0 failed'
@@ -33,8 +33,13 @@ class Renew(unittest.TestCase):
         for name in ("ladder", "build/gpu/bin/memory_rates", "build/gpu/bin/pitfall_times"):
             self.write(name, STUB)
         for name in ("common/profile/read_ncu.py", "docs/experiments/run.py"):
-            self.write(name, "import sys\nopen('calls', 'a').write(' '.join(sys.argv) + '\\n')\n"
+            self.write(name, "import hashlib, sys\nopen('calls', 'a').write(' '.join(sys.argv) + '\\n')\n"
+                             "if sys.argv[-1] == 'patterns':\n"
+                             "    text = open('common/profile/bank_patterns.cu', 'rb').read()\n"
+                             "    made_by = f'of {hashlib.sha256(text).hexdigest()}'\n"
+                             "    open('common/tests/data/ncu_patterns.csv', 'w').write(made_by)\n"
                              "sys.exit(sys.argv[-1] in open('failing').read().split())\n")
+        self.write("common/machines/README.md", "")
         self.write("bin/nvidia-smi", "#!/bin/bash\necho NVIDIA H200\n")
         for stage in ("01_one", "02_two"):
             self.write(f"{stage}/CMakeLists.txt", "")
@@ -91,11 +96,11 @@ class Renew(unittest.TestCase):
         self.assertIn("bench", self.renew()[2])
 
     def test_single_accesses_are_read_once_for_each_text_of_theirs(self):
-        digest = hashlib.sha256(b"a pattern\n").hexdigest()
-        self.write("common/tests/data/ncu_patterns.csv", f"# made by: read_ncu.py patterns of {digest}\n")
-        self.assertNotIn("patterns", self.renew()[2])
-        self.write("common/profile/bank_patterns.cu", "another pattern\n")
         self.assertIn("patterns", self.renew()[2])
+        self.assertNotIn("patterns", self.renew()[2])
+        for text in ("another pattern\n", "a third\n"):
+            self.write("common/profile/bank_patterns.cu", text)
+            self.assertIn("patterns", self.renew()[2])
 
     def test_a_campaigns_row_takes_the_place_of_the_last(self):
         self.renew()
@@ -143,6 +148,20 @@ class Renew(unittest.TestCase):
         status, said, calls = self.renew()
         self.assertEqual((status, calls), (1, ""))
         self.assertIn("bench_l4.json is of another GPU than this one (NVIDIA H200)", said)
+
+    def test_another_gpu_is_measured_too(self):
+        self.renew()
+        for name in ("bench", "layers"):
+            (self.root / f"docs/results/{name}_h200.json").unlink()
+        self.write("bin/nvidia-smi", "#!/bin/bash\necho NVIDIA GeForce RTX 4090\n")
+        status, said, _ = self.renew()
+        self.assertEqual(status, 0, said)
+        self.assertTrue((self.root / "docs/results/bench_geforce_rtx_4090.json").exists())
+
+    def test_an_interrupted_step_ends_it(self):
+        self.write("ladder", "#!/bin/bash\nkill -INT $PPID; exit 130\n")
+        status, said, calls = self.renew()
+        self.assertEqual((status, calls), (130, ""), said)
 
     def test_without_a_gpu_it_lists_and_does_nothing(self):
         self.write("bin/nvidia-smi", "#!/bin/bash\nexit 9\n")

@@ -12,7 +12,6 @@
 #include "common/check/compare.h"
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
-#include "common/core/launch.h"
 #include "common/core/stage.h"
 #include "common/device/backend.h"
 #include "common/tests/device_test.h"

@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "common" / room) for room in ("report", "exercises", "profile")]
 import counter_tables  # noqa: E402
+import files  # noqa: E402
 import formats  # noqa: E402
 import judge  # noqa: E402
 import results  # noqa: E402
@@ -37,6 +39,7 @@ CUDA_TOOLS = "/usr/local/cuda/bin"
 PRESETS = {"sim": "sim-count", "gpu": "gpu"}
 NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
 REASON = re.compile(r": (fail|impossible|rejected): |error: ")  # in the output of what fails
+WRONG = re.compile(r": fail: ")  # of what computes something else
 NEAR = 0.02  # a change by less than this is only named
 BLOCK = re.compile(r"(<!-- experiment: (\S+) -->\n)(.*?)(<!-- end of experiment -->)", re.DOTALL)
 
@@ -162,6 +165,8 @@ class Bench:
             run([folder / "convladder", *CHECK, "--stage", experiment.stage], ROOT)
             record["after"] = self.measure(folder, *what)
         except Failed as failed:
+            if not WRONG.search(str(failed)):
+                raise  # the machine's fault, not the change's
             record["failure"] = self.why(experiment, folder, str(failed))
         return record
 
@@ -193,7 +198,11 @@ def try_all(chosen, arguments):
     with tempfile.TemporaryDirectory(prefix="experiments_", dir=bench.build.folder) as name:
         folders = [pathlib.Path(name) / experiment.name for experiment in chosen]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(bench.compile, chosen, folders))
+            try:
+                list(pool.map(bench.compile, chosen, folders))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
         for experiment, folder in zip(chosen, folders):
             record = bench.attempt(experiment, folder)
             print(f"\n## {experiment.name}: {experiment.title}\n\n{table_of(record)}", flush=True)
@@ -207,10 +216,7 @@ def keep(path, backend, record):
         records = {old["name"]: old for old in read_records(path)["experiments"]}
     records[record["name"]] = record
     lines = ",\n".join(json.dumps(records[name]) for name in sorted(records))
-    part = path.with_name(path.name + ".part")
-    part.write_text(f'{{"format": "{FORMAT}", "backend": "{backend}", "experiments": [\n'
-                    f"{lines}\n]}}\n", encoding="utf-8")
-    part.replace(path)
+    files.write(path, f'{{"format": "{FORMAT}", "backend": "{backend}", "experiments": [\n{lines}\n]}}\n')
 
 
 def read_records(path):
@@ -280,27 +286,29 @@ def figures(profile):
             yield column.heading, before, after, column
 
 
-def lesson_block(name, files):
+def lesson_block(name, all_records):
+    if name not in [experiment.name for experiment in all_experiments()]:
+        raise Failed(f"a lesson shows {name}, which is no experiment")
     texts = []
-    for _, value in files:
+    for value in all_records:
         record = next((r for r in value["experiments"] if r["name"] == name), None)
         if record:
             texts.append(table_of(record))
     return "\n" + "\n".join(texts) + "\n"
 
 
-def renewed(page, files):
-    return BLOCK.sub(lambda match: match[1] + lesson_block(match[2], files) + match[4],
+def renewed(page, all_records):
+    return BLOCK.sub(lambda match: match[1] + lesson_block(match[2], all_records) + match[4],
                      page.read_text(encoding="utf-8"))
 
 
 def write_docs(check):
     """Fills the blocks of the lessons; with `check` only says which are not up to date."""
-    files = [(path, read_records(path)) for path in sorted(RECORDS.glob("experiments_*.json"),
-                                                           reverse=True)]  # the simulator's first
+    all_records = [read_records(path) for path in sorted(RECORDS.glob("experiments_*.json"),
+                                                         reverse=True)]  # the simulator's first
     status = 0
     for page in sorted(ROOT.glob("[0-9][0-9]_*/README.md")):
-        text = renewed(page, files)
+        text = renewed(page, all_records)
         if text == page.read_text(encoding="utf-8"):
             continue
         if check:
@@ -308,7 +316,7 @@ def write_docs(check):
                   "docs/experiments/run.py --docs", file=sys.stderr)
             status = 1
         else:
-            page.write_text(text, encoding="utf-8")
+            files.write(page, text)
             print(f"wrote {page.relative_to(ROOT)}")
     return status
 
@@ -334,6 +342,7 @@ def main():
     if arguments.check and not arguments.docs:
         parser.error("--check goes with --docs")
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up, as after Ctrl-C
         if arguments.docs:
             return write_docs(arguments.check)
         chosen = [e for e in all_experiments()

@@ -133,9 +133,10 @@ def draw_banks(picture, x, y, access, width=25, block=5):
     return bottom + 20
 
 
-def draw_lanes(picture, x, y, access, cell, height=26):
+def draw_lanes(picture, x, y, access, cell):
     """The sectors that a warp's access touches, a row for each run of them; a cell that a lane asks
     for is blue and has the lane's number, on it or beside it. The y below."""
+    height = 26
     lane_of = {offset // WORD: lane for lane, offset in enumerate(access["offsets"])}
     sectors, left = sectors_of(access, lane_of), x
     for at, sector in enumerate(sectors):
