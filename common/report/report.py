@@ -16,6 +16,7 @@ import argparse
 import importlib.util
 import os
 import sys
+import time
 
 import blocks  # first: it makes `page` importable
 import files
@@ -91,6 +92,12 @@ def draw(plots, folder, kinds, description=""):
         drawing.close(figure)
 
 
+def written(path):
+    """The file's name, and when it was written."""
+    moment = time.localtime(os.path.getmtime(path))
+    return f"{os.path.basename(path)} ({time.strftime('%Y-%m-%d %H:%M', moment)})"
+
+
 def make_report(options):
     bench_path, profile_paths, run_path, trace_path = inputs(options)
     folder = options.out or os.path.join(ROOT, "build/report")
@@ -110,7 +117,9 @@ def make_report(options):
     runs = results.read_runs(run_path) if run_path else []
     plots = planned_plots(bench, problems) if can_plot() else []
     draw(plots, folder, ("svg", "png"))
-    title = "# Report\n\n"
+    paths = [path for path in (bench_path, *profile_paths, run_path) if path]
+    title = (f"# Report\n\nOf {', '.join(map(written, paths))}: each has the stages that its command was "
+             "asked for.\n\n")
     write(os.path.join(folder, "report.md"), title + text.report(bench, problems, runs, plots))
     for name in ["report.md"] + [plot.file + ".svg, .png" for plot in plots]:
         print("wrote " + os.path.relpath(os.path.join(folder, name)))
