@@ -151,6 +151,27 @@ class OnGpu(unittest.TestCase):
         self.assertIn("| time, cold [ms] |", run.table_of(
             {"name": "x", "before": found, "after": found, "failure": ""}))
 
+    def attempt(self, checks, broken):
+        """Of an experiment whose check fails, if it has `checks`, and whose command `broken` does."""
+        def fake_run(command, folder, environment=None):
+            if "check" in command and checks is not None:
+                pathlib.Path(command[-1]).write_text(json.dumps(checks))
+            if broken in command:
+                raise run.Failed("out of memory")
+            return ""
+
+        with (unittest.mock.patch("run.run", fake_run), unittest.mock.patch("run.judge.Build"),
+              tempfile.TemporaryDirectory(dir=ROOT) as folder,
+              unittest.mock.patch.object(run.Bench, "unchanged", return_value={})):
+            return run.Bench("gpu", 9, True).attempt(run.all_experiments()[0], pathlib.Path(folder))
+
+    def test_only_wrong_results_are_a_failure_of_the_change(self):
+        wrong = [{"status": "pass", "message": ""}, {"status": "fail", "message": "3 outputs"}]
+        self.assertEqual(self.attempt(wrong, "check")["failure"], "3 outputs")
+        for checks, broken in ((None, "check"), (wrong[:1], "check"), (wrong[:1], "bench")):
+            with self.assertRaises(run.Failed):
+                self.attempt(checks, broken)
+
 
 class Tables(unittest.TestCase):
     def test_what_changed_what_stayed_and_where(self):

@@ -39,7 +39,6 @@ CUDA_TOOLS = "/usr/local/cuda/bin"
 PRESETS = {"sim": "sim-count", "gpu": "gpu"}
 NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
 REASON = re.compile(r": (fail|impossible|rejected): |error: ")  # in the output of what fails
-WRONG = re.compile(r": fail: ")  # of what computes something else
 NEAR = 0.02  # a change by less than this is only named
 BLOCK = re.compile(r"(<!-- experiment: (\S+) -->\n)(.*?)(<!-- end of experiment -->)", re.DOTALL)
 
@@ -161,24 +160,18 @@ class Bench:
         record = {"name": experiment.name, "problem": experiment.problem,
                   "kernels": experiment.digest(), "before": self.unchanged(*what), "after": None,
                   "failure": ""}
+        checked = folder / "checked.json"
         try:
-            run([folder / "convladder", *CHECK, "--stage", experiment.stage], ROOT)
-            record["after"] = self.measure(folder, *what)
-        except Failed as failed:
-            if not WRONG.search(str(failed)):
+            run([folder / "convladder", *CHECK, "--stage", experiment.stage, "--json", checked], ROOT)
+        except Failed:
+            wrong = [each["message"] for each in json.loads(checked.read_text())
+                     if each["status"] == "fail"] if checked.exists() else []
+            if not wrong:
                 raise  # the machine's fault, not the change's
-            record["failure"] = self.why(experiment, folder, str(failed))
+            record["failure"] = wrong[0].replace(f"{folder.relative_to(ROOT)}/", "")
+        else:
+            record["after"] = self.measure(folder, *what)
         return record
-
-    def why(self, experiment, folder, otherwise):
-        """The first reason that the check gives, if it is the check that fails."""
-        path = folder / "checked.json"
-        subprocess.run([folder / "convladder", *CHECK, "--stage", experiment.stage, "--json", path],
-                       cwd=ROOT, capture_output=True, check=False)
-        failed = [record["message"] for record in json.loads(path.read_text())
-                  if record["status"] == "fail"] if path.exists() else []
-        text = failed[0] if failed else re.sub(r"^'.*' ended with \d+: ", "", otherwise)
-        return text.replace(f"{folder.relative_to(ROOT)}/", "")
 
 
 def without_current(chosen, path):
