@@ -151,13 +151,13 @@ class OnGpu(unittest.TestCase):
         self.assertIn("| time, cold [ms] |", run.table_of(
             {"name": "x", "before": found, "after": found, "failure": ""}))
 
-    def attempt(self, checks, broken):
+    def attempt(self, checks, broken, reason="out of memory"):
         """Of an experiment whose check fails, if it has `checks`, and whose command `broken` does."""
         def fake_run(command, folder, environment=None):
             if "check" in command and checks is not None:
                 pathlib.Path(command[-1]).write_text(json.dumps(checks))
             if broken in command:
-                raise run.Failed("out of memory")
+                raise run.Failed(f"'{broken}' ended with 1: {reason}")
             return ""
 
         with (unittest.mock.patch("run.run", fake_run), unittest.mock.patch("run.judge.Build"),
@@ -168,6 +168,8 @@ class OnGpu(unittest.TestCase):
     def test_only_wrong_results_are_a_failure_of_the_change(self):
         wrong = [{"status": "pass", "message": ""}, {"status": "fail", "message": "3 outputs"}]
         self.assertEqual(self.attempt(wrong, "check")["failure"], "3 outputs")
+        said = "03_x: fail: 7 outputs"  # of a race, which the check has not met
+        self.assertEqual(self.attempt(wrong[:1], "bench", said)["failure"], said)
         for checks, broken in ((None, "check"), (wrong[:1], "check"), (wrong[:1], "bench")):
             with self.assertRaises(run.Failed):
                 self.attempt(checks, broken)

@@ -38,6 +38,7 @@ PROGRAM = ("common/harness", "convladder")  # where it is linked, and what it is
 CUDA_TOOLS = "/usr/local/cuda/bin"
 PRESETS = {"sim": "sim-count", "gpu": "gpu"}
 NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
+WRONG = re.compile(r"\w+: fail: .*")  # in what bench says
 REASON = re.compile(r": (fail|impossible|rejected): |error: ")  # in the output of what fails
 NEAR = 0.02  # a change by less than this is only named
 BLOCK = re.compile(r"(<!-- experiment: (\S+) -->\n)(.*?)(<!-- end of experiment -->)", re.DOTALL)
@@ -163,14 +164,14 @@ class Bench:
         checked = folder / "checked.json"
         try:
             run([folder / "convladder", *CHECK, "--stage", experiment.stage, "--json", checked], ROOT)
-        except Failed:
+            record["after"] = self.measure(folder, *what)  # which checks, too: a race shows now and then
+        except Failed as failed:
             wrong = [each["message"] for each in json.loads(checked.read_text())
                      if each["status"] == "fail"] if checked.exists() else []
+            wrong += WRONG.findall(str(failed))
             if not wrong:
                 raise  # the machine's fault, not the change's
             record["failure"] = wrong[0].replace(f"{folder.relative_to(ROOT)}/", "")
-        else:
-            record["after"] = self.measure(folder, *what)
         return record
 
 
