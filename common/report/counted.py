@@ -35,8 +35,7 @@ def read_table(path):
     if not rows or not set(KEY) <= set(rows[0]):
         raise results.BadInput(f"{path}: has no columns {', '.join(KEY)}")
     return {tuple(row[name] for name in KEY):
-            {name: float(value) for name, value in row.items()
-             if name not in KEY and value and not name.endswith(".ratio")} for row in rows}
+            {name: float(value) for name, value in row.items() if name not in KEY and value} for row in rows}
 
 
 def figures(counts, readings):

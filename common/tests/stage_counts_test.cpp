@@ -294,14 +294,13 @@ std::pair<double, double> tolerance(const std::string& metric, const std::string
 
 int figures = 0, equal = 0;  // of all that has been compared in a test
 
-// Returns the number of figures compared. ncu's ratios are rounded, and left out.
+// Returns the number of figures compared.
 int expect_close(const KernelCounts& counts, const Row& reading, const std::string& stage = "") {
   int compared = 0;
   for (const auto& [metric, count] : metrics(counts)) {
     for (const std::string& column : readings_of(metric)) {
       const auto cell = reading.find(column);
       if (cell == reading.end() || cell->second.empty()) continue;
-      if (column.find(".ratio") != std::string::npos) continue;
       const double read = std::atof(cell->second.c_str());
       const auto [lowest, highest] = tolerance(column, stage);
       EXPECT_GE(count - read, lowest * read) << column << " of " << read;
