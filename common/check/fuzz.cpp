@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstdio>
 
+#include "common/check/backend.h"
 #include "common/check/checker.h"
 #include "common/check/random_problem.h"
 #include "common/core/extents.h"
-#include "common/device/backend.h"
 #include "common/io/progress.h"
-#include "kernels_digest.h"  // made by common/cmake/KernelsDigest.cmake
+#include "kernels_digest.h"  // made by common/command/cmake/KernelsDigest.cmake
 
 namespace convladder {
 namespace {

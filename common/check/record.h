@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/check/backend.h"
 #include "common/core/stage.h"
-#include "common/device/backend.h"
 #include "common/io/json.h"
 
 namespace convladder {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "common/check/backend.h"
 #include "common/core/launch.h"
-#include "common/device/backend.h"
 
 namespace convladder {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/check/compare.h"
+#include "common/check/device_buffer.h"
 #include "common/check/reference.h"
 #include "common/core/stage.h"
-#include "common/device/device_buffer.h"
 
 namespace convladder {
 

@@ -1,7 +1,7 @@
 // What `bench` makes of its times: statistics, floors, records; and that a stage is timed only
 // where its results are right, before and after.
-#include "common/bench/bench.h"
-#include "common/options/commands.h"
+#include "common/measure/bench.h"
+#include "common/command/commands.h"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +9,13 @@
 #include <cmath>
 #include <numeric>
 
-#include "common/bench/bench_problem.h"
-#include "common/bench/bench_report.h"
-#include "common/bench/stopwatch.h"
+#include "common/check/backend.h"
 #include "common/check/reference.h"
+#include "common/command/options.h"
 #include "common/core/launch.h"
-#include "common/device/backend.h"
-#include "common/options/options.h"
+#include "common/measure/bench_problem.h"
+#include "common/measure/bench_report.h"
+#include "common/measure/stopwatch.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/check/device_buffer.h"
 #include "common/core/launch.h"
-#include "common/device/device_buffer.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/bindings/convladder.h"
-#include "common/device/backend.h"
+#include "common/check/backend.h"
 #include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"

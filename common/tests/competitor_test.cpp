@@ -1,6 +1,6 @@
 // Competitors in `bench`: that they take their turns, are checked, and can't do harm whatever they
 // do; by fakes in this process, and by programs that answer in PyTorch's place.
-#include "common/bench/competitor.h"
+#include "common/measure/competitor.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -11,11 +11,11 @@
 #include <fstream>
 #include <thread>
 
-#include "common/bench/bench_problem.h"
-#include "common/bench/competitor_pytorch.h"
-#include "common/bench/interrupt.h"
-#include "common/bench/line_process.h"
 #include "common/core/launch.h"
+#include "common/measure/bench_problem.h"
+#include "common/measure/competitor_pytorch.h"
+#include "common/measure/interrupt.h"
+#include "common/measure/line_process.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
 

@@ -8,10 +8,10 @@
 #include <set>
 #include <vector>
 
+#include "common/check/device_buffer.h"
 #include "common/core/launch.h"
 #include "common/core/mma.h"
-#include "common/device/device_buffer.h"
-#include "common/page/trace_file.h"
+#include "common/measure/trace_file.h"
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/counts.h"
 

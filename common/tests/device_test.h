@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/check/backend.h"
 #include "common/core/launch.h"
-#include "common/device/backend.h"
 
 namespace convladder {
 

@@ -1,4 +1,4 @@
-"""Tests of common/checkers: the commands that pages have, and the links between them."""
+"""Tests of common/tests: the commands that pages have, and the links between them."""
 
 import ast
 import pathlib
@@ -10,14 +10,11 @@ import time
 import unittest
 import unittest.mock
 
-from fake_program import FolderTest, called
-import support  # noqa: F401  (makes the next importable)
-import files
+from common.tests.fake_program import FolderTest, called
+from common.show import support, files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "common/checkers"))
-import commands  # noqa: E402
-import links  # noqa: E402
+from common.tests import commands, links
 
 
 def page(*lines):
@@ -175,7 +172,7 @@ class Run(FolderTest):
         self.assertEqual(header, {"descr": "<f4", "fortran_order": False, "shape": (2, 3)})
 
     def test_an_unknown_page_is_a_usage_error(self):
-        done = subprocess.run([sys.executable, ROOT / "common/checkers/commands.py", "--page", "no.md"],
+        done = subprocess.run([sys.executable, "-m", "common.tests.commands", "--page", "no.md"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--page no.md: no such page", done.stderr)

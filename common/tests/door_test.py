@@ -119,8 +119,8 @@ class Door(unittest.TestCase):
         self.checkout(self.repo)
 
     def checkout(self, folder):
-        shutil.copytree(ROOT / "common/door", folder / "common/door")
-        for name in ("ladder", "common/tests/run.sh", "common/cmake/Needs.cmake"):
+        shutil.copytree(ROOT / "common/command", folder / "common/command")
+        for name in ("ladder", "common/tests/run.sh", "common/command/cmake/Needs.cmake"):
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
         (folder / "01_naive").mkdir()
@@ -257,10 +257,10 @@ class Setup(Door):
         self.have_all()
         self.write("installed/python3", "#!/bin/bash\necho plain $*\n")
         self.write("installed/python3-matplotlib", "#!/bin/bash\necho plots $*\n")
-        self.assertRegex(self.ladder("report")[1], "^plots .*report.py")
+        self.assertRegex(self.ladder("report")[1], "^plots .*common.show.report")
         (self.machine / "installed/python3-matplotlib").unlink()
         self.write("offline", "")
-        self.assertRegex(self.ladder("report")[1], "^plain .*report.py")
+        self.assertRegex(self.ladder("report")[1], "^plain .*common.show.report")
         (self.machine / "installed/python3").unlink()
         self.expect_error(self.ladder("report"), 1, "needs Python 3.*install python3$")
 
@@ -473,7 +473,7 @@ class Words(Door):
 
     def test_help_names_every_command(self):
         text = "".join(path.read_text() for path in (
-            ROOT / "ladder", ROOT / "common/tests/run.sh", *ROOT.glob("common/door/*.sh")))
+            ROOT / "ladder", ROOT / "common/tests/run.sh", *ROOT.glob("common/command/*.sh")))
         commands = re.findall(r"^cmd_([a-z]*)\(\) {", text, re.MULTILINE)
         self.assertGreater(len(commands), 12)
         for words in ((), ("help",), ("--help",)):

@@ -15,16 +15,12 @@ import time
 import unittest
 import unittest.mock
 
-from fake_program import called  # first: it makes common/profile importable
+from common.tests.fake_program import called
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "common/exercises"))
-import exercise  # noqa: E402
-import golf  # noqa: E402
-import gpu  # noqa: E402
-import judge  # noqa: E402
-import new_stage  # noqa: E402
-import task as tasks  # noqa: E402
+from common.variants import exercise, golf, gpu, judge
+from common.command import new_stage
+from common.variants import task as tasks
 
 SAMPLE = ("tail", "race")  # in every run of the tests
 TASKS = tasks.read_all()
@@ -256,7 +252,7 @@ class Exercises(unittest.TestCase):
                 "assert words.pop() == '--show'\n"
                 f"sys.exit(subprocess.call([program, 'profile', *words, '--trace', {trace!r}]))\n",
                 encoding="utf-8")
-            with unittest.mock.patch.multiple(exercise, MINE=folder, PAGE=page,
+            with unittest.mock.patch.multiple(exercise, MINE=folder, PAGE=[page],
                                               NOTES=os.path.join(folder, "notes.json")):
                 status, *text = called(exercise.main, ["coalesce", "--show"])
             self.assertEqual(status, 0, text)

@@ -17,9 +17,8 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "docs/experiments"))
-import run  # noqa: E402
-import files  # noqa: E402
+from docs.experiments import run
+from common.show import files
 
 COMPILE_COMMANDS = os.environ.get("CONVLADDER_COMPILE_COMMANDS")
 

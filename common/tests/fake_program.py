@@ -9,8 +9,7 @@ import textwrap
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROFILE = os.path.join(ROOT, "common", "profile")
-sys.path[:0] = [os.path.join(ROOT, "common", room) for room in ("profile", "report", "page")]
+MEASURE = os.path.join(ROOT, "common", "measure")
 
 
 def called(function, *arguments):

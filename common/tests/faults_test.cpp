@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "common/device/backend.h"
+#include "common/check/backend.h"
 #include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"

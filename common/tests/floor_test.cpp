@@ -1,5 +1,5 @@
 // The least time of a kernel, and the file of a machine's rates that it is worked out with.
-#include "common/profile/floor.h"
+#include "common/measure/floor.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "common/check/reference.h"
+#include "common/command/commands.h"
 #include "common/core/launch.h"
-#include "common/options/commands.h"
 #include "common/tests/support.h"
 
 namespace convladder {

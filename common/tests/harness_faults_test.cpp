@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "common/bench/bench_problem.h"
 #include "common/check/record.h"
-#include "common/options/commands.h"
+#include "common/command/commands.h"
+#include "common/measure/bench_problem.h"
 #include "common/simulator/fault.h"
 #include "common/tests/support.h"
 

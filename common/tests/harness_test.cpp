@@ -5,12 +5,12 @@
 #include <cmath>
 #include <set>
 
+#include "common/check/device_buffer.h"
+#include "common/check/filter_bank.h"
+#include "common/check/photo.h"
+#include "common/command/options.h"
 #include "common/core/launch.h"
-#include "common/device/device_buffer.h"
 #include "common/io/table.h"
-#include "common/options/options.h"
-#include "common/photo/filter_bank.h"
-#include "common/photo/photo.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
 

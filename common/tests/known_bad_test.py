@@ -6,14 +6,10 @@ import sys
 import unittest
 from unittest import mock
 
-from fake_program import FakeProgramTest
+from common.tests.fake_program import FakeProgramTest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_bad"))
-import bugs
-import known_bad
-import suite
-import support  # noqa: F401  (makes the next importable)
-import files
+from common.tests.known_bad import bugs, known_bad, suite
+from common.show import support, files
 
 SOURCE = "int one = 1;\nint two = one +\n          one;\n"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <tuple>
 
-#include "common/device/backend.h"
+#include "common/check/backend.h"
 #include "common/io/table.h"
 #include "common/tests/device_test.h"
 #include "common/tests/on_device.h"

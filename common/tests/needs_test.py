@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The judge of common/cmake/ on made-up roots: what it finds, links and imports, and what it says of
+"""The judge of common/command/cmake/ on made-up roots: what it finds, links and imports, and what it says of
 what it can't. CMake is told to look nowhere but in the root, and in PATH."""
 import json
 import os
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CMAKE = ROOT / "common/cmake"
+CMAKE = ROOT / "common/command/cmake"
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 list(APPEND CMAKE_MODULE_PATH "{cmake}")
 include(Compilers)

@@ -16,13 +16,10 @@ import time
 import unittest
 from unittest import mock
 
-from fake_program import ROOT, FolderTest, called  # first: it makes the next ones importable
+from common.tests.fake_program import ROOT, FolderTest, called
 
-import browser
-import page
-import report
-import results
-import show
+from common.tests import browser
+from common.show import page, report, results, show
 
 RESULTS = os.path.join(ROOT, "docs/results")
 PUBLISHED = os.path.join(RESULTS, "index.html")

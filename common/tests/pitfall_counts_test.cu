@@ -3,10 +3,10 @@
 
 #include <vector>
 
+#include "common/check/device_buffer.h"
 #include "common/core/conv_shape.h"
 #include "common/core/cublas.h"
 #include "common/core/launch.h"
-#include "common/device/device_buffer.h"
 #include "common/simulator/counts.h"
 #include "common/tests/support.h"
 

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <sstream>
 
+#include "common/command/commands.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
-#include "common/options/commands.h"
 #include "common/tests/support.h"
 
 namespace convladder {

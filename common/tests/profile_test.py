@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of common/profile/ncu.py and profile_gpu.py, with an ncu that only prints like one."""
+"""Tests of common/measure/ncu.py and profile_gpu.py, with an ncu that only prints like one."""
 import json
 import os
 import re
@@ -10,11 +10,9 @@ import time
 import unittest
 from unittest import mock
 
-from fake_program import PROFILE, FakeProgramTest, called  # makes the next two importable
+from common.tests.fake_program import MEASURE, FakeProgramTest, called
 
-import ncu
-import profile_gpu
-import read_ncu
+from common.measure import ncu, profile_gpu, read_ncu
 
 # What the made-up GPU has launched: {stage: [(kernel as ncu prints it, {metric: value as text})]}.
 NAIVE = "convladder::<unnamed>::conv2d_naive(convladder::ConvShape, int, const float *, float *)"
@@ -225,9 +223,9 @@ class ProfileTest(FakeProgramTest):
         self.assertEqual(len(self.records()), 4)
 
     def test_standard_output_that_is_full_or_closed_is_an_error(self):
-        source = ("import sys\nsys.path.insert(0, {PROFILE!r})\nimport profile_gpu, support\n"
+        source = ("import sys\nfrom common.measure import profile_gpu\nfrom common.show import support\n"
                   "profile_gpu.LAST = sys.argv.pop(1)\nsupport.run_main(profile_gpu.main)\n")
-        script = [sys.executable, "-c", source.format(PROFILE=PROFILE), self.path("last"), "--bin",
+        script = [sys.executable, "-c", source.format(MEASURE=MEASURE), self.path("last"), "--bin",
                   self.folder, "--json", self.json, "--n", "1"]
         for stream in ("/dev/full", "&-"):
             done = subprocess.run(["sh", "-c", f'"$@" >{stream}', "sh", *script],
@@ -297,7 +295,7 @@ class ProfileTest(FakeProgramTest):
     def test_an_interrupted_run_leaves_no_file(self):
         self.ncu(f"open({self.path('begun')!r}, 'w')\ntime.sleep(60)")
         script = subprocess.Popen(
-            [sys.executable, os.path.join(PROFILE, "profile_gpu.py"), "--bin", self.folder,
+            [sys.executable, "-m", "common.measure.profile_gpu", "--bin", self.folder,
              "--json", self.json], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while not os.path.exists(self.path("begun")) and script.poll() is None:
             time.sleep(0.02)
@@ -383,7 +381,7 @@ class ProfileTest(FakeProgramTest):
         self.assertEqual((status, err), (None, ""))
         self.assertIn("6 rows", said)  # of three runs
         rows = self.read("patterns.csv").splitlines()
-        self.assertRegex(rows[0], r"^# made by: common/profile/read_ncu.py patterns of [0-9a-f]{64}$")
+        self.assertRegex(rows[0], r"^# made by: common/measure/read_ncu.py patterns of [0-9a-f]{64}$")
         self.assertEqual([row[:17] for row in rows[3:5]], ["shared_read,4,one", "shared_read,8,two"])
         self.assertIn(",7,", rows[3])
 

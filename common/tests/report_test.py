@@ -15,20 +15,10 @@ import sys
 import unittest
 from unittest import mock
 
-from fake_program import ROOT, FolderTest, called  # first: it makes the next ones importable
+from common.tests.fake_program import ROOT, FolderTest, called
 
-import blocks
-import counted
-import counter_tables
-import counters
-import files
-import floors
-import plan
-import report
-import results
-import shape
-import text
-import time_tables
+from common.show import blocks, counted, counter_tables, counters, files, floors, plan, report, results
+from common.show import shape, text, time_tables
 
 drawing = importlib.import_module("plots") if importlib.util.find_spec("matplotlib") else None
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264

@@ -64,7 +64,7 @@ skip_gpu_tests() {
 # Names the results of long runs that are of other kernels than those here.
 warn_of_old_records() {
   local digest old
-  digest=$("$cmake" -D "ROOT=$root" -P "$root/common/cmake/KernelsDigest.cmake" 2>&1)
+  digest=$("$cmake" -D "ROOT=$root" -P "$root/common/command/cmake/KernelsDigest.cmake" 2>&1)
   old=$(awk -F, -v digest="$digest" 'NR > 1 && $4 != "-" && $4 != digest { print $1 " (" $3 ")" }' \
     "$root/docs/results/campaigns.csv" | paste -sd, | sed 's/,/, /g')
   [[ -z $old ]] || say "warning: docs/results/campaigns.csv: of other kernels than those here" \

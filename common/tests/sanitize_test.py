@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Tests of common/profile/sanitize.py, with a compute-sanitizer that only prints like one."""
+"""Tests of common/measure/sanitize.py, with a compute-sanitizer that only prints like one."""
 import os
 import unittest
 from unittest import mock
 
-from fake_program import FakeProgramTest, called  # first: it makes the next ones importable
+from common.tests.fake_program import FakeProgramTest, called
 
-import sanitize
-import support
+from common.measure import sanitize
+from common.show import support
 
 CLEAN = """
 words = sys.argv[1:]

@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "common/check/device_buffer.h"
 #include "common/check/random.h"
 #include "common/core/launch.h"
 #include "common/core/mma.h"
-#include "common/device/device_buffer.h"
 #include "common/tests/support.h"
 
 namespace convladder {

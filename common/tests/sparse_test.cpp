@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "common/check/compare.h"
+#include "common/check/device_buffer.h"
 #include "common/check/problems.h"
 #include "common/check/random.h"
 #include "common/check/reference.h"
 #include "common/check/test_data.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
-#include "common/device/device_buffer.h"
 #include "common/tests/support.h"
 
 namespace convladder {

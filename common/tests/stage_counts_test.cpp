@@ -1,6 +1,6 @@
 // The stages under observation: free of bugs in every order of their threads, stage 01's counts as
 // its definition has them, and all counts equal to Nsight Compute's readings, or as near as
-// common/tests/data/deviations.csv says. The readings are made by common/profile/read_ncu.py on an
+// common/tests/data/deviations.csv says. The readings are made by common/measure/read_ncu.py on an
 // H200; a stage that it has not read is only observed, and counts as skipped. On small problems in
 // seconds; on layers, and in more orders, in minutes.
 #include <gtest/gtest.h>
@@ -24,9 +24,9 @@
 #include "common/check/trial.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
-#include "common/profile/bank_patterns.h"
-#include "common/profile/floor.h"
-#include "common/profile/machine_rates.h"
+#include "common/measure/bank_patterns.h"
+#include "common/measure/floor.h"
+#include "common/measure/machine_rates.h"
 #include "common/simulator/counts.h"
 #include "common/tests/support.h"
 

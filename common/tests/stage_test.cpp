@@ -9,11 +9,11 @@
 #include <cstring>
 #include <iterator>
 
+#include "common/check/backend.h"
 #include "common/check/compare.h"
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
 #include "common/core/stage.h"
-#include "common/device/backend.h"
 #include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "common/check/device_buffer.h"
 #include "common/check/random.h"
 #include "common/core/launch.h"
 #include "common/core/mma.h"
-#include "common/device/device_buffer.h"
 #include "common/simulator/tensor_core.h"
 #include "common/tests/device_test.h"
 

@@ -8,15 +8,14 @@ import sys
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
-import time_pytorch
+from common.measure import time_pytorch
 
 try:
     import torch
 except ImportError:
     torch = None
 if torch:
-    from reference import reference, sample_outputs  # where time_pytorch finds it
+    from common.bindings.reference import reference, sample_outputs  # where time_pytorch finds it
 needs_torch = unittest.skipUnless(torch, "needs PyTorch")
 
 # n c h w k r s, strides, pads, dilations, groups, bias: no two extents alike, nor those of a group

@@ -19,16 +19,15 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-from fake_program import called  # noqa: E402
+from common.tests.fake_program import called
 
 BRIDGE = pathlib.Path(__file__).resolve().parents[1] / "bindings"
-sys.path[:0] = [str(BRIDGE), str(BRIDGE / "examples")]
-import convladder  # noqa: E402
-import kernelbench_50  # noqa: E402
-import kernelbench_63  # noqa: E402
-import measure  # noqa: E402
-import reference as reference_module  # noqa: E402
-from reference import max_error_ratio, reference, sample_outputs  # noqa: E402
+from common.bindings import convladder
+import kernelbench_50
+import kernelbench_63
+from common.bindings.examples import measure
+from common.bindings import reference as reference_module
+from common.bindings.reference import max_error_ratio, reference, sample_outputs
 
 ON_GPU = convladder.backend() == "gpu"
 if ON_GPU and not torch.cuda.is_available():

@@ -21,12 +21,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "common" / room) for room in ("report", "exercises", "profile")]
-import counter_tables  # noqa: E402
-import files  # noqa: E402
-import formats  # noqa: E402
-import judge  # noqa: E402
-import results  # noqa: E402
+from common.show import counter_tables, files, formats
+from common.variants import judge
+from common.show import results
 
 HERE = ROOT / "docs/experiments"
 RECORDS = ROOT / "docs/results"
@@ -34,7 +31,7 @@ PROBLEM = "alexnet_conv1"
 # Small problems, every extent another, and cut down: a check of a few seconds.
 CHECK = ("check", "--shapes", "common/tests/data/counted_problems.csv", "--max-gmac", "0.003")
 FORMAT = "convladder experiments"
-PROGRAM = ("common/harness", "convladder")  # where it is linked, and what it is called
+PROGRAM = ("common/command", "convladder")  # where it is linked, and what it is called
 CUDA_TOOLS = "/usr/local/cuda/bin"
 PRESETS = {"sim": "sim-count", "gpu": "gpu"}
 NOT_SHOWN = ("profiled [ms]",)  # the time of a single run, under the profiler
@@ -68,7 +65,7 @@ class Experiment:
 
     def digest(self):
         """Of all kernels as they stand, and of the change."""
-        kernels = run(["cmake", "-D", f"ROOT={ROOT}", "-P", "common/cmake/KernelsDigest.cmake"], ROOT)
+        kernels = run(["cmake", "-D", f"ROOT={ROOT}", "-P", "common/command/cmake/KernelsDigest.cmake"], ROOT)
         return f"{kernels.strip()} {hashlib.sha256(self.path.read_bytes()).hexdigest()[:12]}"
 
     def apply(self, tree, reverse=False):
@@ -142,7 +139,7 @@ class Bench:
                  "--repeats", self.repeats, "--json", json_file], ROOT)
             timed, counted = results.read_bench(json_file), []
             if not self.times_only:
-                run([sys.executable, "common/profile/profile_gpu.py", "--bin", folder, "--stage", stage,
+                run([sys.executable, "-m", "common.measure.profile_gpu", "--bin", folder, "--stage", stage,
                      "--shape", problem, "--json", json_file], ROOT)
                 counted = [record for record in json.loads(json_file.read_text())
                            if record["source"] == "ncu"]  # not what the simulator says in its place

@@ -18,11 +18,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(1, os.path.join(sys.path[0], "..", "..", "profile"))
-import bugs
-import suite
-import support
+from common.tests.known_bad import bugs, suite
+from common.show import support
 
 ENOUGH = 3  # problems that must see a bug for which there is no test or detector of its own
 CANARIES = 2  # of each stage

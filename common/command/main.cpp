@@ -1,0 +1,85 @@
+// The program: bin/convladder with all stages, bin/01_naive and the like with one.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "common/check/backend.h"
+#include "common/command/commands.h"
+#include "common/command/options.h"
+#include "common/core/stage.h"
+#include "common/io/progress.h"
+#include "common/measure/interrupt.h"
+
+namespace convladder {
+
+namespace {
+
+void print_help() {
+  std::printf(
+      "usage: convladder COMMAND [OPTION...]\n"
+      "\n"
+      "  run      the stages on a photograph through AlexNet's first layer\n"
+      "  check    the stages against the reference, on any problem\n"
+      "  profile  the stages' kernels; in the simulator, what they ask of memory\n"
+      "  bench    the stages timed on a GPU, cold and warm\n"
+      "\n"
+      "convladder COMMAND --help lists the options. Stages in this program (backend: %s):\n",
+      backend_name());
+  for (const Stage& stage : stages()) std::printf("  %-22s  %s\n", stage.name, stage.summary);
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print_help();
+    return 0;
+  }
+  const std::vector<std::string> arguments(words.begin() + 1, words.end());
+  if (words[0] == "check") return check_command(arguments);
+  if (words[0] == "run") return run_command(arguments);
+  if (words[0] == "profile") return profile_command(arguments);
+  if (words[0] == "bench") return bench_command(arguments);
+  throw UsageError("unknown command '" + words[0] + "' (there are run, check, profile and bench)");
+}
+
+// Where a standard stream is closed, the next file to be opened would get its number, and the tables
+// with it. What stands in for stdout can't be written, so that the loss is noticed.
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) == -1) {
+      open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);  // the lowest free number
+    }
+  }
+}
+
+int fail(const char* reason, int status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "convladder: error: %s\n", reason);
+  return status;
+}
+
+}  // namespace
+}  // namespace convladder
+
+int main(int argc, char** argv) {
+  convladder::hold_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write
+  try {
+    const int status = convladder::dispatch({argv + 1, argv + argc});
+    convladder::flush_output();
+    return status;
+  } catch (const convladder::UsageError& error) {
+    return convladder::fail(error.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return convladder::fail("out of host memory", 1);
+  } catch (const convladder::Interrupted& interrupted) {
+    return convladder::fail(interrupted.what(), 128 + interrupted.signal);  // as a shell counts
+  } catch (const std::exception& error) {
+    return convladder::fail(error.what(), 1);
+  }
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""A stage of your own, right from the start.
+
+  ./ladder new 99_my_idea
+
+makes the folder 99_my_idea with a kernel (stage 01's, under its new name), a README with the headings
+of the others, and a line for CMake, which finds the folder by its digits. Then, for example:
+
+  ./ladder check --stage 99_my_idea --shape alexnet_conv1
+"""
+import os
+import re
+import sys
+
+from common.show.support import ROOT, fail, run_main
+
+MODEL = os.path.join("01_naive", "naive.cu")
+
+HEADER = """// Stage {number}: what changes against the stage before, in a sentence.
+//
+// Should drop: which counter, and to what.
+// What hurts: what is left to do.
+"""
+
+README = """# {number} · {title}
+
+## The idea
+
+One sentence.
+
+```sh
+./ladder check --stage {name} --shape alexnet_conv1   # right?
+./ladder profile --stage {name}                       # what it asks of memory; beside another: --stage, twice
+./ladder test --stage {name}                          # the suite that every stage must pass
+```
+
+## What changed
+
+Against the stage before: `./ladder diff {name}`.
+
+## Who owns what
+
+Which thread computes which outputs, and who fetches what.
+
+## Traffic predicted
+
+| | formula | for one image | for 256 |
+|---|---|--:|--:|
+| load requests | | | |
+
+## Measured
+
+## Why they differ
+
+## What limits now
+
+## Try it
+"""
+
+
+def replaced(text, pattern, new):
+    """`text` with the one place that matches replaced: fails if stage 01 no longer has it."""
+    text, count = re.subn(pattern, lambda _: new, text, flags=re.MULTILINE)
+    if count != 1:
+        fail(f"{MODEL} has {count} places like '{pattern}', not one: new must follow it")
+    return text
+
+
+def kernel(name, idea):
+    """Stage 01's kernel as that of stage `name`."""
+    with open(os.path.join(ROOT, MODEL), encoding="utf-8") as file:
+        text = file.read()
+    text = replaced(text, r"\A(//.*\n)+", HEADER.format(number=name[:2]))
+    longer = len(idea) - len("naive")  # the parameters stay one below the other
+    text = re.sub(r"(?m)^ {20,}(?=const float|float)",
+                  lambda indent: " " * max(4, len(indent.group()) + longer), text)
+    text = text.replace("conv2d_naive", f"conv2d_{idea}")
+    return replaced(text, r'^CONVLADDER_REGISTER_STAGE\(\{"01_naive", "[^"]*"',
+                    f'CONVLADDER_REGISTER_STAGE({{"{name}", "{idea.replace("_", " ")}"')
+
+
+def main(arguments):
+    if arguments in (["--help"], ["-h"]):
+        print(__doc__.strip())
+        return 0
+    if len(arguments) != 1:
+        fail("new needs a name, and nothing else: ./ladder new 99_my_idea", 2)
+    name = arguments[0]
+    if not re.fullmatch(r"[0-9]{2}_[a-z][a-z0-9_]*", name):
+        fail(f"new {name}: a name is two digits, its rung, and words in lower case: 99_my_idea", 2)
+    number, idea = name[:2], name[3:]
+    folder = os.path.join(ROOT, name)
+    if os.path.exists(folder):
+        fail(f"new {name}: there is one already", 2)
+    files = {f"{idea}.cu": kernel(name, idea),
+             "CMakeLists.txt": f"convladder_add_stage({name} {idea}.cu)\n",
+             "README.md": README.format(name=name, number=number,
+                                        title=idea.replace("_", " ").capitalize())}
+    os.mkdir(folder)
+    for file, text in files.items():
+        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+            out.write(text)
+    print(f"made {', '.join(f'{name}/{file}' for file in files)}.\n"
+          f"It is stage 01's kernel, and right. Next: ./ladder check --stage {name} --shape "
+          "alexnet_conv1; docs/adding-a-stage.md has the rules")
+    return 0
+
+
+if __name__ == "__main__":
+    run_main(main)

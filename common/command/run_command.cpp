@@ -1,0 +1,280 @@
+// `run`: the stages on one problem, checked and timed, as a table; pictures of what they computed.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "common/check/backend.h"
+#include "common/check/filter_bank.h"
+#include "common/check/photo.h"
+#include "common/check/record.h"
+#include "common/check/trial.h"
+#include "common/command/commands.h"
+#include "common/command/run_job.h"
+#include "common/command/selection.h"
+#include "common/core/launch.h"
+#include "common/io/atomic_file.h"
+#include "common/io/image.h"
+#include "common/io/npy.h"
+#include "common/io/progress.h"
+#include "common/io/symbols.h"
+#include "common/io/table.h"
+
+namespace convladder {
+namespace {
+
+constexpr int TIMED_RUNS = 5;
+
+constexpr const char* HELP = R"(usage: convladder run [OPTION...]
+
+Runs the stages on AlexNet's first layer: a photograph, normalised as ImageNet's images are,
+and 96 Gabor filters. Checks each result against the reference, prints the table, and writes
+pictures and run.json to the report folder. With --shape or an extent: another problem, with
+random data and without pictures.
+
+)";
+
+std::vector<OptionSpec> option_specs() {
+  std::vector<OptionSpec> specs = job_options();
+  specs.push_back({"--output", "Y.npy", "write the output of the last stage that passed"});
+  specs.push_back({"--report", "DIR", "where pictures and run.json go (default build/report)"});
+  specs.push_back({"--once", "", "launch each stage once and check nothing: for a profiler"});
+  for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
+  for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
+  specs.push_back({"--help", "", "this text"});
+  return specs;
+}
+
+struct Result {
+  Record record;
+  std::optional<Timing> timing;
+};
+
+double tflops(const ConvShape& shape, const Timing& timing) {
+  return shape.flops() / (timing.milliseconds * 1e9);
+}
+
+std::string count_of(double count, const char* unit) { return significant(count, 3) + unit; }
+
+void print_heading(const RunJob& job) {
+  std::printf("%s: %s%s%s\n", job.name.c_str(), to_string(job.shape).c_str(),
+              job.bias ? ", bias" : "", job.relu ? ", ReLU" : "");
+  std::printf("output %dx%d, %s; data: %s; backend: %s (%s)\n\n", job.shape.P(), job.shape.Q(),
+              count_of(job.shape.flops() / 1e9, " GFLOP").c_str(), job.source.c_str(),
+              backend_name(), device_name().c_str());
+}
+
+// Times first and checks afterwards, so that the result checked is one that was timed. A stage that
+// can't run is a result, too, and the others still run. `output` is left alone unless the stage
+// passes.
+Result try_stage(const Stage& stage, const RunJob& job, const Reference& reference,
+                 std::vector<float>& output) {
+  Result result = {new_record(stage, job.name, job.relu), {}};
+  Record& record = result.record;
+  if (!record.status.empty()) return result;
+  record.status = "fail";
+  try {
+    const Trial trial(stage, job);
+    result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
+    trial.wait();
+    std::vector<float> values = trial.output();
+    const Comparison check = judge(trial, values, job, reference);
+    record.max_error_ratio = check.max_error_ratio;
+    record.message = check.message;
+    if (!check.pass) return result;
+    record.status = "pass";
+    output = std::move(values);
+  } catch (const InvalidArgument& error) {
+    record.message = error.what();
+  } catch (const CudaError& error) {
+    record.message = error.what();
+  }
+  return result;
+}
+
+// Its rows are printed as the stages end.
+Table make_table(const std::vector<Stage>& stages) {
+  std::size_t name = 0, summary = 0;
+  for (const Stage& stage : stages) {
+    name = std::max(name, std::strlen(stage.name));
+    summary = std::max(summary, std::strlen(stage.summary));
+  }
+  Table table;
+  table.add_column("stage", Align::kLeft, name);
+  table.add_column("idea", Align::kLeft, summary);
+  table.add_column(on_gpu() ? "time [ms]" : "simulated in [ms]", Align::kRight);
+  if (on_gpu()) table.add_column("TFLOP/s", Align::kRight);
+  table.add_column("max error / allowed", Align::kRight);
+  table.add_column("check", Align::kLeft);
+  return table;
+}
+
+std::vector<std::string> row_of(const Result& result, const Stage& stage, const ConvShape& shape) {
+  std::vector<std::string> row = {result.record.stage, stage.summary};
+  row.push_back(result.timing ? significant(result.timing->milliseconds, 3) : "-");
+  if (on_gpu()) row.push_back(result.timing ? fixed(tflops(shape, *result.timing), 1) : "-");
+  const double ratio = result.record.max_error_ratio;
+  row.push_back(std::isnan(ratio) ? "-" : fixed(ratio, 3));
+  row.push_back(result.record.status);
+  return row;
+}
+
+// What stands below the table.
+void print_remarks(const std::vector<Result>& results) {
+  std::printf("\n");
+  for (const Result& result : results) {
+    if (result.record.message.empty()) continue;
+    std::printf("%s: %s\n", result.record.stage.c_str(), result.record.message.c_str());
+  }
+  if (on_gpu()) {
+    std::printf("Time: median of %d runs after a warm-up, caches warm.\n", TIMED_RUNS);
+  } else {
+    std::printf("The time is what this machine took to simulate: it says nothing about a GPU.\n");
+  }
+}
+
+Json to_json(const RunJob& job, const std::vector<Result>& results) {
+  std::vector<Json> records;
+  for (const Result& result : results) {
+    auto members = json_members(result.record);
+    if (result.timing) {
+      members.push_back({"time_ms", result.timing->milliseconds});
+      members.push_back({"time_source", on_gpu() ? "cuda_events" : "simulator_wall_time"});
+      members.push_back({"runs", result.timing->runs});
+      if (on_gpu()) members.push_back({"tflops", tflops(job.shape, *result.timing)});
+    }
+    records.push_back(Json::object(members));
+  }
+  return Json::object({{"version", RUN_VERSION},
+                       {"backend", backend_name()},
+                       {"device", device_name()},
+                       {"problem", job.name},
+                       {"shape", to_string(job.shape)},
+                       {"flop", job.shape.flops()},
+                       {"data", job.source},
+                       {"stages", Json::array(records)}});
+}
+
+void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
+                  const Json& json) {
+  std::vector<std::string> written;
+  const auto write = [&](const char* name, const Image& image) {
+    written.push_back(write_image(folder + "/" + name, image));
+  };
+  const ConvShape& s = job.shape;
+  write("input.png", denormalise(job.data.input.data(), s.H, s.W));
+  write("filters.png",
+        montage(draw_filters(job.data.filters.data(), s.K, s.R, s.S), BANK_COLUMNS, 6, 6));
+  if (!output.empty()) {
+    write("feature_maps.png", montage(draw_feature_maps(output.data(), job.bias, s.K, s.P(), s.Q()),
+                                      BANK_COLUMNS, 2, 6));
+  }
+  written.push_back(folder + "/run.json");
+  write_json(written.back(), json);
+  for (const std::string& path : written) std::printf("wrote %s\n", shortened(path).c_str());
+}
+
+// Before anything is measured.
+void require_consistent(const Options& options) {
+  if (options.has("--once")) {
+    for (const char* name : {"--json", "--output", "--report"}) {
+      if (options.has(name)) {
+        throw UsageError(std::string(name) + " can't be given with --once, which writes nothing");
+      }
+    }
+  }
+  if (options.has("--report") && names_problem(options)) {
+    throw UsageError("--report is for the photograph, not for another problem");
+  }
+  require_different_files(options, {"--json", "--output"}, {"--input", "--filters", "--bias"});
+}
+
+void require_report_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw std::runtime_error(folder + ": can't be made: " + error.message());
+  require_writable(folder + "/run.json");
+}
+
+std::map<const void*, int> launches;  // of each kernel, without a library's
+
+void note_launch(const void* kernel, dim3, dim3) { ++launches[kernel]; }
+
+// For a profiler: one launch of each stage, and nothing else that runs a kernel. Prints which kernels
+// those were, and how often each.
+int run_once(const RunJob& job, const std::vector<Stage>& stages) {
+  for (const Stage& stage : stages) {
+    const Trial trial(stage, job);
+    launches.clear();
+    launch_observer = note_launch;
+    trial.enqueue();
+    launch_observer = nullptr;
+    trial.wait();
+    std::printf("%s: launched once, result NOT checked (--once):", stage.name);
+    for (const auto& [kernel, count] : launches) {
+      std::printf(" %s*%d", read_symbols(kernel).name.c_str(), count);
+    }
+    std::printf("\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  const Options options(option_specs(), arguments);
+  if (options.has("--help")) {
+    std::printf("%s%s", HELP, describe(option_specs()).c_str());
+    return 0;
+  }
+  const std::vector<Stage> stages = selected_stages(options);
+  require_consistent(options);
+  const std::string records = json_path(options);
+  if (options.has("--output")) require_writable(options.text("--output"));
+  const bool report = !names_problem(options) && !options.has("--once");
+  const std::string folder = options.text("--report", repository_path("build/report"));
+  if (report) require_report_folder(folder);
+  require_device();
+  const RunJob job = make_job(options);
+  print_heading(job);
+  flush_output();
+  if (options.has("--once")) return run_once(job, stages);
+
+  Progress progress(static_cast<int64_t>(stages.size()));
+  progress.show(0, "reference");
+  const Reference reference = affordable_reference(job, 1);
+  std::vector<Result> results;
+  std::vector<float> output;
+  const Table table = make_table(stages);
+  for (const Stage& stage : stages) {
+    progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
+    results.push_back(try_stage(stage, job, reference, output));
+    progress.clear();
+    if (results.size() == 1) std::printf("%s", table.header().c_str());
+    std::printf("%s", table.row(row_of(results.back(), stage, job.shape)).c_str());
+    flush_output();
+  }
+  print_remarks(results);
+
+  const Json json = to_json(job, results);
+  if (report) write_report(job, output, folder, json);
+  if (!records.empty()) write_json(records, json);
+  if (options.has("--output") && !output.empty()) {
+    const ConvShape& s = job.shape;
+    write_npy(options.text("--output"), {s.N, s.total_K(), s.P(), s.Q()}, output.data());
+    std::printf("wrote %s\n", options.text("--output").c_str());
+  }
+  const auto passed = [](const Result& result) { return result.record.status == "pass"; };
+  const auto failed = [](const Result& result) { return result.record.status == "fail"; };
+  return std::any_of(results.begin(), results.end(), passed) &&
+                 std::none_of(results.begin(), results.end(), failed)
+             ? 0
+             : 1;
+}
+
+}  // namespace convladder

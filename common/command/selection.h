@@ -1,0 +1,57 @@
+// Which stages and which problems a command line asks for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/check/problems.h"
+#include "common/command/options.h"
+#include "common/core/stage.h"
+
+namespace convladder {
+
+// --stage, --precision, --relu, --seed, --json, --max-gmac: what every measuring command takes.
+std::vector<OptionSpec> stage_options();
+OptionSpec precision_option();
+// --shape and the single extents.
+std::vector<OptionSpec> problem_options();
+
+// The stages named by --stage, in the ladder's order, else all. With --precision tf32 those of them
+// that have it, as in_tf32() makes them; with both, these as well, each behind its FP32. Throws
+// UsageError for a name that is not there, and where a stage is named that has no such precision.
+std::vector<Stage> selected_stages(const Options& options);
+
+// The same without those that can't do what is asked: ReLU, where --relu is given.
+std::vector<Stage> capable_stages(const Options& options);
+
+// True when the command line names a problem or an extent of one.
+bool names_problem(const Options& options);
+
+// The problem named by --shape (from common/problems.csv unless --shapes gives another file), with
+// the single extents replacing its own; without --shape they describe a problem of their own, the
+// rest being the defaults of ConvArguments. Throws UsageError for an unknown name.
+Problem named_problem(const Options& options);
+
+// The file behind --shapes, else the repository's own common/problems.csv.
+std::string problems_file(const Options& options);
+
+// Billions of multiply-adds that the simulator takes on unless --max-gmac says otherwise: of a problem
+// on its own, and of each in a list, which is to be checked in a minute for every stage.
+constexpr double ALONE_MAX_GMAC = 2, LISTED_MAX_GMAC = 0.03;
+
+// Cuts `problem` down to --max-gmac, on the simulator to `max_gmac` where that is not given, and
+// returns a note that says so; empty where nothing was cut.
+std::string fit_to_backend(Problem& problem, const Options& options,
+                           double max_gmac = ALONE_MAX_GMAC);
+
+// Where the records go: --json, else build/report/`name`, or nowhere ("") where `name` is null.
+// Throws std::runtime_error where that can't be written: to be called before measuring.
+std::string json_path(const Options& options, const char* name = nullptr);
+
+// The path as seen from here, if it lies below the current folder.
+std::string shortened(const std::string& path);
+
+// A path inside the repository, wherever the program is called from.
+std::string repository_path(const std::string& relative);
+
+}  // namespace convladder

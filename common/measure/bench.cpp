@@ -1,0 +1,123 @@
+#include "common/measure/bench.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/io/table.h"
+
+namespace convladder {
+namespace {
+
+double quantile(const std::vector<double>& sorted, double fraction) {
+  const double position = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - std::floor(position)) * (sorted[above] - sorted[below]);
+}
+
+// Along one axis of the image: pairs (output, filter element) that meet an element of it rather
+// than padding, and the elements met at least once.
+struct Overlap {
+  double pairs = 0, elements = 0;
+};
+
+Overlap overlap(int extent, int outputs, int filter, int stride, int pad, int dilation) {
+  Overlap result;
+  std::vector<bool> met(static_cast<std::size_t>(extent));
+  for (int64_t output = 0; output < outputs; ++output) {
+    for (int64_t tap = 0; tap < filter; ++tap) {
+      const int64_t i = output * stride - pad + tap * dilation;
+      if (i < 0 || i >= extent) continue;
+      ++result.pairs;
+      met[static_cast<std::size_t>(i)] = true;
+    }
+  }
+  result.elements = static_cast<double>(std::count(met.begin(), met.end(), true));
+  return result;
+}
+
+}  // namespace
+
+Statistics summarise(std::vector<double> samples) {
+  if (samples.empty()) throw InvalidArgument("samples = 0: there is nothing to summarise");
+  std::sort(samples.begin(), samples.end());
+  return {static_cast<int>(samples.size()), samples.front(),         quantile(samples, 0.25),
+          quantile(samples, 0.5),           quantile(samples, 0.75), samples.back()};
+}
+
+Work work_of(const ConvShape& shape, bool bias) {
+  const ConvShape& s = shape;
+  const Overlap h = overlap(s.H, s.P(), s.R, s.stride_h, s.pad_h, s.dil_h);
+  const Overlap w = overlap(s.W, s.Q(), s.S, s.stride_w, s.pad_w, s.dil_w);
+  const double planes = static_cast<double>(s.N) * s.total_C();
+  Work work;
+  work.flops = s.flops();
+  work.needed_flops = 2 * planes * s.K * h.pairs * w.pairs;
+  work.bytes = sizeof(float) * (planes * h.elements * w.elements +
+                                static_cast<double>(s.filter_count() + s.output_count()) +
+                                (bias ? s.total_K() : 0));
+  return work;
+}
+
+double floor_ms(const Work& work, const Machine& machine, Cache cache) {
+  // Cold, the L2 is full of what the flush wrote: each line that comes pushes one of those out to
+  // memory, so that results left in the cache are no saving.
+  const double cached = cache == Cache::kWarm ? machine.l2_bytes : 0;
+  const double moved = std::max(0.0, work.bytes - cached);
+  return 1e3 * std::max(work.needed_flops / machine.peak_flops, moved / machine.copy_bytes);
+}
+
+void set_times(BenchRecord& bench, const Samples& samples) {
+  bench.cold = summarise(samples.cold);
+  bench.warm = summarise(samples.warm);
+  bench.host_late = samples.host_late;
+}
+
+void flag_impossible(BenchRecord& bench, const Work& work, const Machine& machine) {
+  if (bench.record.status != "pass") return;
+  const auto check = [&](const char* name, double time, Cache cache) {
+    const double floor = floor_ms(work, machine, cache);
+    if (time >= floor) return;  // which a NaN is not
+    bench.record.status = "impossible";
+    bench.record.message += (bench.record.message.empty() ? "" : "; ") + significant(time, 4) +
+                            " ms " + name + " is below the floor of " + significant(floor, 4) +
+                            " ms";
+  };
+  check("cold", bench.cold ? bench.cold->median : std::nan(""), Cache::kCold);
+  check("warm", bench.warm ? bench.warm->median : std::nan(""), Cache::kWarm);
+}
+
+double trial_bytes(const std::vector<Stage>& stages, const ConvShape& shape, bool bias) {
+  constexpr double ROUNDING = 2 << 20;  // cudaMalloc gives whole pages of 2 MiB
+  constexpr int BUFFERS = 5;            // input, filters, bias, output, workspace
+  const double tensors =
+      sizeof(float) * static_cast<double>(shape.input_count() + shape.filter_count() +
+                                          shape.output_count() + (bias ? shape.total_K() : 0));
+  double bytes = 0;
+  for (const Stage& stage : stages) {
+    bytes += tensors + static_cast<double>(workspace_bytes(stage, shape)) + BUFFERS * ROUNDING;
+  }
+  return bytes;
+}
+
+std::string memory_shortage(double needed, const std::string& what, double available, int batch) {
+  return "out of device memory: " + fixed(needed, 0) + " bytes needed for " + what + ", " +
+         fixed(available, 0) + " free; " +
+         (batch > 0 ? "--batch " + std::to_string(batch) + " would fit" : "no batch would fit");
+}
+
+int largest_batch(ConvShape shape, double available,
+                  const std::function<double(const ConvShape&)>& bytes) {
+  int fits = 0, above = shape.N;  // the answer is in [fits, above]
+  while (fits < above) {
+    shape.N = above - (above - fits) / 2;
+    if (bytes(shape) <= available) {
+      fits = shape.N;
+    } else {
+      above = shape.N - 1;
+    }
+  }
+  return fits;
+}
+
+}  // namespace convladder

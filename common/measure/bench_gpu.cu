@@ -1,0 +1,163 @@
+// What the GPU can do at the most, measured: the yardsticks of `bench`.
+#include <algorithm>
+
+#include "common/check/backend.h"
+#include "common/check/device_buffer.h"
+#include "common/core/launch.h"
+#include "common/core/mma.h"
+#include "common/measure/bench.h"
+#include "common/measure/stopwatch.h"
+
+namespace convladder {
+namespace {
+
+constexpr int REPEATS = 15;  // enough for the clock to rise during the first ones
+
+constexpr int THREADS = 256;
+constexpr int CHAINS = 16;  // independent sums per thread, to hide the latency of an FMA
+// Of each chain per iteration. The loop itself takes three instructions more, and each takes an
+// FMA's turn: of 515 that is 0.6 %; with 8 steps it was 3 of 131, and the ceiling too low by 1.2 %.
+constexpr int STEPS = 32;
+constexpr int ITERATIONS = 1000;
+
+// Nothing but FMAs. `sink` is written in a case that never comes, which the compiler can't know.
+__global__ void fma_loop(float* sink, float scale, float shift, int iterations) {
+  float sums[CHAINS];
+  UNROLL
+  for (int i = 0; i < CHAINS; ++i) sums[i] = static_cast<float>(threadIdx.x + i);
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    UNROLL
+    for (int step = 0; step < STEPS; ++step) {
+      UNROLL
+      for (int i = 0; i < CHAINS; ++i) sums[i] = fmaf(sums[i], scale, shift);
+    }
+  }
+  float total = 0;
+  UNROLL
+  for (int i = 0; i < CHAINS; ++i) total += sums[i];
+  if (total == -1.0f) *sink = total;
+}
+
+// The same of products by the tensor cores, which every warp has CHAINS of, too.
+__global__ void mma_loop(float* sink, float factor, int iterations) {
+  const float a[4] = {factor, factor, factor, factor}, b[2] = {factor, factor};
+  float sums[CHAINS][4] = {};
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    UNROLL
+    for (int step = 0; step < STEPS; ++step) {
+      UNROLL
+      for (int i = 0; i < CHAINS; ++i) mma_tf32(sums[i], a, b, sums[i]);
+    }
+  }
+  float total = 0;
+  UNROLL
+  for (int i = 0; i < CHAINS; ++i) total += sums[i][0] + sums[i][1] + sums[i][2] + sums[i][3];
+  if (total == -1.0f) *sink = total;
+}
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+// FP32 FMAs that a multiprocessor begins per clock: CUDA C++ Programming Guide, "Throughput of
+// Native Arithmetic Instructions".
+int fp32_lanes(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 64 : 128; }
+
+// Of a loop: how often a second all its threads together pass through the middle of it.
+template <class... Parameters, class... Arguments>
+double measure_loop(int multiprocessors, void (*loop)(Parameters...), Arguments... arguments) {
+  int blocks_each = 0;  // as many as run at once, so that all end together
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, loop, THREADS, 0),
+             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  const int64_t blocks = int64_t{multiprocessors} * blocks_each;
+  const DeviceBuffer sink(1);
+  const Timing timing = time_on_backend(
+      [&] {
+        launch(loop, dim3(grid_x(blocks)), dim3(THREADS), nullptr, sink.data(), arguments...,
+               ITERATIONS);
+      },
+      REPEATS);
+  const double passes = static_cast<double>(blocks) * THREADS * CHAINS * STEPS * ITERATIONS;
+  return passes / (timing.milliseconds * 1e-3);
+}
+
+// Bytes of a region to measure DRAM with: `most`, far more than any L2 holds, if there is room.
+int64_t dram_region(std::size_t most) {
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<int64_t>(std::min(most, free / 4));
+}
+
+// Bytes per second, read and written.
+double measure_copy(int64_t bytes) {
+  const auto count = static_cast<int64_t>(bytes / sizeof(float));
+  const DeviceBuffer from(count), to(count);
+  const Timing timing = time_on_backend(
+      [&] {
+        check_cuda(cudaMemcpyAsync(to.data(), from.data(), count * sizeof(float),
+                                   cudaMemcpyDeviceToDevice, nullptr),
+                   "cudaMemcpyAsync");
+      },
+      REPEATS);
+  return 2.0 * static_cast<double>(count) * sizeof(float) / (timing.milliseconds * 1e-3);
+}
+
+__global__ void do_nothing() {}
+
+// Seconds that a launch takes at the least: of a row of them, all enqueued before the first begins.
+double measure_launch(double l2_bytes) {
+  constexpr int LAUNCHES = 256;
+  Stopwatch stopwatch(l2_bytes);
+  Samples samples;
+  for (int i = 0; i < REPEATS; ++i) {
+    stopwatch.time(
+        [] {
+          for (int launches = 0; launches < LAUNCHES; ++launches) launch(do_nothing, 1, 1, nullptr);
+        },
+        samples);
+  }
+  return 1e-3 * *std::min_element(samples.warm.begin(), samples.warm.end()) / LAUNCHES;
+}
+
+std::string version(int code) {  // 13000: "13.0"
+  return std::to_string(code / 1000) + "." + std::to_string(code % 1000 / 10);
+}
+
+}  // namespace
+
+Machine measure_machine() {
+  require_device();
+  int device = 0, runtime = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  char pci_bus_id[32] = "";
+  check_cuda(cudaDeviceGetPCIBusId(pci_bus_id, sizeof pci_bus_id, device), "cudaDeviceGetPCIBusId");
+  const int major = attribute(cudaDevAttrComputeCapabilityMajor, device);
+  const int minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
+
+  Machine machine;
+  machine.name = device_name();
+  machine.pci_bus_id = pci_bus_id;
+  machine.compute_capability = std::to_string(major) + "." + std::to_string(minor);
+  machine.cuda_runtime = version(runtime);
+  if (const auto state = query_gpu_state(machine.pci_bus_id)) machine.driver = state->driver;
+  machine.multiprocessors = multiprocessors();
+  machine.l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
+  machine.clock_hz = 1e3 * attribute(cudaDevAttrClockRate, device);
+  machine.peak_flops = 2.0 * fp32_lanes(major, minor) * machine.multiprocessors * machine.clock_hz;
+  machine.fma_flops = 2 * measure_loop(machine.multiprocessors, fma_loop, 0.999f, 0.5f);
+  if (major >= 8) {
+    constexpr double FLOP = 2.0 * 16 * 8 * 8 / 32;  // of a product, by thread
+    machine.tf32_flops = FLOP * measure_loop(machine.multiprocessors, mma_loop, 1.0f);
+  }
+  constexpr std::size_t GIB = std::size_t{1} << 30;
+  machine.copy_bytes = measure_copy(dram_region(GIB));
+  machine.read_rates =
+      measure_memory_rates(dram_region(2 * GIB), static_cast<int64_t>(machine.l2_bytes));
+  machine.launch_seconds = measure_launch(machine.l2_bytes);
+  return machine;
+}
+
+}  // namespace convladder

@@ -1,0 +1,11 @@
+// The simulator's half of bench.h.
+#include "common/command/options.h"
+#include "common/measure/bench.h"
+
+namespace convladder {
+
+Machine measure_machine() {
+  throw UsageError("bench needs a GPU: the time that simulating takes says nothing about one");
+}
+
+}  // namespace convladder

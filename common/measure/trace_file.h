@@ -1,0 +1,72 @@
+// The file that `profile --trace` writes: every memory instruction of the stages' kernels with what
+// it costs, the addresses of some warps, and the source they are of. Counting simulator only.
+//
+// {"format": "convladder trace", "version": 2, "problem", "shape", "bias", "stages": [{
+//   "stage", "files": {"01_naive/naive.cu": its text},
+//   "memory": [{"name": "input", "begin", "bytes"}],    global memory: where the tensors lie
+//   "patterns": [[0, 16, 32, ...]],                     32 addresses less the first lane's; null: the
+//                                                       lane takes no part
+//   "kernels": [{"kernel", "launches", "grid": [x, y, z], "block": [x, y, z],
+//     "shared": [{"name", "begin", "bytes"}],           shared memory: where the variables lie
+//     "instructions": [{"line": "01_naive/naive.cu:41", "inlined": [line] of the functions called
+//                       there, the innermost first, "space": "global" or "shared", "operation":
+//                       "load", "store" or "copy", "bytes": per lane, "memory": the tensor's or
+//                       variable's name, "requests", "sectors", "wavefronts", "conflicts",
+//                       "unique_bytes": of all launches}],
+//     "warps": [{"block", "warp", "cut": numbers of the instructions of which only the first times
+//                are here, "runs": one list of numbers for each instruction}]}]}]}
+//
+// A run is what one instruction does several times in a row with one pattern and one cost, addresses
+// growing by the same step: pattern, first lane's address, step, times, sectors or wavefronts,
+// conflicts. A copy has three more, of its other end, where it comes from or goes to: pattern, address
+// of the first lane that has one (zeros come from nowhere), step; only the low 16 bits are meant.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "common/check/trial.h"
+#include "common/command/options.h"
+#include "common/command/run_job.h"
+#include "common/io/json.h"
+#include "common/simulator/counting/warp_trace.h"
+
+namespace convladder {
+
+// Of the whole file: what would not fit of a warp is cut.
+constexpr std::size_t TRACE_BYTES = 18u << 20;
+constexpr int TRACE_VERSION = 2;
+
+// The kernels of one stage as a JSON object of at most about `bytes`.
+Json trace_record(const std::string& stage, const std::vector<simulator::TracedKernel>& kernels,
+                  const std::vector<TensorPlace>& tensors, std::size_t bytes);
+
+// One line for each memory instruction: what it costs over the whole kernel.
+std::string trace_table(const std::vector<simulator::TracedKernel>& kernels,
+                        const std::vector<TensorPlace>& tensors);
+
+// --trace, --block, --warp
+std::vector<OptionSpec> trace_options();
+
+// What `profile` writes, stage by stage. Does nothing unless --trace is given.
+class TraceFile {
+ public:
+  // Throws std::runtime_error where the file can't be written, UsageError for --block or --warp
+  // without --trace. `stages`: how many share the file.
+  TraceFile(const Options& options, std::size_t stages);
+
+  void begin() const;  // a stage's run
+  // Throws UsageError where no kernel of the stage has the block and warp asked for.
+  void end(const std::string& stage, const Trial& trial);
+  void write(const RunJob& job) const;
+
+ private:
+  std::string path_;  // empty: no trace is asked for
+  simulator::TraceSample sample_;
+  std::size_t bytes_per_stage_;
+  std::vector<Json> records_;
+  std::string table_;
+};
+
+}  // namespace convladder

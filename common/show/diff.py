@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""A stage and the one before it: the code that differs, and the counters of both.
+
+  ./ladder diff STAGE [OPTION...]
+
+STAGE is a stage's name, or its beginning: 04. Options are those of ./ladder profile, which counts;
+without any, AlexNet's first layer on one image. Status 1 if a result is wrong.
+"""
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+
+from common.show.support import ROOT, fail, run_main, stage_names
+
+from common.show import counter_tables, files, formats, results
+
+
+def neighbours(word):
+    """The stage that `word` names, and the one before it."""
+    names = stage_names()
+    found = [name for name in names if name.startswith(word)]
+    if word in names:
+        found = [word]
+    if len(found) > 1:
+        fail(f"stage '{word}' can be {' or '.join(found)}", 2)
+    if not found:
+        fail(f"stage '{word}': there are {', '.join(names)}", 2)
+    place = names.index(found[0])
+    if place == 0:
+        fail(f"{found[0]} is the first stage: there is none before it", 2)
+    return names[place - 1], found[0]
+
+
+def kernel(stage):
+    """The path of the stage's kernel, from the repository's folder, and its lines."""
+    paths = files.kernel_files(ROOT, stage)
+    if len(paths) != 1:
+        fail(f"{stage} has {len(paths)} .cu files, and diff shows one")
+    return os.path.relpath(paths[0], ROOT), files.read(paths[0]).splitlines()
+
+
+def main(words):
+    """words: the program that counts, or `gpu` for Nsight Compute; then the command's own."""
+    profile, words = [words[0], "profile"], words[1:]
+    if profile[0] == "gpu":
+        profile = [sys.executable, "-m", "common.measure.profile_gpu"]
+    if words[:1] in (["--help"], ["-h"]):
+        print(__doc__.strip())
+        return 0
+    if not words or words[0].startswith("-"):
+        fail("diff needs a stage: ./ladder diff 04", 2)
+    before, after = neighbours(words[0])
+    options = words[1:] or ["--shape", "alexnet_conv1", "--batch", "1"]
+    if words[1:] and not words[1].startswith("-") or "--stage" in words:
+        fail("diff takes one stage, and puts it beside the one before it: ./ladder diff 04", 2)
+    (old_path, old), (new_path, new) = kernel(before), kernel(after)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "profile.json")
+        done = subprocess.run(profile + ["--stage", before, "--stage", after, "--json", path] + options,
+                              stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            print(done.stdout, end="")
+            return done.returncode
+        try:
+            profiles = results.read_profiles(path)
+        except results.BadInput as error:
+            fail(str(error))
+    print("\n".join(difflib.unified_diff(old, new, old_path, new_path, n=2, lineterm="")))
+    for profile in profiles:
+        print(f"\n{formats.title_of(profile)}; counted by {counter_tables.source_of(profile)}\n")
+        table = formats.aligned(counter_tables.step_table(profile, before, after))
+        print(table + ("* without a library's kernels\n" if " *" in table else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Checks the links of all pages: files exist, headings exist, and lines are where they are said to be.
+
+A link to a line names a piece of that line as its title: [P()](conv_shape.h#L45 "int P() const").
+A line that has moved is told of, `--fix` corrects its number, and with `--strict` it is an error.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LINK = re.compile(r'\]\(([^()\s]+)(?:\s+"((?:[^"\\]|\\.)*)")?\)')
+FENCE = re.compile(r"^\s*```")
+
+
+def pages(root):
+    """The Markdown files of the repository."""
+    folders = [folder for folder in root.iterdir()
+               if folder.is_dir() and folder.name != "build" and not folder.name.startswith(".")]
+    return sorted([*root.glob("*.md"), *(page for f in folders for page in f.rglob("*.md"))])
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    found = set()
+    for title in re.findall(r"^#+ +(.*)$", text, re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", title.strip().lower())
+        found.add(words.replace(" ", "-"))
+    return found
+
+
+def wrong_target(page, target, title):
+    """What is wrong with a link of `page`, and the target as it should be: (message, better)."""
+    name, _, fragment = target.partition("#")
+    path = (page.parent / name).resolve() if name else page
+    if not path.exists():
+        return f"{target}: no such file", None
+    if not fragment:
+        return None, None
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return (None if fragment in anchors(text) else f"{target}: no such heading"), None
+    if not re.fullmatch(r"L\d+", fragment):
+        return f"{target}: neither a page's heading nor a line (#L12)", None
+    if not title:
+        return f'{target}: give a piece of the line as title: (FILE#L12 "piece")', None
+    lines = [i for i, line in enumerate(text.split("\n"), 1) if title in line]
+    number = int(fragment[1:])
+    if number in lines:
+        return None, None
+    if len(lines) != 1:
+        return f"{target}: {title!r} is on {len(lines)} lines of that file", None
+    return f"{target}: {title!r} is on line {lines[0]} now", f"{name}#L{lines[0]}"
+
+
+def check(page, fix):
+    """What is wrong on one page: errors, and lines that have moved. `fix` corrects the latter."""
+    errors, moved, corrected, in_fence = [], [], [], False
+    for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
+        if FENCE.match(line):
+            in_fence = not in_fence
+        for target, title in [] if in_fence else LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue  # another site's
+            message, better = wrong_target(page, target, title.replace('\\"', '"'))
+            if better and fix:
+                line = line.replace(f"({target} ", f"({better} ")
+            elif message:
+                (moved if better else errors).append(f"{page}:{number}: {message}")
+        corrected.append(line)
+    if fix:
+        page.write_text("\n".join(corrected), encoding="utf-8")
+    return errors, moved
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--fix", action="store_true", help="correct the numbers of moved lines")
+    parser.add_argument("--strict", action="store_true", help="a moved line is an error, too")
+    parser.add_argument("page", nargs="*", type=pathlib.Path, help="default: all there are")
+    arguments = parser.parse_args()
+    errors, moved = [], []
+    for page in arguments.page or pages(ROOT):
+        if not page.is_file():
+            parser.error(f"{page}: no such file")
+        more_errors, more_moved = check(page.resolve(), arguments.fix)
+        errors += more_errors
+        moved += more_moved
+    for complaint in errors + moved:
+        print(complaint.replace(f"{ROOT}/", ""), file=sys.stderr)
+    if moved:
+        print("lines have moved: common/tests/links.py --fix corrects their numbers", file=sys.stderr)
+    return 1 if errors or (moved and arguments.strict) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+// Judges the one stage that it is linked with, for common/variants/judge.py: held against the
+// reference, counted, timed. Its findings go to a file, one JSON object per line, each as soon as it
+// stands: whatever the kernel does to this process, what was found before is safe.
+#include <dirent.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "common/check/backend.h"
+#include "common/check/checker.h"
+#include "common/check/problems.h"
+#include "common/check/test_data.h"
+#include "common/check/trial.h"
+#include "common/core/stage.h"
+#include "common/io/json.h"
+#ifdef CONVLADDER_COUNTING
+#include "common/simulator/counting/source_line.h"
+#include "common/simulator/counts.h"
+#endif
+
+namespace convladder {
+namespace {
+
+constexpr int TIMED_RUNS = 50;
+constexpr int NO_MEMORY = 0;  // in place of a signal's number
+
+int findings = -1;  // the file
+
+void tell(const std::vector<std::pair<std::string, Json>>& members) {
+  std::string line = Json::object(members).text();
+  std::replace(line.begin(), line.end(), '\n', ' ');  // between the items of an array
+  line += "\n";
+  if (write(findings, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(3);
+}
+
+// ---- What ends the process ----
+
+uintptr_t offset_of(const void* code) {
+#ifdef CONVLADDER_COUNTING
+  return simulator::code_offset(code);
+#else
+  return reinterpret_cast<uintptr_t>(code);
+#endif
+}
+
+// Has every other thread say where it stands, too.
+void ask_other_threads() {
+  DIR* const threads = opendir("/proc/self/task");
+  if (!threads) return;
+  while (const dirent* thread = readdir(threads)) {
+    const int id = std::atoi(thread->d_name);
+    if (id > 0 && id != gettid()) tgkill(getpid(), id, SIGUSR1);
+  }
+  closedir(threads);
+  usleep(300'000);
+}
+
+// Says where a thread stands, innermost call first: for addr2line. SIGALRM comes from judge.py, when
+// time is up.
+void tell_crash(int signal, siginfo_t*, void*) {
+  if (signal == SIGALRM) ask_other_threads();
+  void* frames[32];
+  const int count = backtrace(frames, 32);
+  char line[1024];
+  int length = std::snprintf(line, sizeof(line), "{\"crash\": %d, \"code\": [", signal);
+  for (int i = 0; i < count; ++i) {
+    length += std::snprintf(line + length, sizeof(line) - length, "%s%zu", i ? ", " : "",
+                            static_cast<std::size_t>(offset_of(frames[i])));
+  }
+  length += std::snprintf(line + length, sizeof(line) - length, "]}\n");
+  if (write(findings, line, length) != length) _exit(3);
+  if (signal != SIGUSR1) _exit(4);
+}
+
+void watch_for_crashes() {
+  void* frame[1];
+  backtrace(frame, 1);  // loads what it needs while memory is still whole
+  static char stack[1 << 16];
+  const stack_t alternate = {stack, 0, sizeof(stack)};
+  sigaltstack(&alternate, nullptr);  // of this thread: recursion of the host's code ends here
+  struct sigaction action = {};
+  action.sa_sigaction = tell_crash;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGUSR1}) {
+    sigaction(signal, &action, nullptr);
+  }
+  std::set_new_handler([] { tell_crash(NO_MEMORY, nullptr, nullptr); });
+}
+
+// ---- What is asked ----
+
+// Every other problem with ReLU (of a stage that has it), pointers aligned to 4 bytes only, and
+// threads in another order. False with the first that fails.
+bool check(const Stage& stage, const std::vector<Problem>& problems) {
+  Checker checker([](const std::string&) {});
+  int odd = 0;
+  for (const Problem& problem : problems) {
+    CheckCase c;
+    c.name = problem.name;
+    c.shape = make_conv_shape(problem.arguments);
+    c.bias = problem.bias;
+    c.relu = odd && stage.fuses_relu;
+    c.placement.offsets = {odd, odd, odd, odd};
+#ifdef CONVLADDER_COUNTING
+    simulator::set_thread_order_seed(7 * odd);
+#endif
+    odd = 1 - odd;
+    const Record record = checker.check(c, {stage})[0];
+    tell({{"checked", problem.name},
+          {"shape", to_string(c.shape) + (c.bias ? ", bias" : "") + (c.relu ? ", ReLU" : "")},
+          {"pass", record.status == "pass"},
+          {"message", record.message}});
+    if (record.status != "pass") return false;
+  }
+#ifdef CONVLADDER_COUNTING
+  simulator::set_thread_order_seed(0);
+#endif
+  return true;
+}
+
+// Once each. On a GPU, Nsight Compute counts meanwhile.
+void count(const Stage& stage, const std::vector<Problem>& problems) {
+  for (const Problem& problem : problems) {
+    const ConvShape shape = make_conv_shape(problem.arguments);
+    const TestData data = make_test_data(shape, DataKind::kUniform, 1);
+    const Trial trial(stage, host_problem(shape, data, problem.bias));
+#ifdef CONVLADDER_COUNTING
+    simulator::take_kernel_counts();  // what came before is not of this problem
+#endif
+    trial.enqueue();
+    trial.wait();
+    std::vector<Json> kernels;
+#ifdef CONVLADDER_COUNTING
+    for (const simulator::KernelCounts& kernel : simulator::take_kernel_counts()) {
+      std::vector<Json> places;
+      for (const auto& [where, place] : kernel.places) {
+        places.push_back(Json::object({{"code", static_cast<int64_t>(where.first)},
+                                       {"shared", where.second},
+                                       {"requests", place.requests},
+                                       {"cost", place.cost}}));
+      }
+      std::vector<std::pair<std::string, Json>> members = {{"kernel", kernel.kernel},
+                                                           {"launches", kernel.launches},
+                                                           {"blocks", kernel.blocks},
+                                                           {"barriers", kernel.barriers},
+                                                           {"shared_bytes", kernel.shared_bytes},
+                                                           {"places", Json::array(places)}};
+      for (const auto& [name, value] : metrics(kernel)) members.push_back({name, value});
+      members.push_back({"tensor_instructions", kernel.tensor_instructions});  // zero, too
+      kernels.push_back(Json::object(members));
+    }
+#endif
+    tell({{"counted", problem.name}, {"kernels", Json::array(kernels)}});
+  }
+}
+
+// Caches warm; CUDA events.
+void time(const Stage& stage, const std::vector<Problem>& problems) {
+  for (const Problem& problem : problems) {
+    const ConvShape shape = make_conv_shape(problem.arguments);
+    const TestData data = make_test_data(shape, DataKind::kUniform, 1);
+    const Trial trial(stage, host_problem(shape, data, problem.bias));
+    const Timing timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
+    tell({{"timed", problem.name},
+          {"milliseconds", timing.milliseconds},
+          {"runs", timing.runs},
+          {"device", device_name()}});
+  }
+}
+
+// The words: --findings FILE, then --check, --count and --time, each with a CSV of problems.
+int judge_stage(const std::map<std::string, std::string>& options) {
+  findings =
+      open(options.at("--findings").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (findings < 0) return 3;
+  watch_for_crashes();
+  try {
+    if (stages().size() != 1) {
+      tell({{"error", "holds " + std::to_string(stages().size()) + " stages, not one"}});
+      return 2;
+    }
+    const Stage& stage = stages()[0];
+    const auto problems = [&](const char* option) {
+      const auto found = options.find(option);
+      return found == options.end() ? std::vector<Problem>() : read_problems(found->second);
+    };
+    if (!check(stage, problems("--check"))) return 1;
+    count(stage, problems("--count"));
+    time(stage, problems("--time"));
+    tell({{"end", true}});
+    return 0;
+  } catch (const std::bad_alloc&) {
+    tell({{"error", "out of memory"}});
+  } catch (const std::exception& error) {
+    tell({{"error", error.what()}});
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace convladder
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> options;
+  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
+  if (argc % 2 == 0 || !options.count("--findings")) {
+    std::fprintf(stderr, "usage: %s --findings FILE [--check|--count|--time PROBLEMS.csv]...\n",
+                 argv[0]);
+    return 2;
+  }
+  return convladder::judge_stage(options);
+}

@@ -1,0 +1,239 @@
+"""The exercises as they lie in the stages' folders, and whether counts meet their goals."""
+import ast
+import dataclasses
+import glob
+import json
+import math
+import operator
+import os
+import re
+
+from common.variants import judge
+
+BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
+SEEN = "// The output says: "  # first line of a wrong kernel
+
+# Every exercise's kernel must be right on these, sizes that are no multiple of anything: first a single
+# multiplication, then stride, padding, images, groups and dilation, one after the other.
+NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_beyond_filter",
+         "nasty_tiny_planes", "nasty_no_bias", "nasty_groups", "nasty_primes_everything")
+
+LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
+COPIES = [f"sm__sass_l1tex_t_{{}}_pipe_lsu_mem_global_op_ldgsts_cache_{way}.sum"
+          for way in ("access", "bypass")]
+SHARED = "l1tex__data_{}_mem_shared_op_{}.sum"
+COPY_WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"
+# The names that goals use; each is the sum of these metrics. Nsight Compute has no metric for those
+# of the simulator's own: blocks, barriers and sectors_touched.
+COUNTERS = {
+    "loads": [LD.format("requests")],  # asynchronous copies are among them
+    "load_sectors": [LD.format("sectors")],
+    "stores": [ST.format("requests")],
+    "store_sectors": [ST.format("sectors")],
+    "requests": [LD.format("requests"), ST.format("requests")],
+    "sectors": [LD.format("sectors"), ST.format("sectors")],
+    "copies": [name.format("requests") for name in COPIES],
+    "loaded_bytes": ["smsp__sass_data_bytes_mem_global_op_ld.sum"] +
+                    [f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum"
+                     for way in ("access", "bypass")],
+    "stored_bytes": ["smsp__sass_data_bytes_mem_global_op_st.sum"],
+    "touched_sectors": ["sectors_touched_read.sum", "sectors_touched_write.sum"],
+    "shared_load_wavefronts": [SHARED.format("pipe_lsu_wavefronts", "ld")],
+    "shared_store_wavefronts": [SHARED.format("pipe_lsu_wavefronts", "st")],
+    "wavefronts": [SHARED.format("pipe_lsu_wavefronts", op) for op in ("ld", "st")] +
+                  [COPY_WAVEFRONTS],
+    "conflicts": [SHARED.format("bank_conflicts_pipe_lsu", op) for op in ("ld", "st")],
+    "blocks": ["blocks"], "barriers": ["barriers"], "shared_bytes": ["shared_bytes"],
+    "tensor_instructions": ["tensor_instructions"], "launches": ["launches"]}
+FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+             ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.USub: operator.neg}
+RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", operator.ge),
+             "exactly": ("exactly", operator.eq)}
+
+
+class BadTask(Exception):
+    """A goal.json that makes no sense."""
+
+
+def evaluate(formula, names):
+    """A formula of +, -, *, /, //, ceil(a, b), min and max over `names`."""
+    def value(node):
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return node.value
+        if isinstance(node, ast.Name) and node.id in names:
+            return names[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.left), value(node.right))
+        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](value(node.operand))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and \
+                node.func.id in FUNCTIONS and not node.keywords:
+            return FUNCTIONS[node.func.id](*map(value, node.args))
+        raise BadTask(f"'{formula}': what is '{ast.unparse(node)}'?")
+    try:
+        return value(ast.parse(str(formula), mode="eval").body)
+    except SyntaxError:
+        raise BadTask(f"'{formula}' is no formula") from None
+    except ZeroDivisionError:
+        return math.nan  # meets no goal
+
+
+def extents(row):
+    """What formulas may say of a problem."""
+    names = {key.upper() if len(key) == 1 else key: int(value) for key, value in row.items()}
+    names["C"], names["K"] = names["C"] // names["groups"], names["K"] // names["groups"]
+
+    def out(size, filter_size, axis):
+        span = names[f"dil_{axis}"] * (filter_size - 1) + 1
+        return (size + 2 * names[f"pad_{axis}"] - span) // names[f"stride_{axis}"] + 1
+    names["P"], names["Q"] = out(names["H"], names["R"], "h"), out(names["W"], names["S"], "w")
+    names["PQ"], names["CRS"] = names["P"] * names["Q"], names["C"] * names["R"] * names["S"]
+    return names
+
+
+def counters_of(kernels, only=""):
+    """{name: sum over the kernels}; without those that one of the kernels lacks."""
+    kernels = [kernel for kernel in kernels if only in ("", kernel["kernel"])]
+    return {name: sum(kernel[metric] for kernel in kernels for metric in metrics)
+            for name, metrics in COUNTERS.items()
+            if kernels and all(metric in kernel for kernel in kernels for metric in metrics)}
+
+
+@dataclasses.dataclass
+class Result:
+    """A goal, and what was counted."""
+    name: str
+    problem: str
+    value: float
+    relation: str
+    bound: float
+    met: bool
+    think: str
+
+    @property
+    def goal(self):
+        return f"{RELATIONS[self.relation][0]} {number(self.bound)}"
+
+
+@dataclasses.dataclass
+class Task:
+    name: str
+    folder: str
+    goal: dict
+
+    @property
+    def rung(self):
+        return os.path.basename(os.path.dirname(os.path.dirname(self.folder)))
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def text(self, *parts):
+        with open(self.path(*parts), encoding="utf-8") as file:
+            return file.read()
+
+    def solved(self, gap=None):
+        """The start with the gap filled in: by our solution, unless another is given."""
+        before, _, after = split(self.text("start.cu"), self.path("start.cu"))
+        return before + (self.text("solution.cu") if gap is None else gap) + after
+
+    def wrong(self):
+        """[(name, what the output must say, what stands in the gap)]."""
+        kernels = []
+        for path in sorted(glob.glob(os.path.join(glob.escape(self.path("wrong")), "*.cu"))):
+            name = os.path.splitext(os.path.basename(path))[0]
+            first, _, rest = self.text("wrong", name + ".cu").partition("\n")
+            if not first.startswith(SEEN):
+                raise BadTask(f"{path}: begins with '{SEEN}...'")
+            kernels.append((name, first[len(SEEN):].strip(), rest))
+        return kernels
+
+    def hints(self):
+        """The texts under the headings of hints.md."""
+        return [part.strip() for part in re.split(r"^## .*$", self.text("hints.md"), flags=re.M)[1:]]
+
+    def checked(self):
+        """Problems on which the kernel must be right."""
+        known = judge.problems()
+        return {name: known[name] for name in NASTY} | self._rows("check")
+
+    def counted(self):
+        return self._rows("count")
+
+    def timed(self):
+        return self._rows("time")
+
+    def _rows(self, key):
+        known, rows = judge.problems(), {}
+        for overrides in self.goal.get(key, []):
+            overrides = dict(overrides)
+            shape = overrides.pop("shape")
+            name = "_".join([shape] + [f"{column}{value}" for column, value in overrides.items()])
+            rows[name] = {**known[shape], **overrides}
+        return rows
+
+    def results(self, counted):
+        """[Result] for {problem: [kernel's record]}; a goal on what wasn't counted is left out."""
+        results = []
+        for problem, row in self.counted().items():
+            for goal in self.goal["goals"]:
+                names = extents(row) | counters_of(counted.get(problem, []), goal.get("kernel", ""))
+                relation = next((key for key in RELATIONS if key in goal), None)
+                if relation is None:
+                    raise BadTask(f"{self.name}: a goal needs one of {', '.join(RELATIONS)}")
+                if missing(goal["counter"], names):
+                    continue
+                value, bound = evaluate(goal["counter"], names), evaluate(goal[relation], names)
+                met = bool(RELATIONS[relation][1](value, bound))
+                results.append(Result(goal["name"], problem, value, relation, bound, met,
+                                      goal["think"]))
+        return results
+
+    def predictable(self, counted):
+        """What --predict may name, as counted on the first problem, of the first goal's kernel."""
+        problem, row = next(iter(self.counted().items()))
+        kernel = self.goal["goals"][0].get("kernel", "")
+        names = extents(row) | counters_of(counted.get(problem, []), kernel)
+        return {key: evaluate(formula, names) for key, formula in self.goal["predict"].items()
+                if not missing(formula, names)}
+
+
+def missing(formula, names):
+    """Counters that the formula needs, and `names` has not."""
+    used = {node.id for node in ast.walk(ast.parse(str(formula), mode="eval"))
+            if isinstance(node, ast.Name)} - set(names) - set(FUNCTIONS)
+    if used - set(COUNTERS):
+        raise BadTask(f"'{formula}': what is {', '.join(sorted(used - set(COUNTERS)))}?")
+    return used
+
+
+def number(value):
+    """550000 -> '550,000', 8.7843 -> '8.784'."""
+    if value is None or isinstance(value, float) and not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def read_all():
+    """All exercises, in the order in which they are meant to be done."""
+    tasks = []
+    root = glob.escape(judge.ROOT)
+    for path in glob.glob(os.path.join(root, "[0-9][0-9]_*/exercises/*/goal.json")):
+        folder = os.path.dirname(path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                tasks.append(Task(os.path.basename(folder), folder, json.load(file)))
+        except ValueError as error:
+            raise BadTask(f"{path}: {error}") from None
+    return sorted(tasks, key=lambda task: (task.rung, task.goal["place"]))
+
+
+def split(text, path):
+    """A kernel's source as (before the gap, the gap, after it)."""
+    lines = text.splitlines(keepends=True)
+    marks = [[i for i, line in enumerate(lines) if line.strip() == mark] for mark in (BEGIN, END)]
+    if [len(mark) for mark in marks] != [1, 1] or marks[0][0] > marks[1][0]:
+        raise BadTask(f"{path}: needs one line '{BEGIN}', and after it one '{END}'")
+    first, last = marks[0][0] + 1, marks[1][0]
+    return "".join(lines[:first]), "".join(lines[first:last]), "".join(lines[last:])
