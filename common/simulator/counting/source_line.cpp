@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -17,9 +18,12 @@ const uintptr_t load_address = _r_debug.r_map->l_addr;
 // "01_naive/naive.cu:41" of what addr2line prints, without its newline; empty for an unknown place.
 std::string tidy(std::string text) {
   if (text[0] == '?') return "";
+  text = text.substr(0, std::min(text.find('\n'), text.find(" (discriminator")));
   const std::string root = CONVLADDER_SOURCE_DIR "/";
+  // A compiler cache may have made the path relative to the build's folder.
+  text = std::filesystem::path(text).lexically_normal().string();
   if (text.rfind(root, 0) == 0) text.erase(0, root.size());
-  return text.substr(0, std::min(text.find('\n'), text.find(" (discriminator")));
+  return text;
 }
 
 }  // namespace
