@@ -10,44 +10,10 @@ import re
 import subprocess
 import sys
 
-GLOBAL = [f"l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"
-          for op in ("ld", "st") for what in ("requests", "sectors")]
-GLOBAL += [f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.ratio"
-           for op in ("ld", "st")]
-COPIES = [f"sm__sass_l1tex_t_{what}_pipe_lsu_mem_global_op_ldgsts_cache_{way}.sum"
-          for way in ("access", "bypass") for what in ("requests", "sectors")]
-COPIES += ["smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"]
-SHARED = [f"l1tex__data_{what}_mem_shared_op_{op}.sum" for op in ("ld", "st")
-          for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")]
-REQUESTED = [f"smsp__sass_data_bytes_mem_global_op_{op}.sum" for op in ("ld", "st")]
-REQUESTED += [f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum"
-              for way in ("access", "bypass")]
-CACHES = ["l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct",
-          "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_write.sum",
-          "dram__bytes_read.sum", "dram__bytes_write.sum"]
-EXECUTION = ["gpu__time_duration.sum", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-             "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-             "smsp__inst_executed.sum", "smsp__issue_active.avg.pct_of_peak_sustained_active",
-             "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
-             "sm__warps_active.avg.pct_of_peak_sustained_active",
-             "smsp__average_warp_latency_per_inst_issued.ratio"]
-EXECUTION += [f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
-              for reason in ("long_scoreboard", "lg_throttle", "mio_throttle", "short_scoreboard",
-                             "barrier", "wait", "not_selected", "math_pipe_throttle", "no_instruction",
-                             "dispatch_stall", "branch_resolving")]
+from common.show import metrics
+
+ALL = metrics.read_by("profile")
 TENSOR = ["sm__inst_executed_pipe_tensor_op_hmma.sum"]
-LAUNCH = ["launch__grid_size", "launch__block_size", "launch__registers_per_thread",
-          "launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic",
-          "sm__maximum_warps_per_active_cycle_pct"]
-
-# All that goes through L1's data pipe, and the rounds through its tags; and wavefronts of shared memory as
-# instructions count them, which know nothing of what other warps do at the time.
-PIPE = ["l1tex__data_pipe_lsu_wavefronts.sum",
-        "l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum"]
-SASS_SHARED = [f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum"
-               for op in ("ld", "st")]
-
-ALL = EXECUTION + TENSOR + CACHES + GLOBAL + REQUESTED + COPIES + SHARED + PIPE[:1] + LAUNCH
 
 
 class NcuError(Exception):

@@ -19,7 +19,7 @@ import subprocess
 from common.measure import ncu
 from common.show.support import ROOT, fail, run_main, stage_names
 
-from common.show import files
+from common.show import files, metrics
 
 EXTENTS = ["n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dil_h",
            "dil_w", "groups"]
@@ -40,10 +40,7 @@ def write_csv(path, header, rows, made_by):
 
 
 LIBRARY = "02_im2col_gemm"  # it has kernels of a library, whose number nobody knows beforehand
-# ncu's ratios are rounded: what they are made of is read instead.
-GLOBAL = [metric for metric in ncu.GLOBAL if not metric.endswith(".ratio")]
-STAGE_METRICS = (GLOBAL + ncu.REQUESTED + ncu.COPIES + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE +
-                 ["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"])
+STAGE_METRICS = metrics.read_by("stages")
 
 
 def problems():
@@ -61,10 +58,10 @@ def named(stages):
     return [word for stage in stages for word in ("--stage", stage)]
 
 
-def launches_of(binaries, stages, problem, metrics):
+def launches_of(binaries, stages, problem, wanted):
     """{stage: its launches, as ncu.run() has them}. Starting ncu takes longer than these kernels: it
     sees all stages at once, one after the other."""
-    seen, said = ncu.run(metrics, [os.path.join(binaries, "convladder"), "run", "--once"] +
+    seen, said = ncu.run(wanted, [os.path.join(binaries, "convladder"), "run", "--once"] +
                          options_of(problem) + named(stages))
     own = {stage: {kernel: int(count) for kernel, count in re.findall(r"(\w+)\*(\d+)", kernels)}
            for stage, kernels in (line.split(": launched once, ") for line in said
@@ -104,9 +101,9 @@ def read_stages(binaries, stages, path):
     """After each problem the header and the rows: what was read, and the earlier file's others."""
     rows, read = [], set()
     header = ["problem", "stage", "kernel", "launches"] + STAGE_METRICS
-    metrics = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
+    wanted = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
     for problem in problems():
-        for stage, launches in launches_of(binaries, stages, problem, metrics).items():
+        for stage, launches in launches_of(binaries, stages, problem, wanted).items():
             rows += rows_of_stage(problem, stage, launches)
             read.add((problem["name"], stage))
         print(f"{problem['name']}: {len(stages)} stages", flush=True)
@@ -123,9 +120,7 @@ def kept_rows(path, header, read):
             if (row["problem"], row["stage"]) in left]
 
 
-PATTERN_METRICS = {"shared": GLOBAL + ncu.SHARED + ncu.SASS_SHARED + ncu.PIPE,
-                   "copies": [metric for metric in GLOBAL if "op_ld." in metric] + ncu.COPIES,
-                   "global": GLOBAL + ncu.REQUESTED + ncu.PIPE}
+PATTERN_METRICS = {accesses: metrics.read_by(accesses) for accesses in ("shared", "copies", "global")}
 
 
 def read_patterns(binaries):

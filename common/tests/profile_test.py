@@ -350,7 +350,7 @@ class ProfileTest(FakeProgramTest):
 
         def read():
             with mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
-                return read_ncu.launches_of(self.folder, list(OWN), problem, list(ncu.GLOBAL))
+                return read_ncu.launches_of(self.folder, list(OWN), problem, list(ncu.ALL))
 
         found = read()
         self.assertEqual({stage: [kernel for kernel, _ in launches] for stage, launches in found.items()},
