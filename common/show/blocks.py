@@ -3,7 +3,6 @@
 A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `<!-- generated: NAME | WORD | WORD -->`
 gives it arguments.
 """
-import difflib
 import glob
 import hashlib
 import os
@@ -82,7 +81,6 @@ def renewed(data, name):
     makers = {"summary": summary, "report": full_report, "campaigns": campaigns,
               "floors": held_floors, "counting": held_counts, "layers": layers,
               "measured": lambda data, *rows: measured(data, stage, rows),
-              "difference": lambda data: difference(data.root, stage),
               "some_layers": lambda data, *names: some_layers(data, stage, names),
               "tf32": lambda data: tf32(data, stage),
               "ladder": lambda data: ladder(data, stage)}
@@ -116,10 +114,16 @@ def stale(data):
 # --- the blocks ----------------------------------------------------------------------------------
 
 def full_report(data):
-    """docs/results/README.md: everything."""
+    """docs/results/README.md: the times of all problems, the traffic of the first; the page has the rest."""
     if not data.problems:
         return ""
-    return "\n" + text.report(data.bench, data.problems, [], data.plots) + "\n"
+    parts = [text.machine(data.bench), text.LAYERS, time_tables.layers_table(data.bench)] if data.bench else []
+    parts += [text.image(plot) for plot in data.plots if plot.about is None]
+    first = data.problems[0]
+    for profile in first.profiles[:1]:
+        parts += [f"{formats.title_of(first)}, counted by {counter_tables.source_of(profile)}:\n",
+                  counter_tables.traffic_table(profile)]
+    return "\n" + "\n".join(parts + ["## How to read this\n", text.HOW_TO_READ]) + "\n"
 
 
 def kernel_of(root, stage):
@@ -177,18 +181,6 @@ def ladder(data, stage):
 def stage_before(root, stage):
     """None for the first."""
     return dict(zip(files.stage_names(root)[1:], files.stage_names(root))).get(stage)
-
-
-def difference(root, stage):
-    """A stage's README.md: all that differs from the stage before."""
-    before = stage_before(root, stage)
-    old, new = (kernel_of(root, name).splitlines() for name in (before, stage))
-    lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]
-    return folded(f"The whole difference to {before}", "```diff\n" + "\n".join(lines) + "\n```\n")
-
-
-def folded(title, body):
-    return f"\n<details><summary>{title}</summary>\n\n{body}\n</details>\n\n"
 
 
 def layers(data):
@@ -268,46 +260,38 @@ def held_counts(data):
 
 def measured(data, stage, rows):
     """A stage's README.md: this stage and the one before, on the first problem that has any of this
-    stage: its time, and those counters that its page names. Folded: all counters, and the times on
-    every problem. Only what was measured of it. The one before is of problems that have both: other
-    results may be of a ladder with other stages. Times and counters of different batches stand apart."""
+    stage: its time, and those counters that its page names. The one before is of problems that have
+    both: other results may be of a ladder with other stages. Times and counters of different batches
+    stand apart."""
     stages = sorted({name for problem in data.problems if stage in text.stages_of(problem)
                      for name in text.stages_of(problem)})
     if stage not in stages:
         return ""
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None
-    timed = data.bench and any(stage in problem.stages for problem in data.bench.problems)
-    profile = next((profile for problem in data.problems for source in ("ncu", "simulator")
-                    for profile in problem.profiles
-                    if profile.source == source and stage in profile.stages), None)
-    shown, rest = [], []  # shown: what is measured, in which words, and its rows
-    if timed:
+    shown = []  # what is measured, in which words, and its rows
+    if data.bench and any(stage in problem.stages for problem in data.bench.problems):
         first = next(problem for problem in data.bench.problems if stage in problem.stages)
         old, new, factor = time_tables.step_cells(first, data.bench, before, stage)
         shown.append((first, f"on an {data.bench.machine['gpu']}", [
             ["time [ms]", old.cold, new.cold, factor],
             [time_tables.HEADINGS.ceiling, old.ceiling, new.ceiling, ""]]))
-        rest += [text.machine(data.bench), text.COLD_MEDIANS,
-                 time_tables.step_times_table(data.bench, before, stage)]
+    profile = next((profile for problem in data.problems for source in ("ncu", "simulator")
+                    for profile in problem.profiles
+                    if profile.source == source and stage in profile.stages), None)
     if profile:
         counted = counter_tables.step_rows(profile, before, stage)
         for name in rows:
             if name not in counted:
                 raise results.BadInput(f"{stage}/README.md: '{name}' is none of {', '.join(counted)}")
-        by = f"Counted by {counter_tables.source_of(profile)}"
         kept = [counted[name] for name in rows]
-        if timed and (first.name, first.shape, first.bias) == (profile.name, profile.shape, profile.bias):
+        of = shown[0][0] if shown else None
+        if of and (of.name, of.shape, of.bias) == (profile.name, profile.shape, profile.bias):
             shown[0][2].extend(kept)
         else:
-            shown.append((profile, by[0].lower() + by[1:], kept))
-            by += f", {profile.shape.split()[0]}"
-        rest += [f"{by}:\n",
-                 counter_tables.step_table(profile, before, stage)]
+            shown.append((profile, f"counted by {counter_tables.source_of(profile)}", kept))
     parts = []
     for of, how, cells in shown:
         if cells:
             parts += [f"{formats.title_of(of)}, {how}:\n",
                       formats.markdown(["", before or "", stage, "÷ before"], cells)]
-    parts.append(folded("Every layer, every counter", "\n".join(rest) +
-                        f"\n[What the words mean](../{FOLDER}/README.md#how-to-read-this)\n"))
-    return "\n" + "\n".join(parts).lstrip()
+    return "\n" + "\n".join(parts).lstrip() + "\n"

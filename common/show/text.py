@@ -2,7 +2,7 @@
 from common.show import counter_tables, formats, time_tables
 from common.show.counters import LEVELS
 
-COLD_MEDIANS = "Median times with a cold L2:\n"
+LAYERS = "Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n"
 HOW_TO_READ = (
     "Stages stand in the ladder's order. *÷ before* is against the row above; *÷ least* against "
     "the bytes that the problem must move: the input under any tap, filters, bias and output, once "
@@ -47,8 +47,7 @@ def report(bench, problems, runs, plots):
     """Everything, as a page. `plots` are those that have been drawn, as SVG beside the page."""
     parts = [machine(bench)] if bench else []
     if bench and len(bench.problems) > 1:
-        parts += ["Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n",
-                  time_tables.layers_table(bench)]
+        parts += [LAYERS, time_tables.layers_table(bench)]
     parts += [image(plot) for plot in plots if plot.about is None]
     for problem in problems:
         parts += [f"## {formats.title_of(problem)}\n", *about(problem, bench),
