@@ -14,6 +14,7 @@
 #include "common/measure/competitor.h"
 #include "common/measure/gpu_state.h"
 #include "common/measure/memory_rates.h"
+#include "common/measure/work.h"
 
 namespace convladder {
 
@@ -49,15 +50,6 @@ struct Statistics {
 
 // Quantiles between two samples are interpolated. Throws InvalidArgument without samples.
 Statistics summarise(std::vector<double> samples);
-
-// What a convolution takes at the least.
-struct Work {
-  double flops = 0;         // ConvShape::flops(), in which TFLOP/s are counted
-  double needed_flops = 0;  // without the taps on padding, which a kernel may leave out
-  double bytes = 0;  // elements of the input under any tap, filters, bias and output, once each
-};
-
-Work work_of(const ConvShape& shape, bool bias);
 
 enum class Cache { kCold, kWarm };
 

@@ -11,6 +11,7 @@
 
 #include "common/command/selection.h"
 #include "common/io/atomic_file.h"
+#include "common/io/json.h"
 #include "common/io/progress.h"
 #include "common/io/table.h"
 #include "common/measure/bench.h"
@@ -18,7 +19,6 @@
 #include "common/measure/bench_report.h"
 #include "common/measure/competitor_pytorch.h"
 #include "common/measure/interrupt.h"
-#include "common/measure/machine_rates.h"
 
 namespace convladder {
 namespace {
@@ -163,21 +163,28 @@ void write_rates(const std::string& path, const Machine& m) {
   };
   const double cycles = m.multiprocessors * m.clock_hz;
   constexpr double WAVEFRONT_BYTES = 128;
-  write_machine(
-      path, m.name,
-      {{"multiprocessors", static_cast<double>(m.multiprocessors), "the CUDA runtime"},
-       {"clock_mhz", m.clock_hz * 1e-6, "the CUDA runtime: the highest"},
-       {"fmas_per_cycle", m.peak_flops / 2 / cycles,
-        of_it("CUDA C++ Programming Guide, by compute capability", m.fma_flops, m.peak_flops)},
-       {"wavefronts_per_cycle", 1,
-        of_it("32 banks of 4 bytes; reads of shared memory", m.read_rates.shared,
-              cycles * WAVEFRONT_BYTES)},
-       {"dram_tb_per_s", std::max(m.copy_bytes, m.read_rates.dram) * 1e-12,
-        "bench: the faster of a copy and of reading alone, medians"},
-       {"l2_bytes", m.l2_bytes, "the CUDA runtime"},
-       {"fma_tflops", m.fma_flops * 1e-12, "bench: a loop of FMAs, the median"},
-       {"launch_us", m.launch_seconds * 1e6, "bench: a row of empty kernels, the least"},
-       {"tf32_tflops", m.tf32_flops * 1e-12, "bench: a loop of mma_tf32(), the median"}});
+  std::vector<Json> rates;
+  const auto add = [&](const char* rate, double value, const std::string& source) {
+    if (value == 0) return;  // not measured
+    rates.push_back(Json::object({{"name", rate}, {"value", value}, {"source", source}}));
+  };
+  add("multiprocessors", m.multiprocessors, "the CUDA runtime");
+  add("clock_mhz", m.clock_hz * 1e-6, "the CUDA runtime: the highest");
+  add("fmas_per_cycle", m.peak_flops / 2 / cycles,
+      of_it("CUDA C++ Programming Guide, by compute capability", m.fma_flops, m.peak_flops));
+  add("wavefronts_per_cycle", 1,
+      of_it("32 banks of 4 bytes; reads of shared memory", m.read_rates.shared,
+            cycles * WAVEFRONT_BYTES));
+  add("dram_tb_per_s", std::max(m.copy_bytes, m.read_rates.dram) * 1e-12,
+      "bench: the faster of a copy and of reading alone, medians");
+  add("l2_bytes", m.l2_bytes, "the CUDA runtime");
+  add("fma_tflops", m.fma_flops * 1e-12, "bench: a loop of FMAs, the median");
+  add("launch_us", m.launch_seconds * 1e6, "bench: a row of empty kernels, the least");
+  add("tf32_tflops", m.tf32_flops * 1e-12, "bench: a loop of mma_tf32(), the median");
+  write_json(path, Json::object({{"format", "convladder machine"},
+                                 {"version", 1},
+                                 {"gpu", m.name},
+                                 {"rates", Json::array(rates)}}));
   std::printf("wrote %s\n", shortened(path).c_str());
 }
 

@@ -8,7 +8,8 @@
 The layers are those of common/problems.csv, or of --shapes, that networks have, with a million
 multiply-adds or more in an image. Of each a few rows of one image are counted, by the simulator (where
 there is padding, those at its edge have less to do, and the bound of stage 01 is so much lower);
-`profile --help` and common/measure/floor.h say how the whole problem's least time follows from that.
+common/measure/enlarge.h says how what the whole problem asks for follows from that, and
+common/show/floors.py how the least time follows from what is asked for.
 --shape, which may be repeated, counts that layer alone. A layer's rows take the place of those that the
 file has. Every layer has a bias, as for bench. --list names the layers and counts none.
 """
@@ -17,7 +18,7 @@ import os
 
 from common.show.support import ROOT, fail, progress, records_of, run_main
 
-from common.show import counters, files, floors, results, shape
+from common.show import files, floors, last, shape
 
 LEAST_MACS, MOST_MACS = 1e6, 16e6  # of one image; of the rows that are counted, if one has no more
 MOST_IN_ROW = 300e6  # layers with wider rows of outputs are left out: they take too long
@@ -45,16 +46,17 @@ def layers(path):
 def count(program, machine, shapes, name, rows):
     """A row of the file for each stage."""
     cut = ["--h", str(rows)] if rows else []
-    stages = {}
-    for record in records_of(program, "profile", "--shapes", shapes, "--shape", name, "--batch",
-                             "1", "--bias", "1", "--max-gmac", "1000", "--machine", machine, *cut):
-        whole = "whole_" if "whole_shape" in record else ""
-        kernel = results.Kernel(record["kernel"], record["library"], {},
-                                (record[whole + "floor_ms"], record[whole + "floor_limit"]))
-        of = record[whole + "shape"]
-        stages.setdefault(record["stage"], (of, record["shape"], []))[2].append(kernel)
-    return [[name, of, counted, stage, f"{counters.floor(kernels)[0]:.6g}", counters.floor(kernels)[1]]
-            for stage, (of, counted, kernels) in stages.items()]
+    records = records_of(program, "profile", "--shapes", shapes, "--shape", name, "--batch", "1",
+                         "--bias", "1", "--max-gmac", "1000", *cut)
+    gpu, rates = floors.read_machine(machine)
+    floors.add(records, rates, gpu)
+    whole = "whole_" if "whole_shape" in records[0] else ""
+    rows = []
+    for stage, kernels in last.by_stage(records).items():
+        least, limit = floors.sum_of((kernel[whole + "floor_ms"], kernel[whole + "floor_limit"])
+                                     for kernel in kernels)
+        rows.append([name, records[0][whole + "shape"], records[0]["shape"], stage, f"{least:.6g}", limit])
+    return rows
 
 
 def main(arguments):

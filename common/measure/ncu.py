@@ -24,21 +24,21 @@ class CountersUnavailable(NcuError):
     """No counters on this machine: there is no ncu, or the driver refuses. The text has a remedy."""
 
 
-def run(metrics, command):
+def run(names, command):
     """Runs `command` (a list of words) under ncu.
 
     Returns its launches in order, as (kernel, {metric: value or None}), in ncu's base units (ns,
     bytes), and the lines that the program printed. Metrics that this GPU doesn't have are removed
-    from the list `metrics`, with a note on stderr. Raises NcuError.
+    from the list `names`, with a note on stderr. Raises NcuError.
     """
-    done, text = _call(metrics, command)
-    while unknown := _unknown(metrics, text):
+    done, text = _call(names, command)
+    while unknown := _unknown(names, text):
         print(f"ncu has no {', '.join(unknown)} on this GPU: left out", file=sys.stderr)
         for metric in unknown:
-            metrics.remove(metric)
-        if not metrics:
+            names.remove(metric)
+        if not names:
             raise NcuError("ncu knows none of the metrics asked for")
-        done, text = _call(metrics, command)
+        done, text = _call(names, command)
     if "ERR_NVGPUCTRPERM" in text:
         raise CountersUnavailable(
             "the driver refuses its counters (ERR_NVGPUCTRPERM): be root, or have the driver "
@@ -52,23 +52,26 @@ def run(metrics, command):
     return _launches(lines), [line for line in lines if not line.startswith(('"', "=="))]
 
 
-def _call(metrics, command):
-    ncu = ["ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--metrics",
-           ",".join(metrics)]
-    try:
-        done = subprocess.run(ncu + command, capture_output=True, text=True, errors="replace",
-                              check=False)
-    except FileNotFoundError:
-        raise CountersUnavailable("there is no ncu in the PATH: it is Nsight Compute, part of the "
-                                  "CUDA Toolkit") from None
+def _call(names, command):
+    done = call(["ncu", "--csv", "--print-units", "base", "--clock-control", "none", "--metrics",
+                 ",".join(names)] + command)
     return done, done.stdout + done.stderr
 
 
-def _unknown(metrics, text):
+def call(command):
+    """Runs a command that begins with ncu. Raises CountersUnavailable where there is none."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except FileNotFoundError:
+        raise CountersUnavailable("there is no ncu in the PATH: it is Nsight Compute, part of the "
+                                  "CUDA Toolkit") from None
+
+
+def _unknown(wanted, text):
     """Those that ncu says it can't find: ==ERROR== Failed to find metric regex:^(NAME)(\\.|$)"""
     names = {name.replace("\\", "") for line in text.splitlines() if "Failed to find metric" in line
              for name in re.findall(r"[a-z]\w*__[\w.\\]+", line)}
-    return [metric for metric in metrics if metric in names or metric.split(".")[0] in names]
+    return [metric for metric in wanted if metric in names or metric.split(".")[0] in names]
 
 
 def reason(text):

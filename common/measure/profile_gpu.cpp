@@ -1,45 +1,16 @@
-// `profile` on a GPU: the kernels that each stage launches, and what the CUDA runtime knows of them
-// before they run. What happens while they run is for Nsight Compute to read:
-// common/measure/profile_gpu.py has it do so, and learns from here which kernels are the stages'.
+// What the CUDA runtime knows of each kernel before it runs, for its record. What happens while it runs is
+// for Nsight Compute to read: common/measure/profile.py has it do so, and learns from these records which
+// kernels are the stages'.
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
-#include <utility>
 
 #include "common/check/backend.h"
-#include "common/check/trial.h"
-#include "common/command/commands.h"
-#include "common/command/options.h"
-#include "common/command/run_job.h"
-#include "common/command/selection.h"
 #include "common/core/launch.h"
-#include "common/io/json.h"
-#include "common/io/progress.h"
 #include "common/io/symbols.h"
-#include "common/io/table.h"
-#include "common/measure/last_profile.h"
+#include "common/measure/profile.h"
 
 namespace convladder {
 namespace {
-
-constexpr const char* HELP =
-    "usage: convladder profile [OPTION...]\n"
-    "\n"
-    "Launches each stage once and lists its kernels with the registers, shared memory and blocks\n"
-    "per multiprocessor that the CUDA runtime gives them: on AlexNet's first layer, or with\n"
-    "--shape or an extent on another problem. The kernels inside a library are not listed.\n"
-    "The results are held against the reference first; a stage whose results are wrong is not\n"
-    "listed, and the status is 1.\n"
-    "Counters of memory traffic: ./ladder profile, which runs Nsight Compute (docs/profiling.md).\n"
-    "\n";
-
-std::vector<OptionSpec> option_specs() {
-  std::vector<OptionSpec> specs = job_options();
-  for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
-  for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
-  specs.push_back({"--help", "", "this text"});
-  return specs;
-}
 
 struct KernelLaunch {
   const void* kernel;
@@ -97,102 +68,50 @@ void add_launch(const KernelLaunch& launch, std::vector<KernelResources>& kernel
   found->occupancy = std::min(found->occupancy, occupancy_of(launch));
 }
 
-// In the order of their first launch. `result` becomes what the reference says of the output.
-std::vector<KernelResources> kernels_of(const Stage& stage, const RunJob& job,
-                                        const Reference& reference, Comparison& result) {
-  const Trial trial(stage, job);
-  launches.clear();
-  launch_observer = note_launch;
-  trial.enqueue();
-  launch_observer = nullptr;
-  trial.wait();
-  result = judge(trial, trial.output(), job, reference);
-  if (launches.empty()) {
-    throw std::runtime_error(std::string(stage.name) + ": launches no kernel of its own");
+class LaunchProfiler : public Profiler {
+ public:
+  std::vector<ProfiledKernel> profile(const Stage& stage, const RunJob&,
+                                      const Trial& trial) override {
+    launches.clear();
+    launch_observer = note_launch;
+    trial.enqueue();
+    launch_observer = nullptr;
+    trial.wait();
+    if (launches.empty()) {
+      throw std::runtime_error(std::string(stage.name) + ": launches no kernel of its own");
+    }
+    std::vector<KernelResources> kernels;
+    for (const KernelLaunch& launch : launches) add_launch(launch, kernels);
+    std::vector<ProfiledKernel> profiled;
+    for (const KernelResources& k : kernels) {
+      profiled.push_back({k.kernel,
+                          k.launches,
+                          false,
+                          {{"machine", device_name()},
+                           {"launch__grid_size", k.blocks},
+                           {"launch__block_size", k.threads},
+                           {"launch__registers_per_thread", k.registers},
+                           {"launch__shared_mem_per_block_static", k.shared_bytes},
+                           {"sm__maximum_warps_per_active_cycle_pct", k.occupancy}}});
+    }
+    return profiled;
   }
-  std::vector<KernelResources> kernels;
-  for (const KernelLaunch& launch : launches) add_launch(launch, kernels);
-  return kernels;
-}
-
-struct StageKernels {
-  std::string stage;
-  std::vector<KernelResources> kernels;
 };
-
-void print_kernels(const std::vector<StageKernels>& profiles) {
-  Table table;
-  table.add_column("stage", Align::kLeft);
-  table.add_column("kernel", Align::kLeft);
-  for (const char* header :
-       {"launches", "blocks", "threads", "registers", "shared [bytes]", "occupancy at most [%]"}) {
-    table.add_column(header, Align::kRight);
-  }
-  for (const StageKernels& profile : profiles) {
-    for (const KernelResources& k : profile.kernels) {
-      table.add_row({profile.stage, k.kernel, std::to_string(k.launches), std::to_string(k.blocks),
-                     std::to_string(k.threads), std::to_string(k.registers),
-                     std::to_string(k.shared_bytes), fixed(k.occupancy, 1)});
-    }
-  }
-  std::printf("%s\nFrom the CUDA runtime; nothing here was measured.\n", table.text().c_str());
-}
-
-// The records of the simulator's and Nsight Compute's profile, with the latter's names.
-Json to_json(const RunJob& job, const std::vector<StageKernels>& profiles) {
-  std::vector<Json> records;
-  for (const StageKernels& profile : profiles) {
-    for (const KernelResources& k : profile.kernels) {
-      records.push_back(Json::object({{"version", PROFILE_VERSION},
-                                      {"stage", profile.stage},
-                                      {"problem", job.name},
-                                      {"shape", to_string(job.shape)},
-                                      {"bias", job.bias != nullptr},
-                                      {"kernel", k.kernel},
-                                      {"launches", k.launches},
-                                      {"source", "cuda_runtime"},
-                                      {"library", false},
-                                      {"flop", job.shape.flops()},
-                                      {"machine", device_name()},
-                                      {"launch__grid_size", k.blocks},
-                                      {"launch__block_size", k.threads},
-                                      {"launch__registers_per_thread", k.registers},
-                                      {"launch__shared_mem_per_block_static", k.shared_bytes},
-                                      {"sm__maximum_warps_per_active_cycle_pct", k.occupancy}}));
-    }
-  }
-  return Json::array(records);
-}
 
 }  // namespace
 
-int profile_command(const std::vector<std::string>& arguments) {
-  const Options options(option_specs(), arguments);
-  if (options.has("--help")) {
-    std::printf("%s%s", HELP, describe(option_specs()).c_str());
-    return 0;
-  }
-  const std::vector<Stage> stages = capable_stages(options);
-  const std::string records = json_path(options);
+ProfileBackend profile_backend() {
+  return {
+      "Launches each stage once and writes which kernels are its own, with the registers, shared "
+      "memory\nand occupancy that the CUDA runtime gives them; ./ladder profile has Nsight Compute "
+      "read their\ncounters. Of",
+      {},
+      "cuda_runtime"};
+}
+
+std::unique_ptr<Profiler> make_profiler(const Options&, std::size_t) {
   require_device();
-  const RunJob job = make_job(options);
-  std::printf("%s: %s%s; backend: %s (%s)\n\n", job.name.c_str(), to_string(job.shape).c_str(),
-              job.bias ? ", bias" : "", backend_name(), device_name().c_str());
-  flush_output();
-  const Reference reference = affordable_reference(job, 1);
-  std::vector<StageKernels> profiles;
-  for (const Stage& stage : stages) {
-    Comparison result;
-    StageKernels profile{stage.name, kernels_of(stage, job, reference, result)};
-    std::printf("%s: %s\n", stage.name, verdict(result, job.shape).c_str());
-    flush_output();
-    if (result.pass) profiles.push_back(std::move(profile));
-  }
-  if (profiles.empty()) return 1;
-  std::printf("\n");
-  print_kernels(profiles);
-  if (!records.empty()) write_json(records, to_json(job, profiles));
-  return profiles.size() == stages.size() ? 0 : 1;
+  return std::make_unique<LaunchProfiler>();
 }
 
 }  // namespace convladder

@@ -43,7 +43,7 @@ def read_checks(path):
         return []
 
 
-def judge(status, reports, checks, log):
+def verdict(status, reports, checks, log):
     """What a run came to, as (pass or fail, why). Only a summary of 0 reports, a status of 0 and
     results that are all right make a pass."""
     wrong = [record for record in checks if record["status"] != "pass"]
@@ -83,10 +83,10 @@ def sanitize(tool, stage, arguments, folder):
     with open(log_path, encoding="utf-8", errors="replace") as log:
         text = log.read()
     reports, checks = count_reports(tool, text), read_checks(checks_path)
-    verdict, message = judge(status, reports, checks, text)
+    passed, message = verdict(status, reports, checks, text)
     record = {"tool": tool, "stage": stage, "checks": len(checks),
               "problems": len({check["problem"] for check in checks}), "reports": reports,
-              "status": verdict, "message": message, "seconds": round(seconds, 1),
+              "status": passed, "message": message, "seconds": round(seconds, 1),
               "log": os.path.basename(log_path)}
     return record, {check["problem"]: "cut down to" in check["message"] for check in checks}
 

@@ -244,9 +244,8 @@ def held_floors(data):
     path = os.path.join(data.folder, FLOORS)
     if not os.path.exists(path):
         return ""
-    profiles = [profile for problem in data.problems for profile in problem.profiles]
     benches = [data.bench] * bool(data.bench) + data.layers
-    held = floors.report(benches, floors.read_floors(path), profiles)
+    held = floors.report(benches, floors.read_floors(path))
     return "\n" + held + "\n" if held else ""
 
 

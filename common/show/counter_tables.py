@@ -3,13 +3,13 @@ import functools
 from typing import NamedTuple
 from collections.abc import Callable
 
-from common.show import counters
-from common.show.counters import LEVELS, LOADS, STORES, Figure
-from common.show.counters import sum_of as metric
+from common.show import counters, floors, metrics
+from common.show.counters import LEVELS, Figure, sum_of, total
 from common.show.formats import markdown, milliseconds, percent, ratio, scaled, significant, size
 
 SOURCES = {"ncu": "Nsight Compute", "simulator": "the counting simulator",
            "cuda_runtime": "the CUDA runtime, before the run"}
+LONGEST_NAME = 30  # of a library's kernel in a table
 
 
 class Column(NamedTuple):
@@ -26,6 +26,13 @@ def cell(figure, text):
     return "" if figure is None else text(figure.value) + (" *" if figure.partial else "")
 
 
+# --- columns -------------------------------------------------------------------------------------
+# A row of these lists: heading, how the figure comes from Profile and stage, how its value is written.
+
+TEXTS = {"count": scaled, "sectors": scaled, "bytes": size, "percent": percent, "ratio": significant,
+         "ns": lambda nanoseconds: milliseconds(1e-6 * nanoseconds)}
+
+
 def summed(of_kernel):
     return lambda profile, stage: counters.of_stage(profile.stages[stage], of_kernel)
 
@@ -38,6 +45,16 @@ def of_main_kernel(of_kernel):
     return figure
 
 
+def per(above, below):
+    """What a request of the stage's loads, or stores, costs."""
+    def figure(profile, stage):
+        amounts = [counters.of_stage(profile.stages[stage], total(name)) for name in (above, below)]
+        if not all(amounts) or amounts[1].value == 0:
+            return None
+        return Figure(amounts[0].value / amounts[1].value, amounts[0].partial)
+    return figure
+
+
 def intensity(level):
     def figure(profile, stage):
         value = counters.flop_per_byte(profile.stages[stage], profile.flop, level)
@@ -45,60 +62,32 @@ def intensity(level):
     return figure
 
 
-def per_request(what):
-    """Sectors per request of the stage's loads or stores; what: LOADS or STORES."""
-    units = [metric(f"l1tex__t_{unit}_pipe_lsu{what}") for unit in ("sectors", "requests")]
-
-    def figure(profile, stage):
-        sectors, asked = (counters.of_stage(profile.stages[stage], unit) for unit in units)
-        if not sectors or not asked or asked.value == 0:
-            return None
-        return Figure(sectors.value / asked.value, sectors.partial)
-    return figure
-
-
 def least_time(profile, stage):
-    floor = counters.floor(profile.stages[stage])
+    floor = floors.of_stage(profile.stages[stage])
     return None if floor is None else Figure(floor[0])
 
 
-# Heading, how the figure comes from Profile and stage, and how its value is written.
+def columns_by(table, how):
+    """Those of metrics.csv that this table has."""
+    return [(metric.heading, how(sum_of(metric.metric)), TEXTS[metric.unit])
+            for metric in metrics.columns(table)]
+
+
 FLOOR = "at least [ms]"
 OF_FLOOR = [(FLOOR, least_time, milliseconds)]
 OF_LEVELS = [(level.name, summed(level.of_kernel), size) for level in LEVELS]
+SECTORS_PER = [("sectors / load", per("load_sectors", "loads"), significant),
+               ("sectors / store", per("store_sectors", "stores"), significant)]
 OF_WARPS = [  # what they ask for: sums over the stage's kernels
-    ("requests", summed(counters.requests), scaled),
-    ("sectors / load", per_request(LOADS), significant),
-    ("sectors / store", per_request(STORES), significant),
+    ("requests", summed(counters.requests), scaled), *SECTORS_PER,
     ("shared wavefronts", summed(counters.shared_wavefronts), scaled),
     ("bank conflicts", summed(counters.bank_conflicts), scaled),
     *((f"FLOP / {level.name} byte", intensity(level), significant)
       for level in LEVELS if level.name in ("DRAM", "touched")),
-    ("FFMA", summed(metric("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum")), scaled),
-    ("instructions", summed(metric("smsp__inst_executed.sum")), scaled),
-    ("profiled [ms]", summed(counters.profiled_ms), milliseconds),
-]
+    *columns_by("work", summed)]
 # What does not add up over kernels: of the main kernel of each stage.
-OF_MAIN_KERNEL = [(heading, of_main_kernel(of_kernel), text) for heading, of_kernel, text in [
-    ("registers", metric("launch__registers_per_thread"), scaled),
-    ("shared / block", counters.shared_per_block, size),
-    ("occupancy, at most", metric("sm__maximum_warps_per_active_cycle_pct"), percent),
-    ("occupancy", metric("sm__warps_active.avg.pct_of_peak_sustained_active"), percent),
-    ("SM throughput", metric("sm__throughput.avg.pct_of_peak_sustained_elapsed"), percent),
-    ("issue slots", metric("smsp__issue_active.avg.pct_of_peak_sustained_active"), percent),
-    ("L1's data pipe",
-     metric("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"), percent),
-    ("L1 hits", metric("l1tex__t_sector_hit_rate.pct"), percent),
-    ("L2 hits", metric("lts__t_sector_hit_rate.pct"), percent),
-    ("cycles / instruction",
-     metric("smsp__average_warp_latency_per_inst_issued.ratio"), significant),
-    # Cycles that a warp waits for this, on average, per instruction that it issues.
-    *((f"stalled: {what}",
-       metric(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"), significant)
-      for what, reason in (("global", "long_scoreboard"), ("global queue", "lg_throttle"),
-                           ("shared", "short_scoreboard"), ("shared queue", "mio_throttle"),
-                           ("barrier", "barrier"))),
-]]
+OF_MAIN_KERNEL = columns_by("kernel", of_main_kernel)
+OF_MAIN_KERNEL.insert(1, ("shared / block", of_main_kernel(counters.shared_per_block), size))
 
 
 def columns_of(table, profile):
@@ -112,35 +101,72 @@ warp_columns = functools.partial(columns_of, OF_WARPS)
 kernel_columns = functools.partial(columns_of, OF_MAIN_KERNEL)
 
 
-def traffic_table(profile):
-    """Bytes at each level, each by the least possible and by the stage before."""
-    least, stages = Figure(profile.least_bytes), list(profile.stages)
-    header, columns = ["stage"], []
-    for column in level_columns(profile):
+# --- tables of stages ----------------------------------------------------------------------------
+
+def compared_table(profile, columns, last=None, least=None):
+    """Each figure by that of the stage before and, if `last` has the stage's Profile of the last time, by
+    what it was then. `least`: what the figures are at the least, as a column beside each."""
+    stages, header, cells = list(profile.stages), ["stage"], []
+    then = {stage: columns_of_last(columns, stage, last or {}) for stage in stages}
+    for i, column in enumerate(columns):
         figures = [column.figure(stage) for stage in stages]
-        header += [column.heading, "÷ least", "÷ before"]
-        columns.append([cell(figure, column.text) for figure in figures])
-        columns.append([ratio(counters.quotient(figure, least)) for figure in figures])
-        columns.append([ratio(counters.quotient(now, before))
-                        for before, now in zip([None] + figures, figures)])
-    return markdown(header, [list(row) for row in zip(stages, *columns)])
+        parts = {column.heading: [cell(figure, column.text) for figure in figures]}
+        if column.text is not significant:  # of a ratio another is hard to read
+            parts |= {"÷ least": [ratio(counters.quotient(figure, least)) for figure in figures],
+                      "÷ before": [ratio(counters.quotient(now, before))
+                                   for before, now in zip([None] + figures, figures)],
+                      "÷ last time": [ratio(counters.quotient(now, then[stage][i]))
+                                      for stage, now in zip(stages, figures)]}
+        header += parts
+        cells += parts.values()
+    return markdown(header, [list(row) for row in zip(stages, *cells)])
 
 
-def floor_table(profile):
-    """What each stage takes at the least, by its counts, and its share of the time under the profiler.
-    Empty without."""
-    rows = []
+def columns_of_last(columns, stage, last):
+    """The figures that these columns had the last time; None for what there was not."""
+    if stage not in last:
+        return [None] * len(columns)
+    known = {column.heading: column for table in (OF_LEVELS, OF_WARPS)
+             for column in columns_of(table, last[stage])}
+    return [known[column.heading].figure(stage) for column in columns]
+
+
+def traffic_table(profile, last=None):
+    """Bytes at each level, each by the least possible, by the stage before, and by the last time."""
+    return compared_table(profile, level_columns(profile), last, Figure(profile.least_bytes))
+
+
+def warp_table(profile, last=None):
+    """What warps ask for, by the stage before and by the last time."""
+    return compared_table(profile, warp_columns(profile), last)
+
+
+def floor_table(profile, rates=None):
+    """What each stage takes at the least, by its counts, and its share of the time under the profiler. With
+    the GPU's rates, how much of its FMA ceiling that leaves possible. Where a problem was cut down, the
+    same of the whole. Empty without least times."""
+    rows, ceiling = [], "FMA ceiling, at most"
+    heading = f"at least on {with_article(profile.machine)} [ms]" if rates and profile.machine else FLOOR
     for stage, kernels in profile.stages.items():
-        floor = counters.floor(kernels)
-        if floor is None:
-            rows.append([stage, "", "", "", ""])
-            continue
+        row = [stage]
+        for whole, flop in ((False, profile.flop), (True, profile.whole_flop)):
+            floor = floors.of_stage(kernels, whole)
+            row += ["", "", ""] if not floor or not floor[0] else [
+                milliseconds(floor[0]), floor[1],
+                percent(min(100, 1e-7 * flop / floor[0] / rates["fma_tflops"])) if rates else ""]
         took = counters.of_stage(kernels, counters.profiled_ms)
-        rows.append([stage, milliseconds(floor[0]), floor[1], cell(took, milliseconds),
-                     ratio(counters.quotient(Figure(floor[0]), took))])
-    if not any(row[1] for row in rows):
+        share = counters.quotient(least_time(profile, stage), took)
+        rows.append(row + [cell(took, milliseconds), ratio(share)])
+    if not any(row[1] or row[4] for row in rows):
         return ""
-    return markdown(["stage", FLOOR, "limited by", "profiled [ms]", "share of it"], rows)
+    return markdown(["stage", heading, "limited by", ceiling, "the whole problem [ms]", "limited by",
+                     ceiling, "profiled [ms]", "share of it"], rows)
+
+
+def with_article(gpu):
+    """"an H200" of "NVIDIA H200"."""
+    name = gpu.removeprefix("NVIDIA ")
+    return ("an " if name[0] in "AEFHILMNORSX8" else "a ") + name
 
 
 def stage_table(profile, columns, names=None):
@@ -177,12 +203,40 @@ def step_table(profile, before, now):
     return markdown(["counted", before or "", now, "÷ before"], rows) if rows else ""
 
 
-def last_table(profile, last):
-    """What each figure is of that of the last time: `last` are Profiles of single stages."""
-    columns, rows = level_columns(profile) + warp_columns(profile), []
-    for before in last:
-        stage = next(iter(before.stages))
-        then = level_columns(before) + warp_columns(before)
-        rows.append([stage, *(ratio(counters.quotient(now.figure(stage), old.figure(stage)))
-                              for now, old in zip(columns, then))])
-    return markdown(["÷ last time", *(column.heading for column in columns)], rows)
+# --- tables of kernels ---------------------------------------------------------------------------
+
+def table_of_kernels(profile, columns):
+    """A row for each kernel of each stage that asks for any of it. columns: [(heading, Kernel -> value or
+    None, how it is written)]; those that are 0 throughout are left out."""
+    rows = [(stage, kernel, [of_kernel(kernel) for _, of_kernel, _ in columns])
+            for stage, kernels in profile.stages.items() for kernel in kernels]
+    kept = [i for i in range(len(columns)) if any(values[i] for _, _, values in rows)]
+    cells = [[stage, name_of(kernel), *("" if values[i] is None else columns[i][2](values[i])
+                                        for i in kept)]
+             for stage, kernel, values in rows if any(values[i] for i in kept)]
+    return markdown(["stage", "kernel", *(columns[i][0] for i in kept)], cells) if cells else ""
+
+
+def name_of(kernel):
+    name = kernel.name if len(kernel.name) <= LONGEST_NAME else kernel.name[:LONGEST_NAME - 3] + "..."
+    return f"{name} *" if kernel.library else name
+
+
+def metric_columns(table):
+    return columns_by(table, lambda of_kernel: of_kernel)
+
+
+def kernel_tables(profile):
+    """[(what it is of, table)] of the profile's kernels; those without data are left out."""
+    bytes_columns = [(level.name, level.of_kernel, size) for level in LEVELS if level.name != "L1"]
+    own = [(FLOOR, lambda kernel: kernel.floor and kernel.floor[0], milliseconds),
+           *metric_columns("work"), ("shared / block", counters.shared_per_block, size),
+           *metric_columns("kernel")]
+    tables = [("Global memory: instructions, warp by warp, and the 32-byte sectors that they touch; copies\n"
+               "are asynchronous, from global to shared memory, and are among the loads.",
+               metric_columns("global") + bytes_columns),
+              ("Shared memory: instructions, warp by warp, the wavefronts that they take, and those of\n"
+               "them due to bank conflicts.", metric_columns("shared")),
+              ("Kernels:", own)]
+    return [(about, table) for about, columns in tables
+            if (table := table_of_kernels(profile, columns))]

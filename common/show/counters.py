@@ -6,10 +6,9 @@ simulator can't), the sum is partial: it is marked, and never compared with anyt
 from typing import NamedTuple
 from collections.abc import Callable
 
-SECTOR_BYTES = 32
+from common.show import metrics
 
-LOADS, STORES = "_mem_global_op_ld.sum", "_mem_global_op_st.sum"
-COPY_WAYS = ("access", "bypass")  # asynchronous copies: through L1, and past it
+SECTOR_BYTES = 32
 
 
 class Figure(NamedTuple):
@@ -32,18 +31,19 @@ def sum_of(*names, factor=1):
     return of_kernel
 
 
-requested_bytes = sum_of(  # asynchronous copies are no loads to these counters
-    *("smsp__sass_data_bytes" + what for what in (LOADS, STORES)),
-    *(f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum" for way in COPY_WAYS))
-requests = sum_of(*("l1tex__t_requests_pipe_lsu" + what for what in (LOADS, STORES)))
-l1_bytes = sum_of(*("l1tex__t_sectors_pipe_lsu" + what for what in (LOADS, STORES)),
-                  factor=SECTOR_BYTES)
-l2_bytes = sum_of(*(f"lts__t_sectors_srcunit_tex_op_{op}.sum" for op in ("read", "write")),
-                  factor=SECTOR_BYTES)
-dram_bytes = sum_of("dram__bytes_read.sum", "dram__bytes_write.sum")
-touched_bytes = sum_of("sectors_touched_read.sum", "sectors_touched_write.sum", factor=SECTOR_BYTES)
-bank_conflicts = sum_of(*(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
-                          for op in ("ld", "st")))
+def total(name, factor=1):
+    """The same of a sum by its name in metrics.csv."""
+    return sum_of(*metrics.parts_of(name), factor=factor)
+
+
+requested_bytes = total("requested_bytes")
+requests = total("requests")
+l1_bytes = total("sectors", SECTOR_BYTES)
+l2_bytes = total("l2_sectors", SECTOR_BYTES)
+dram_bytes = total("dram_bytes")
+touched_bytes = total("touched_sectors", SECTOR_BYTES)
+bank_conflicts = total("conflicts")
+shared_wavefronts = total("wavefronts")
 profiled_ms = sum_of("gpu__time_duration.sum", factor=1e-6)
 
 LEVELS = [
@@ -54,14 +54,6 @@ LEVELS = [
     Level("touched", "different sectors that each kernel touches at all, which DRAM would move if "
           "the caches held all that a kernel needs", touched_bytes),
 ]
-
-
-def shared_wavefronts(kernel):
-    """Of loads, stores and asynchronous copies; the latter count 0 where nothing counts them."""
-    what = "data_pipe_lsu_wavefronts_mem_shared_op"
-    plain = sum_of(f"l1tex__{what}_ld.sum", f"l1tex__{what}_st.sum")(kernel)
-    copies = kernel.metrics.get(f"smsp__sass_l1tex_{what}_ldgsts.sum", 0)
-    return None if plain is None else plain + copies
 
 
 def shared_per_block(kernel):
@@ -78,18 +70,6 @@ def of_stage(kernels, of_kernel):
     if len(unknown) == len(kernels) or not all(kernel.library for kernel in unknown):
         return None
     return Figure(sum(value for value in values if value is not None), bool(unknown))
-
-
-def floor(kernels):
-    """(milliseconds, what limits most of them) that the kernels take at the least, one after the other;
-    None where one of them has none."""
-    floors = [kernel.floor for kernel in kernels]
-    if not floors or None in floors:
-        return None
-    limits = {}
-    for milliseconds, limit in floors:
-        limits[limit] = limits.get(limit, 0) + milliseconds
-    return sum(limits.values()), max(limits, key=limits.get)
 
 
 def quotient(above, below):

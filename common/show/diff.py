@@ -42,10 +42,9 @@ def kernel(stage):
 
 
 def main(words):
-    """words: the program that counts, or `gpu` for Nsight Compute; then the command's own."""
-    profile, words = [words[0], "profile"], words[1:]
-    if profile[0] == "gpu":
-        profile = [sys.executable, "-m", "common.measure.profile_gpu"]
+    """words: the program to profile; then the command's own."""
+    profile = [sys.executable, "-m", "common.measure.profile", "--program", words[0]]
+    words = words[1:]
     if words[:1] in (["--help"], ["-h"]):
         print(__doc__.strip())
         return 0

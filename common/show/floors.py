@@ -1,8 +1,8 @@
-"""The least time that a kernel can take on a GPU: by Nsight Compute's counters of it, and by the simulator's
-of whole stages (docs/results/floors.csv), held against measured times.
+"""The least time that a kernel can take on a GPU, and how near the stages come to it.
 
-The first is what common/measure/floor.h does with the simulator's counts: the longest of what the counters
-say took its time at the rates of common/machines/*.json.
+It is a bound, no estimate: the longest of what its multiplications, its wavefronts and its bytes take at the
+rates of the GPU (common/machines/*.json). Latencies, other instructions, what misses the caches and how
+blocks are shared out can only add to it.
 """
 import glob
 import math
@@ -13,6 +13,9 @@ from common.show import counters, files, formats, results
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "machines")
 FORMAT, VERSION = "convladder machine", 1
+RATES = ("multiprocessors", "clock_mhz", "fmas_per_cycle", "wavefronts_per_cycle", "dram_tb_per_s",
+         "l2_bytes", "fma_tflops")
+OTHER_RATES = ("launch_us", "tf32_tflops")  # where they have been measured
 TENSOR_FLOP = 2 * 16 * 8 * 8  # of an instruction of stage 12; other kernels here have none
 
 
@@ -22,8 +25,17 @@ def read_machine(path):
     if file.value.get("format") != FORMAT:
         raise results.BadInput(f"{path}: its format is not \"{FORMAT}\"")
     file.require_version(VERSION)
-    return file.text("gpu"), {rate.text("name"): rate.positive("value")
-                              for rate in file.objects("rates")}
+    rates = {}
+    for rate in file.objects("rates"):
+        name = rate.text("name")
+        if name in rates or name not in RATES + OTHER_RATES:
+            raise results.BadInput(f"{path}: '{name}' is " + ("there twice" if name in rates else
+                                                             "no rate that is known"))
+        rates[name] = rate.positive("value")
+    for name in RATES:
+        if name not in rates:
+            raise results.BadInput(f"{path}: '{name}' is missing")
+    return file.text("gpu"), rates
 
 
 def machine_of(gpu):
@@ -32,30 +44,115 @@ def machine_of(gpu):
     return known.get(gpu)
 
 
+# --- of kernels ----------------------------------------------------------------------------------
+
+def longest(parts):
+    """(milliseconds, limit) of {limit: milliseconds, or None}; None without any."""
+    known = [(time, limit) for limit, time in parts.items() if time is not None]
+    return max(known, key=lambda part: part[0], default=None)
+
+
+def sum_of(floors):
+    """(milliseconds, limit) of what runs one after the other; the limit is that of most of the time."""
+    limits = {}
+    for time, limit in floors:
+        limits[limit] = limits.get(limit, 0) + time
+    return sum(limits.values()), max(limits, key=limits.get, default="launch")
+
+
 def of_counters(metrics, rates):
-    """(milliseconds, what limits it) of a kernel with these counters, all its launches together; None
-    without any of them."""
+    """(milliseconds, what limits it) of a kernel that Nsight Compute has read, all launches together; None
+    without any of these counters."""
     per_cycle = 1e3 * rates["clock_mhz"] * rates["multiprocessors"]  # and per millisecond
     kernel = results.Kernel("", False, metrics)
-    parts = {
-        "multiplications": (metrics.get("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"),
-                            rates["fmas_per_cycle"] * per_cycle),
-        "tensor cores": (metrics.get("sm__inst_executed_pipe_tensor_op_hmma.sum"),
-                         1e9 * rates.get("tf32_tflops", math.inf) / TENSOR_FLOP),
-        "L1's data pipe": (metrics.get("l1tex__data_pipe_lsu_wavefronts.sum"),
-                           rates["wavefronts_per_cycle"] * per_cycle),
-        "DRAM": (counters.dram_bytes(kernel),
-                 1e9 * rates["dram_tb_per_s"])}
-    known = [(amount / rate, limit) for limit, (amount, rate) in parts.items() if amount is not None]
-    return max(known, default=None)
+
+    def time(amount, rate):
+        return None if amount is None else amount / rate
+
+    return longest({
+        "multiplications": time(metrics.get("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"),
+                                rates["fmas_per_cycle"] * per_cycle),
+        "tensor cores": time(metrics.get("sm__inst_executed_pipe_tensor_op_hmma.sum"),
+                             1e9 * rates.get("tf32_tflops", math.inf) / TENSOR_FLOP),
+        "L1's data pipe": time(metrics.get("l1tex__data_pipe_lsu_wavefronts.sum"),
+                               rates["wavefronts_per_cycle"] * per_cycle),
+        "DRAM": time(counters.dram_bytes(kernel), 1e9 * rates["dram_tb_per_s"])})
+
+
+def busiest(amounts, blocks, multiprocessors):
+    """What one of the multiprocessors has to do at the least, whichever blocks it was given: some
+    multiprocessor has its share of the blocks, rounded up, and the share's smallest blocks at the least.
+
+    amounts: [[amount, how many blocks ask for as much]], in rising order; they may be of a sample of the
+    launch's blocks.
+    """
+    counted = sum(count for _, count in amounts)
+    if not counted:
+        return 0
+    ratio = blocks / counted
+    share, least = math.ceil(blocks / multiprocessors), 0
+    for amount, count in amounts:
+        taken = min(share, count * ratio)
+        least += taken * amount
+        share -= taken
+    total = sum(amount * count for amount, count in amounts)
+    return max(total * ratio / multiprocessors, least)
+
+
+def of_launch(work, rates):
+    """(milliseconds, what limits it) of one launch that the simulator has counted: an entry of a record's
+    `work`. What the launch reads may lie in L2 already unless it is the stage's first, and what it writes
+    may stay there."""
+    all_of_them = rates["multiprocessors"]
+    cycles = 1e3 * rates["clock_mhz"]  # in a millisecond
+
+    def most(name):
+        return busiest(work.get(name, []), work["blocks"], all_of_them)
+
+    products = max(most("products"), work.get("library_products", 0) / all_of_them)
+    read, written = (counters.SECTOR_BYTES * work[name] for name in ("sectors_read", "sectors_written"))
+    moved = (max(0, read - (0 if work.get("first") else rates["l2_bytes"])) +
+             max(0, written - rates["l2_bytes"]))
+    return longest({
+        "launch": 1e-3 * rates.get("launch_us", 0),
+        "multiplications": products / rates["fmas_per_cycle"] / cycles,
+        "tensor cores": TENSOR_FLOP * all_of_them * most("tensor_instructions") /
+        (1e9 * rates.get("tf32_tflops", math.inf)),
+        "L1's data pipe": most("wavefronts") / rates["wavefronts_per_cycle"] / cycles,
+        "DRAM": moved / (1e9 * rates["dram_tb_per_s"])})
+
+
+def of_work(launches, rates):
+    """(milliseconds, what limits it) of all launches of a kernel."""
+    return sum_of((work.get("times", 1) * time, limit)
+                  for work in launches for time, limit in [of_launch(work, rates)])
+
+
+def add(records, rates, gpu):
+    """Puts the least time of each kernel into its record of profile, in the place of its `work`."""
+    for record in records:
+        found = {prefix: of_work(record.pop(prefix + "work"), rates) for prefix in ("", "whole_")
+                 if prefix + "work" in record}
+        if not found:
+            counted = {name: value for name, value in record.items() if "__" in name}
+            found = {"": of_counters(counted, rates)}
+        for prefix, floor in found.items():
+            if floor:
+                record.update({"machine": gpu, prefix + "floor_ms": floor[0],
+                               prefix + "floor_limit": floor[1]})
+
+
+def of_stage(kernels, whole=False):
+    """(milliseconds, what limits most of them) that the kernels take one after the other; None where one
+    of them has none. whole: of the problem that was cut down."""
+    floors = [kernel.whole_floor if whole else kernel.floor for kernel in kernels]
+    return None if not floors or None in floors else sum_of(floors)
 
 
 # --- held against the clock ----------------------------------------------------------------------
 
 COLUMNS = ["problem", "shape", "counted", "stage", "floor_ms", "limit"]
 TOLERANCE = 0.01  # of the clock, which may be above the highest that the driver names
-SHORT = {"multiplications": "FMA", "L1's data pipe": "L1", "tensor cores": "tensor"}
-EXTREMES = 6  # cases in the table of the highest shares, and of the lowest
 
 
 class Case(NamedTuple):
@@ -99,53 +196,24 @@ def above_time(all_cases):
     return [case for case in all_cases if case.share > 1 + TOLERANCE]
 
 
-def share_table(all_cases):
-    """A row per layer, a column per stage."""
-    stages = sorted({case.stage for case in all_cases})
-    known = {(case.problem, case.stage): case for case in all_cases}
-    rows = []
-    for problem in dict.fromkeys(case.problem for case in all_cases):
-        own = [known.get((problem, stage)) for stage in stages]
-        rows.append([problem] + [f"{case.share:.2f} {SHORT.get(case.limit, case.limit)}" if case else ""
-                                 for case in own])
-    return formats.markdown(["layer", *stages], rows)
+def case_row(case, layers):
+    return [case.stage, layers, f"{case.share:.3f}", case.problem, formats.milliseconds(case.floor),
+            formats.milliseconds(case.measured), case.limit]
 
 
-def case_table(some_cases, issue):
-    """`issue`: {(problem, stage): share of the issue slots that are busy, percent}."""
-    rows = []
-    for case in some_cases:
-        slots = issue.get((case.problem, case.stage))
-        rows.append([case.problem, case.stage, formats.milliseconds(case.floor),
-                     formats.milliseconds(case.measured), f"{case.share:.3f}", case.limit,
-                     "" if slots is None else formats.percent(slots)])
-    return formats.markdown(["layer", "stage", "at least [ms]", "measured [ms]", "share", "limited by",
-                             "issue slots busy"], rows)
-
-
-def busy_issue_slots(profiles):
-    """Of the longest kernel of each stage, where Nsight Compute has read it."""
-    name = "smsp__issue_active.avg.pct_of_peak_sustained_active"
-    known = {}
-    for profile in profiles:
-        for stage, kernels in profile.stages.items():
-            main = counters.main_kernel(kernels)
-            if main and name in main.metrics:
-                known[profile.name, stage] = main.metrics[name]
-    return known
-
-
-def report(benches, floors, profiles):
-    """docs/results/floors.md: what the floors are of the times; empty without both."""
+def report(benches, floors):
+    """docs/results/floors.md: what share of each stage's time its floor is, where most and least;
+    empty without both."""
     all_cases = cases(benches, floors)
     if not all_cases:
         return ""
-    issue = busy_issue_slots(profiles)
-    by_share = sorted(all_cases, key=lambda case: case.share)
-    layers = len({case.problem for case in all_cases})
+    rows = []
+    for stage in sorted({case.stage for case in all_cases}):
+        own = sorted((case for case in all_cases if case.stage == stage), key=lambda case: case.share)
+        rows += [case_row(own[-1], str(len(own))), case_row(own[0], "")]
     return "\n".join([
-        f"{len(all_cases)} cases, stages on {layers} layers: the floor is above the measured time in "
-        f"{len(above_time(all_cases))} of them. Share of the time that the floor explains, and what "
-        "sets it:\n", share_table(all_cases),
-        "The highest shares:\n", case_table(by_share[::-1][:EXTREMES], issue),
-        "The lowest:\n", case_table(by_share[:EXTREMES], issue)])
+        f"{len(all_cases)} cases, stages on {len({case.problem for case in all_cases})} layers: the floor is "
+        f"above the measured time in {len(above_time(all_cases))} of them. The highest share of the time "
+        "that it explains of each stage, and the lowest:\n",
+        formats.markdown(["stage", "layers", "share", "on", "at least [ms]", "measured [ms]",
+                          "limited by"], rows)])

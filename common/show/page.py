@@ -14,7 +14,7 @@ import webbrowser
 import zlib
 from typing import NamedTuple
 
-from common.show import counter_tables, counters, files, formats, results, shape, text, time_tables
+from common.show import counter_tables, counters, files, floors, formats, results, shape, text, time_tables
 from common.show.plan import roofline_points, traffic_levels
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -124,11 +124,11 @@ def profile_data(problem, profile, bench):
     columns = [column_data(column, stages) for column in counter_tables.floor_columns(profile) +
                counter_tables.level_columns(profile) + counter_tables.warp_columns(profile) +
                counter_tables.kernel_columns(profile)]
-    floors = {stage: counters.floor(kernels) for stage, kernels in profile.stages.items()}
+    limits = {stage: floors.of_stage(kernels) for stage, kernels in profile.stages.items()}
     levels = traffic_levels(profile)
     data = {"source": counter_tables.source_of(profile), "stages": stages,
             "columns": [column for column in columns if column["cells"]],
-            "floors": {stage: floor[1] for stage, floor in floors.items() if floor},
+            "floors": {stage: floor[1] for stage, floor in limits.items() if floor},
             "levels": [level.name for level in levels],
             "meanings": {level.name: level.meaning for level in levels},
             "least": profile.least_bytes, "least_text": formats.size(profile.least_bytes)}

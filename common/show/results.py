@@ -4,9 +4,9 @@ The functions named read_... raise BadInput: one line that names the file and wh
 """
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from common.show import counter_tables, shape
+from common.show import metrics
 
 BENCH_FORMAT, BENCH_VERSION = "convladder bench", 1
 PROFILE_VERSION, RUN_VERSION = 1, 1
@@ -98,6 +98,7 @@ class Kernel:
     library: bool  # not the stage's own
     metrics: dict  # Nsight Compute's name: value
     floor: tuple | None = None  # the least milliseconds that it can take, and what limits it
+    whole_floor: tuple | None = None  # likewise, on the problem that was cut down
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,11 @@ class Profile:
     shape: str
     bias: bool
     flop: float
-    least_bytes: int  # that the problem must move, see shape.py
+    least_bytes: float  # that the problem must move; 0: the records don't say
     stages: dict  # name: [Kernel], in ladder order
+    machine: str = ""      # the GPU that was read, or whose least times these are
+    whole_shape: str = ""  # of the problem that was cut down to this one
+    whole_flop: float = 0
 
 
 @dataclass(frozen=True)
@@ -263,42 +267,37 @@ def read_profiles(path):
     for i, item in enumerate(records):
         record = Members(item, f"{path}: record {i}")
         record.require_version(PROFILE_VERSION, default=1)
-        kernel = Kernel(record.text("kernel"), record.flag("library"), metrics(record),
-                        floor(record))
-        key = (record.text("source"), record.text("problem"), record.text("shape"),
-               record.flag("bias", default=True))
-        flop, stages = profiles.setdefault(key, (record.positive("flop"), {}))
-        stages.setdefault(record.text("stage"), []).append(kernel)
-    return [known(Profile(path, *key, flop, least_bytes(key, path), dict(sorted(stages.items()))))
-            for key, (flop, stages) in profiles.items()]
+        kernel = Kernel(record.text("kernel"), record.flag("library"), counters_of(record),
+                        floor(record, ""), floor(record, "whole_"))
+        problem = (path, record.text("source"), record.text("problem"), record.text("shape"),
+                   record.flag("bias", default=True))
+        profile = profiles.setdefault(problem, Profile(
+            *problem, record.positive("flop"), record.optional("least_bytes") or 0, {},
+            record.text("machine", default=""), record.text("whole_shape", default=""),
+            record.optional("whole_flop") or 0))
+        profile.stages.setdefault(record.text("stage"), []).append(kernel)
+    return [known(replace(profile, stages=dict(sorted(profile.stages.items()))))
+            for profile in profiles.values()]
 
 
-def floor(record):
+def floor(record, prefix):
     """Of a kernel; None in records without."""
-    milliseconds = record.optional("floor_ms")
-    return None if milliseconds is None else (milliseconds, record.text("floor_limit"))
+    milliseconds = record.optional(prefix + "floor_ms")
+    return None if milliseconds is None else (milliseconds, record.text(prefix + "floor_limit"))
 
 
 def known(profile):
-    """The profile, unless no table shows any of its counters: then they have other names."""
-    if any(counter_tables.step_table(profile, None, stage) for stage in profile.stages):
-        return profile
+    """The profile, unless it has no counter that is known: then they have other names."""
     names = [name for kernels in profile.stages.values() for kernel in kernels
              for name in kernel.metrics]
+    if {metric.metric for metric in metrics.ALL} & set(names):
+        return profile
     found = f"only {shortened(names[0])} and the like" if names else "none at all"
     raise BadInput(f"{profile.path}: {profile.name}, source '{profile.source}': no counters that "
                    f"the tables show, {found}")
 
 
-def least_bytes(key, path):
-    _, _, text, bias = key
-    try:
-        return shape.least_bytes(text, bias)
-    except ValueError as error:
-        raise BadInput(f"{path}: {error}") from error
-
-
-def metrics(record):
+def counters_of(record):
     """The counters of a record: its numbers whose names are Nsight Compute's (all have a "__" or
     a "."), without those that the source could not give (null)."""
     names = [name for name in record.value if "__" in name or "." in name]

@@ -61,7 +61,8 @@ def main(words):
     os.makedirs(REPORT, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         trace, counts = os.path.join(folder, "trace.json"), os.path.join(folder, "profile.json")
-        command = [program, "profile", *options, "--trace", trace, "--json", counts]
+        command = [sys.executable, "-m", "common.measure.profile", "--program", program, *options,
+                   "--trace", trace, "--json", counts]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as profile:
             for line in profile.stdout:
                 if folder not in line:

@@ -1,4 +1,4 @@
-"""What the scripts here share. Importing it makes the modules of common/show importable."""
+"""What the scripts of common/ share."""
 import errno
 import json
 import os

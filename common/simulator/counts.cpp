@@ -93,11 +93,14 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
                                                                 {"_st", counts.shared_store}};
   for (const auto& [operation, count] : shared) {
     const std::string suffix = std::string("_mem_shared_op") + operation + ".sum";
+    all.push_back({std::string("shared_requests") + operation + ".sum", count.requests});
     all.push_back({"l1tex__data_pipe_lsu_wavefronts" + suffix, count.wavefronts});
     all.push_back({"l1tex__data_bank_conflicts_pipe_lsu" + suffix, count.conflicts});
   }
+  all.push_back({"shared_requests_ldgsts.sum", counts.shared_copy.requests});
   all.push_back({"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
                  counts.shared_copy.wavefronts});
+  all.push_back({"bank_conflicts_ldgsts.sum", counts.shared_copy.conflicts});
   all.push_back({"pipe_wavefronts_at_least.sum", counts.pipe_wavefronts});
   if (counts.knows_products) {
     all.push_back({"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", counts.products});

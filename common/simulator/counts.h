@@ -82,8 +82,8 @@ struct KernelCounts {
 std::vector<KernelCounts> take_kernel_counts();
 
 // The counts under the names that Nsight Compute gives them. What it has no counter for is named
-// here in the same manner (sectors_touched_*, pipe_wavefronts_at_least). A library's kernel has only
-// the sectors touched.
+// here in the same manner (sectors_touched_*, shared_requests_*, pipe_wavefronts_at_least). What they
+// all mean: common/show/metrics.csv. A library's kernel has only the sectors touched.
 std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts);
 
 }  // namespace convladder::simulator

@@ -141,7 +141,7 @@ class OnGpu(unittest.TestCase):
         self.assertGreater(found["cold_ms"], 0)
         self.assertEqual({record["source"] for record in found["counted"]}, {"ncu"})
         self.assertIn("there/convladder bench --stage 01_naive --shape alexnet_conv1 ", commands[0])
-        self.assertIn("profile_gpu.py --bin there --stage 01_naive --shape alexnet_conv1 ", commands[1])
+        self.assertIn("common.measure.profile --program there/convladder --stage 01_naive --shape alexnet_conv1 ", commands[1])
 
     def test_counters_can_be_left_out_or_be_refused(self):
         found, commands = self.measure(times_only=True)

@@ -17,10 +17,9 @@ from unittest import mock
 
 from common.tests.fake_program import ROOT, FolderTest, called
 
-from common.show import blocks, counted, counter_tables, counters, files, floors, plan, report, results
-from common.show import shape, text, time_tables
+from common.show import blocks, counted, files, plan, report, results, text, time_tables
 
-drawing = importlib.import_module("plots") if importlib.util.find_spec("matplotlib") else None
+drawing = importlib.import_module("common.show.plots") if importlib.util.find_spec("matplotlib") else None
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
 STAGES = ["01_naive", "02_im2col_gemm", "03_shared_tiling"]
 RUN_RECORD = {"stage": STAGES[0], "problem": "small", "backend": "gpu", "status": "pass",
@@ -54,7 +53,8 @@ def bench_json(competitors=()):
 def kernel(stage, factor, source="ncu", **others):
     """A record of profile: `factor` scales all that is counted."""
     record = {"stage": stage, "problem": "small", "shape": SHAPE, "bias": True, "kernel": "conv",
-              "launches": 1, "source": source, "library": False, "flop": 20e9}
+              "launches": 1, "source": source, "library": False, "flop": 20e9,
+              "least_bytes": 264}
     for op in ("ld", "st"):
         record[f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum"] = 10 * factor
         record[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum"] = 100 * factor
@@ -169,53 +169,6 @@ class Times(Folder):
 
 
 class Traffic(Folder):
-    def test_bytes_by_the_least_and_by_the_stage_before(self):
-        profile, = self.profiles(profile_json())
-        rows = rows_of(counter_tables.traffic_table(profile))
-        self.assertEqual(list(rows[1].values()),
-                         ["02_im2col_gemm", "12.8 kB", "48.5", "0.500", "1.92 kB", "7.27", "0.500",
-                          "528 B", "2.00", "0.500"])
-
-    def test_a_library_that_was_not_counted(self):
-        records = profile_json("simulator")
-        library = {key: value for key, value in records[1].items() if "." not in key}
-        records.append({**library, "kernel": "gemm", "library": True})
-        profile, = self.profiles(records)
-        rows = rows_of(counter_tables.traffic_table(profile))
-        self.assertEqual(list(rows[1].values()), ["02_im2col_gemm", "12.8 kB *", ""])
-        self.assertNotIn("÷ before", rows[2])
-        warps = rows_of(counter_tables.stage_table(profile, counter_tables.warp_columns(profile)))
-        self.assertEqual(warps[1]["requests"], "40 *")
-
-    def test_an_own_kernel_that_was_not_counted(self):
-        records = profile_json()
-        records.append({**kernel(STAGES[1], 1), "dram__bytes_read.sum": None})
-        profile, = self.profiles(records)
-        dram, = [level for level in counters.LEVELS if level.name == "DRAM"]
-        self.assertIsNone(counters.of_stage(profile.stages[STAGES[1]], dram.of_kernel))
-
-    def test_requested_bytes_need_those_of_copies(self):
-        loads = {"smsp__sass_data_bytes_mem_global_op_ld.sum": 100,
-                 "smsp__sass_data_bytes_mem_global_op_st.sum": 20}
-        copies = {f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum": 3
-                  for way in counters.COPY_WAYS}
-        for metrics, requested in ((loads, None), ({**loads, **copies}, 126)):
-            self.assertEqual(counters.requested_bytes(results.Kernel("k", False, metrics)),
-                             requested)
-
-    def test_registers_are_the_longest_kernels(self):
-        records = [kernel(STAGES[0], 1, **{"gpu__time_duration.sum": 1e6}),
-                   kernel(STAGES[0], 1, kernel="long", launch__registers_per_thread=99,
-                          launch__shared_mem_per_block_static=100,
-                          launch__shared_mem_per_block_dynamic=28,
-                          **{"gpu__time_duration.sum": 3e6})]
-        profile, = self.profiles(records)
-        row, = rows_of(counter_tables.kernel_table(profile))
-        self.assertEqual((row["longest kernel"], row["registers"], row["shared / block"]),
-                         ("long", "99", "128 B"))
-        warps, = rows_of(counter_tables.stage_table(profile, counter_tables.warp_columns(profile)))
-        self.assertEqual(warps["profiled [ms]"], "4.000")
-
     def test_batches_and_sources_are_not_mixed(self):
         other = [{**record, "shape": SHAPE.replace("n2", "n1")} for record in profile_json()]
         bench = self.bench(bench_json())
@@ -231,24 +184,6 @@ class Traffic(Folder):
         self.assertEqual(list(points), ["L1", "L2", "DRAM"])
         self.assertEqual([stage for stage, _, _ in points["DRAM"]], STAGES)
         self.assertEqual(points["DRAM"][0][1:], (20e9 / 1056, 2.5))
-
-
-class Shapes(unittest.TestCase):
-    def test_least_bytes(self):
-        for name, bias, floats in (
-                (SHAPE, False, 2 * 16 + 1 + 2 * 16), (SHAPE, True, 2 * 16 + 1 + 2 * 16 + 1),
-                # 2 images of 6 channels, 9 filters of 2, and as many outputs
-                ("n2 c6 5x7 k9 1x1 stride 1x1 pad 0x0 dil 1x1 groups 3", True,
-                 2 * 6 * 35 + 9 * 2 + 2 * 9 * 35 + 9),
-                # stride 3 under a filter of 1: a third of each axis is met
-                ("n1 c1 9x9 k1 1x1 stride 3x3 pad 0x0 dil 1x1", False, 9 + 1 + 9)):
-            self.assertEqual(shape.least_bytes(name, bias), 4 * floats)
-
-    def test_they_are_those_of_bench(self):
-        for path in glob.glob(os.path.join(ROOT, blocks.FOLDER, "bench_*.json")):
-            for problem in results.read_json(path)["problems"]:
-                self.assertEqual(shape.least_bytes(problem["shape"], problem["bias"]),
-                                 problem["least_bytes"])
 
 
 class CommandLine(Folder):
@@ -319,7 +254,6 @@ class CommandLine(Folder):
             value = bench_json()
             functools.reduce(operator.getitem, place, value)[member] = wrong
             self.expect_bad("--bench", value, pattern)
-        self.expect_bad("--profile", [{**kernel(STAGES[0], 1), "shape": "square"}], "no shape")
         self.expect_bad("--profile", [kernel(STAGES[0], 1, **{"dram__bytes_read.sum": "7"})],
                         "'dram__bytes_read.sum' is \"7\"")
 
@@ -613,106 +547,6 @@ class Plots(Folder):
                       for _ in range(2))
         self.assertEqual(one, other)
         self.assertIn(b"data 123", one)
-
-
-class Counted(Folder):
-    """Counts beside readings."""
-    LOADS, SHARED = "l1tex__t_sectors_x.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
-    SASS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
-
-    def table(self, text):
-        return counted.read_table(self.save("x.csv", text))
-
-    def test_what_both_have_is_compared(self):
-        counts = self.table(f"problem,stage,kernel,launches,{self.LOADS},{self.SHARED},b.ratio\n"
-                            "p,01,k,1,100,0,7.5\np,02,k,1,8,50,7.5\nq,03,k,1,1,1,1\n")
-        readings = self.table("# made by: x\n"
-                              f"problem,stage,kernel,launches,{self.LOADS},{self.SHARED},{self.SASS}\n"
-                              "p,01,k,1,100,0,\np,02,k,1,8,55,50\np,02,library,1,9,9,9\n")
-        found = counted.figures(counts, readings)
-        self.assertEqual([(f.stage, f.metric, f.counted == f.read) for f in found],
-                         [("01", "launches", True), ("01", self.LOADS, True), ("02", "launches", True),
-                          ("02", self.LOADS, True), ("02", self.SHARED, False), ("02", self.SASS, True)])
-        said = counted.report(counts, readings)
-        self.assertIn("5 of 6 figures are equal. Counted on 2 problems", said)
-        self.assertIn("| 02 | 1 | 4 | 3 | 9.09 % |", said)
-        self.assertIn("| 03 | not read yet |  |  |  |", said)
-        self.assertIn(f"| `{self.LOADS}` | 1/1 | 1/1 |", said)
-        self.assertIn(f"| 02 | `{self.SHARED}` | 0 of 1 | -9.09 % | p | 50 | 55 | warps wait for each "
-                      "other |", said)
-        self.assertNotIn("data pipe", said)
-
-    def test_the_pipe_is_explained_in_part(self):
-        header = "problem,stage,kernel,"
-        counts = self.table(header + counted.AT_LEAST + "\np,01,k,60\nq,01,k,9\n")
-        readings = self.table(header + counted.PIPE + "\np,01,k,80\nq,01,k,10\n")
-        self.assertIn("| 01 | k | 75.0 %, p | 90.0 %, q |", counted.report(counts, readings))
-
-    def test_a_count_where_nothing_was_read_is_no_small_matter(self):
-        self.assertEqual(counted.Figure("p", "01", "k", self.LOADS, 3, 0).deviation, 1)
-
-    def test_another_file_is_refused(self):
-        with self.assertRaisesRegex(results.BadInput, "has no columns problem"):
-            self.table("a,b\n1,2\n")
-
-
-class Floors(Folder):
-    """The least times: of counters, and held against the clock."""
-    RATES = {"multiprocessors": 10, "clock_mhz": 1.0, "fmas_per_cycle": 100, "wavefronts_per_cycle": 1,
-             "dram_tb_per_s": 1e-9}  # a millisecond: 1e6 FMAs, 1e4 wavefronts, a byte of DRAM
-
-    def floor(self, **metrics):
-        names = {"ffma": "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-                 "pipe": "l1tex__data_pipe_lsu_wavefronts.sum", "read": "dram__bytes_read.sum",
-                 "write": "dram__bytes_write.sum", "hmma": "sm__inst_executed_pipe_tensor_op_hmma.sum"}
-        return floors.of_counters({names[name]: value for name, value in metrics.items()}, self.RATES)
-
-    def test_the_longest_part_counts(self):
-        self.assertEqual(self.floor(ffma=3e6, read=1, write=1), (3.0, "multiplications"))
-        self.assertEqual(self.floor(ffma=3e6, read=2, write=2), (4.0, "DRAM"))
-        self.assertEqual(self.floor(ffma=3e6, pipe=60e3), (6.0, "L1's data pipe"))
-        self.assertEqual(self.floor(ffma=3e6, hmma=1e6), (3.0, "multiplications"))
-        with mock.patch.dict(self.RATES, tf32_tflops=0.512):  # a millisecond: 250,000 instructions
-            self.assertEqual(self.floor(ffma=3e6, hmma=1e6), (4.0, "tensor cores"))
-        self.assertIsNone(self.floor(read=1))
-
-    def test_the_rates_of_an_h200(self):
-        rates = floors.machine_of("NVIDIA H200")
-        self.assertEqual(rates["multiprocessors"], 132)
-        self.assertIsNone(floors.machine_of("some other GPU"))
-
-    def test_a_stage_has_the_sum_of_its_kernels(self):
-        kernels = [results.Kernel("a", False, {}, (1.0, "DRAM")),
-                   results.Kernel("b", False, {}, (2.0, "multiplications")),
-                   results.Kernel("c", True, {}, (1.5, "DRAM"))]
-        self.assertEqual(counters.floor(kernels), (4.5, "DRAM"))
-        self.assertIsNone(counters.floor(kernels + [results.Kernel("d", False, {})]))
-
-    def made_up(self, **milliseconds):
-        """Cases of a bench with the stages' times as bench_json() has them."""
-        known = {stage: (milliseconds[stage], "DRAM") for stage in milliseconds}
-        return self.bench(bench_json()), {("small", SHAPE): known}
-
-    def test_a_case_has_a_time_and_a_floor_of_the_same_shape(self):
-        bench, known = self.made_up(**{STAGES[0]: 1.0, "04_of_another_ladder": 2.0})
-        case, = floors.cases([bench], known)  # stage 01 took 8 ms, at its fastest 4
-        self.assertEqual((case.stage, case.floor, case.measured, case.share), (STAGES[0], 1.0, 4.0, 0.25))
-        self.assertEqual(floors.cases([bench], {("small", SHAPE.replace("n2", "n3")): known}), [])
-        self.assertEqual(floors.above_time([case]), [])
-        self.assertEqual(floors.report([bench], {}, []), "")
-
-    def test_a_floor_above_the_time_is_found(self):
-        bench, known = self.made_up(**{STAGES[0]: 4.03, STAGES[1]: 2.03})
-        self.assertEqual([case.stage for case in floors.above_time(floors.cases([bench], known))],
-                         [STAGES[1]])
-        self.assertIn("in 1 of them", floors.report([bench], known, []))
-
-    def test_no_floor_is_above_what_was_measured(self):
-        data = blocks.Results(ROOT)
-        cases = floors.cases([data.bench, *data.layers],
-                             floors.read_floors(os.path.join(data.folder, blocks.FLOORS)))
-        self.assertGreaterEqual(len(cases), 40)
-        self.assertEqual(floors.above_time(cases), [])
 
 
 if __name__ == "__main__":

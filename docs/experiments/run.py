@@ -131,16 +131,16 @@ class Bench:
         GPU's name."""
         with tempfile.NamedTemporaryFile(suffix=".json") as records:
             program, json_file = folder / "convladder", pathlib.Path(records.name)
+            profile = [sys.executable, "-m", "common.measure.profile", "--program", program, "--stage", stage,
+                       "--shape", problem, "--json", json_file]
             if self.backend == "sim":
-                run([program, "profile", "--stage", stage, "--shape", problem, "--batch", batch,
-                     "--json", json_file], ROOT)
+                run([*profile, "--batch", batch], ROOT)
                 return {"counted": json.loads(json_file.read_text()), "cold_ms": None, "machine": ""}
             run([program, "bench", "--stage", stage, "--shape", problem, "--competitors", "none",
                  "--repeats", self.repeats, "--json", json_file], ROOT)
             timed, counted = results.read_bench(json_file), []
             if not self.times_only:
-                run([sys.executable, "-m", "common.measure.profile_gpu", "--bin", folder, "--stage", stage,
-                     "--shape", problem, "--json", json_file], ROOT)
+                run(profile, ROOT)
                 counted = [record for record in json.loads(json_file.read_text())
                            if record["source"] == "ncu"]  # not what the simulator says in its place
         return {"counted": counted, "cold_ms": timed.problems[0].stages[stage].cold.median,

@@ -37,12 +37,8 @@ convladder_need("libpng" libpng-dev "pictures as PNG rather than PPM" OPTIONAL
   HEADER png.h LIBRARIES png png16 TARGET PNG::PNG
   CODE "return !png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);")
 
-set(on_gpu "")
-if(CONVLADDER_BACKEND STREQUAL "gpu")
-  set(on_gpu profile)  # runs NVIDIA's tools, and reads what they print
-endif()
-convladder_need("Python 3" python3 "3.10 or later: reports, and tests by scripts" OPTIONAL
-  FOR test report bugs sanitize diff exercise new ${on_gpu} PYTHON VARIABLE CONVLADDER_PYTHON)
+convladder_need("Python 3" python3 "3.10 or later: tables, reports, and tests by scripts" OPTIONAL
+  FOR run test profile report bugs sanitize diff exercise new PYTHON VARIABLE CONVLADDER_PYTHON)
 convladder_need("matplotlib" python3-matplotlib "plots of the report" OPTIONAL
   FOR report PYTHON numpy matplotlib VARIABLE CONVLADDER_PLOTS_PYTHON)
 set(sees_gpu "")

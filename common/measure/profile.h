@@ -1,0 +1,50 @@
+// What `profile` does differently on the two backends: profile_gpu.cpp, profile_sim.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/check/trial.h"
+#include "common/command/options.h"
+#include "common/command/run_job.h"
+#include "common/io/json.h"
+
+namespace convladder {
+
+using JsonMembers = std::vector<std::pair<std::string, Json>>;
+
+// A kernel of a stage, all its launches together.
+struct ProfiledKernel {
+  std::string name;
+  int launches = 0;
+  bool library = false;  // the kernel is a library's, not the stage's
+  JsonMembers members;   // of its record, besides those that all records have
+};
+
+class Profiler {
+ public:
+  virtual ~Profiler() = default;
+
+  // Runs the trial of `stage` on `job`; its kernels in the order of their first launch.
+  virtual std::vector<ProfiledKernel> profile(const Stage& stage, const RunJob& job,
+                                              const Trial& trial) = 0;
+
+  // Writes what there is besides the records.
+  virtual void finish(const RunJob&) {}
+};
+
+// The backend's own: what the help says of it, its options, and the `source` of its records.
+struct ProfileBackend {
+  const char* about;
+  std::vector<OptionSpec> options;
+  const char* source;
+};
+ProfileBackend profile_backend();
+
+// For so many stages. Throws std::runtime_error where this build, or this machine, can't profile, and
+// UsageError where options contradict each other.
+std::unique_ptr<Profiler> make_profiler(const Options& options, std::size_t stages);
+
+}  // namespace convladder

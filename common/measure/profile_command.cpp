@@ -1,0 +1,103 @@
+// `profile`: runs each stage, says whether its result is right, and writes records of its kernels. Tables
+// of them are common/show's, and `./ladder profile` prints those.
+#include <cstdio>
+#include <memory>
+
+#include "common/check/backend.h"
+#include "common/command/commands.h"
+#include "common/command/selection.h"
+#include "common/io/progress.h"
+#include "common/io/table.h"
+#include "common/measure/profile.h"
+#include "common/measure/work.h"
+
+namespace convladder {
+namespace {
+
+constexpr int VERSION =
+    1;  // of the records: increase it whenever a reader would go wrong with a new one
+
+constexpr const char* HELP =
+    "usage: convladder profile [OPTION...]\n"
+    "\n"
+    "%s\n"
+    "AlexNet's first layer; with --shape or an extent another problem. Results are held against "
+    "the\n"
+    "reference first: a stage whose results are wrong has no records, and the status is 1.\n"
+    "./ladder profile shows the records as tables (docs/profiling.md).\n"
+    "\n";
+
+std::vector<OptionSpec> option_specs() {
+  std::vector<OptionSpec> specs = job_options();
+  for (const OptionSpec& spec : profile_backend().options) specs.push_back(spec);
+  for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
+  for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
+  specs.push_back({"--shapes", "FILE.csv", "where --shape is found, instead"});
+  specs.push_back({"--help", "", "this text"});
+  return specs;
+}
+
+Json record_of(const Stage& stage, const RunJob& job, const ProfiledKernel& kernel) {
+  const bool bias = job.bias != nullptr;
+  const Work work = work_of(job.shape, bias);
+  JsonMembers members = {{"version", VERSION},
+                         {"stage", stage.name},
+                         {"problem", job.name},
+                         {"shape", to_string(job.shape)},
+                         {"bias", bias},
+                         {"kernel", kernel.name},
+                         {"launches", kernel.launches},
+                         {"source", profile_backend().source},
+                         {"library", kernel.library},
+                         {"flop", work.flops},
+                         {"least_bytes", work.bytes}};
+  if (job.whole) {
+    members.push_back({"whole_shape", to_string(*job.whole)});
+    members.push_back({"whole_flop", job.whole->flops()});
+  }
+  members.insert(members.end(), kernel.members.begin(), kernel.members.end());
+  return Json::object(members);
+}
+
+}  // namespace
+
+int profile_command(const std::vector<std::string>& arguments) {
+  const Options options(option_specs(), arguments);
+  if (options.has("--help")) {
+    std::printf(HELP, profile_backend().about);
+    std::printf("%s", describe(option_specs()).c_str());
+    return 0;
+  }
+  const std::vector<Stage> stages = capable_stages(options);
+  const std::string path = json_path(options, "profile.json");
+  const std::unique_ptr<Profiler> profiler = make_profiler(options, stages.size());
+  const RunJob job = make_job(options);
+  std::printf("%s: %s%s; %s GFLOP; backend: %s\n\n", job.name.c_str(), to_string(job.shape).c_str(),
+              job.bias ? ", bias" : "", significant(job.shape.flops() / 1e9, 3).c_str(),
+              backend_name());
+  flush_output();
+  Progress progress(static_cast<int64_t>(stages.size()));
+  progress.show(0, "reference");
+  const Reference reference = affordable_reference(job, 1);
+  std::vector<Json> records;
+  std::size_t begun = 0, right = 0;
+  for (const Stage& stage : stages) {
+    progress.show(static_cast<int64_t>(++begun), stage.name);
+    const Trial trial(stage, job);
+    const std::vector<ProfiledKernel> kernels = profiler->profile(stage, job, trial);
+    const Comparison result = judge(trial, trial.output(), job, reference);
+    progress.clear();
+    std::printf("%s: %s\n", stage.name, verdict(result, job.shape).c_str());
+    flush_output();
+    if (!result.pass) continue;
+    ++right;
+    for (const ProfiledKernel& kernel : kernels) records.push_back(record_of(stage, job, kernel));
+  }
+  if (right == 0) return 1;
+  write_json(path, Json::array(records));
+  profiler->finish(job);
+  std::printf("wrote %s\n", shortened(path).c_str());
+  return right == stages.size() ? 0 : 1;
+}
+
+}  // namespace convladder

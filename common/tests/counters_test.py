@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+"""Tests of counters: their list, tables of the committed records, what ncu prints, and least times.
+
+With CONVLADDER_PROGRAM, a program that counts, also of what `./ladder profile` makes of its records.
+"""
+import copy
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from common.tests.fake_program import FolderTest, called
+
+from common.measure import ncu, profile, read_ncu, sanitize
+from common.show import counted, counter_tables, counters, floors, last, metrics, results
+from common.show.files import ROOT
+
+DATA = os.path.join(ROOT, "common/tests/data")
+PROGRAM = os.environ.get("CONVLADDER_PROGRAM")
+
+
+def committed(name):
+    return results.read_profiles(os.path.join(ROOT, f"docs/results/profile_{name}.json"))[0]
+
+
+def rows_of(markdown):
+    """A table's rows as {first cell: {heading: cell}}; of equal headings the first counts."""
+    header, _, *rows = [[cell.strip() for cell in line[1:-1].split(" | ")]
+                        for line in markdown.splitlines()]
+    return {row[0]: dict(reversed(list(zip(header, row)))) for row in rows}
+
+
+class Metrics(unittest.TestCase):
+    def test_each_metric_stands_once_and_says_what_it_means(self):
+        names = [metric.metric for metric in metrics.ALL]
+        self.assertEqual(sorted(set(names)), sorted(names))
+        for metric in metrics.ALL:
+            self.assertTrue(metric.meaning, metric.metric)
+            self.assertIn(metric.unit, counter_tables.TEXTS, metric.metric)
+            self.assertEqual(bool(metric.table), bool(metric.heading), metric.metric)
+
+    def test_all_that_was_recorded_is_known(self):
+        names = {metric.metric for metric in metrics.ALL}
+        for name in ("h200", "sim"):
+            for kernels in committed(name).stages.values():
+                for kernel in kernels:
+                    self.assertLessEqual(set(kernel.metrics), names)
+        self.assertEqual(set(metrics.read_by("profile")),
+                         set().union(*(kernel.metrics for kernels in committed("h200").stages.values()
+                                       for kernel in kernels)))
+
+
+class Tables(unittest.TestCase):
+    """Of the records in docs/results, whose figures are added up here once more."""
+
+    def test_the_bytes_of_a_stage(self):
+        for name, headings in (("h200", {"requested", "L1", "L2", "DRAM"}),
+                               ("sim", {"requested", "L1", "touched"})):
+            known = committed(name)
+            rows = rows_of(counter_tables.traffic_table(known))
+            self.assertEqual(list(rows), list(known.stages))
+            self.assertLessEqual(headings, set(rows["01_naive"]))
+        profile = committed("h200")
+        naive = rows_of(counter_tables.traffic_table(profile))["01_naive"]
+        sectors, asked = (sum(kernel.metrics[name] for kernel in profile.stages["01_naive"]
+                              for name in metrics.parts_of(total))
+                          for total in ("sectors", "requested_bytes"))
+        self.assertEqual(naive["L1"], f"{32 * sectors / 1e9:.0f} GB")
+        least = 4 * (256 * 3 * 224 * 224 + 96 * 3 * 11 * 11 + 96 + 256 * 96 * 55 * 55)
+        self.assertEqual(profile.least_bytes, least)
+        self.assertEqual(naive["÷ least"], f"{asked / least:.0f}")  # the first such column
+
+    def test_a_stage_by_the_one_before_and_by_the_last_time(self):
+        now = committed("h200")
+        then = copy.deepcopy(now)
+        kernel, = then.stages["05_fused_bias"]
+        for name in kernel.metrics:
+            kernel.metrics[name] /= 2
+        table = counter_tables.warp_table(now, {"05_fused_bias": then})
+        header = [cell.strip() for cell in table.splitlines()[0][1:-1].split(" | ")]
+        row = next([cell.strip() for cell in line[1:-1].split(" | ")] for line in table.splitlines()
+                   if "05_fused_bias" in line)
+        place = header.index("FFMA")
+        self.assertEqual(header[place:place + 3], ["FFMA", "÷ before", "÷ last time"])
+        self.assertEqual(row[place + 2], "2.00")
+        before, = (kernel for kernel in now.stages["04_register_blocking"] if "tiled" in kernel.name)
+        name = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+        own, = now.stages["05_fused_bias"]
+        self.assertAlmostEqual(float(row[place + 1]), own.metrics[name] / before.metrics[name], 2)
+
+    def test_a_library_that_was_not_counted_is_compared_with_nothing(self):
+        rows = rows_of(counter_tables.warp_table(committed("sim")))
+        self.assertRegex(rows["02_im2col_gemm"]["requests"], r" \*$")
+        self.assertEqual(rows["03_shared_tiling"]["÷ before"], "")
+        tables = dict(counter_tables.kernel_tables(committed("sim")))
+        self.assertRegex("".join(tables.values()), r"\| 02_im2col_gemm \| cublasSgemm \* \|")
+
+    def test_both_sources_have_the_same_tables(self):
+        headings = []
+        for name in ("h200", "sim"):
+            for _, table in counter_tables.kernel_tables(committed(name)):
+                headings.append(table.splitlines()[0].split(" | ")[2:5])
+        self.assertEqual(headings[0], headings[3])  # loads, sectors loaded, stores
+        self.assertEqual(headings[1][:2], ["load wavefronts", "load conflicts"])
+
+    def test_an_own_kernel_without_a_counter_leaves_the_stage_without(self):
+        dram, = (level for level in counters.LEVELS if level.name == "DRAM")
+        kernels = committed("h200").stages["04_register_blocking"]
+        self.assertIsNotNone(counters.of_stage(kernels, dram.of_kernel))
+        del kernels[0].metrics["dram__bytes_read.sum"]
+        self.assertIsNone(counters.of_stage(kernels, dram.of_kernel))
+
+
+class WhatNcuPrints(FolderTest):
+    def ncu(self, script):
+        """Makes `script` the ncu of this test."""
+        with open(self.path("ncu"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(self.path("ncu"), 0o755)
+        self.addCleanup(os.environ.update, PATH=os.environ["PATH"])
+        os.environ["PATH"] = self.folder + os.pathsep + os.environ["PATH"]
+
+    def recorded(self, edit="cat"):
+        self.ncu(f"{edit} {DATA}/ncu_output.txt")
+
+    OWN = [{"kernel": kernel, "launches": launches, "version": 1, "stage": "02_im2col_gemm",
+            "problem": "alexnet_conv1", "shape": "n1", "bias": True, "flop": 1, "least_bytes": 1,
+            "machine": "NVIDIA H200"} for kernel, launches in (("im2col", 2), ("add_bias_kernel", 1))]
+
+    def test_launches_of_a_kernel_become_a_record(self):
+        self.recorded()
+        im2col, gemm, bias = profile.read_stage(["convladder"], list(ncu.ALL), self.OWN)
+        self.assertEqual((im2col["kernel"], im2col["launches"], im2col["library"], im2col["source"]),
+                         ("im2col", 2, False, "ncu"))
+        self.assertEqual(im2col["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"], 4000)
+        self.assertEqual(im2col["launch__registers_per_thread"], 40)
+        self.assertEqual(im2col["lts__t_sector_hit_rate.pct"], (75.5 * 1000 + 25.5 * 3000) / 4000)
+        self.assertTrue(gemm["library"])
+        self.assertNotIn("lts__t_sector_hit_rate.pct", gemm)  # n/a
+        self.assertEqual(bias["gpu__time_duration.sum"], 398048)
+
+    def test_launches_of_stages_are_told_apart_and_counted(self):
+        self.recorded()
+        problem = dict.fromkeys(read_ncu.EXTENTS, "1") | {"name": "one", "bias": "1"}
+
+        def read(stage):
+            return read_ncu.launches_of(self.folder, [stage], problem, list(ncu.ALL))
+        launches = read("02_im2col_gemm")["02_im2col_gemm"]
+        rows = read_ncu.rows_of_stage(problem, "02_im2col_gemm", launches)
+        self.assertEqual([row[2:4] for row in rows][::2], [["im2col", "2"], ["add_bias_kernel", "1"]])
+        self.recorded("sed s/im2col.2/im2col*3/")
+        with self.assertRaisesRegex(ncu.NcuError, "one, 02_im2col_gemm launches .*, ncu saw"):
+            read("02_im2col_gemm")
+
+    def test_what_goes_wrong_is_said(self):
+        for script, pattern in (
+                ("echo '==PROF== Connected'; kill -SEGV $$", r"Connected \(status -11\)"),
+                ("echo 'convladder: error: out of memory' >&2; exit 1", "error: out of memory"),
+                ("echo '==ERROR== a driver resource was unavailable.'; exit 9", "driver resource"),
+                ("echo '==WARNING== No kernels were profiled.'", "no counters.*No kernels"),
+                ("echo '==ERROR== ERR_NVGPUCTRPERM - no permission'", "NVreg_Restrict"),
+                (f"head -n 12 {DATA}/ncu_output.txt; echo '\"0\",\"cut'", "ncu's table can't be read"),
+                (f"grep -v -e '^\"[24]' {DATA}/ncu_output.txt", "launches im2col 2 times, ncu saw 1")):
+            self.ncu(script)
+            with self.assertRaisesRegex(ncu.NcuError, pattern):
+                profile.read_stage(["convladder"], list(ncu.ALL), self.OWN)
+        os.environ["PATH"] = self.path("nowhere")
+        with self.assertRaisesRegex(ncu.CountersUnavailable, "no ncu in the PATH"):
+            ncu.run(list(ncu.ALL), ["convladder"])
+
+    def test_a_metric_that_the_gpu_lacks_is_left_out(self):
+        lacking = "lts__t_sector_hit_rate.pct"
+        self.ncu(f"case $* in *{lacking}*) echo '==ERROR== Failed to find metric "
+                 f"regex:^(lts__t_sector_hit_rate)(\\.|$)'; exit 9;; esac\ncat {DATA}/ncu_output.txt")
+        asked = list(ncu.ALL)
+        _, _, said = called(ncu.run, asked, ["convladder"])
+        self.assertIn(lacking, said)
+        self.assertEqual(set(ncu.ALL) - set(asked), {lacking})
+
+    def test_plain_names(self):
+        for name, plain in (("void convladder::<unnamed>::conv2d<(int)11, (int)4>(float *, bool)", "conv2d"),
+                            ("void (anonymous namespace)::k<3>(float*)", "k"), ("k", "k"),
+                            ("_ZN1a12_GLOBAL__N_x4packINS0_5TilesILi3EEEEEvi", "pack")):
+            self.assertEqual(ncu.plain_name(name), plain)
+
+
+class LeastTimes(FolderTest):
+    """By hand: a multiprocessor of ten begins 100 FMAs and a wavefront a microsecond, DRAM moves a sector."""
+    RATES = {"multiprocessors": 10, "clock_mhz": 1, "fmas_per_cycle": 100, "wavefronts_per_cycle": 1,
+             "dram_tb_per_s": 32e-6, "l2_bytes": 320, "fma_tflops": 0.002}
+
+    def test_of_a_launch(self):
+        equal = {"blocks": 10, "products": [[500, 10]]}
+        tensor = {"blocks": 11, "tensor_instructions": [[3, 11]]}
+        for work, rates, microseconds, limit in (
+                (equal | {"wavefronts": [[4, 10]]}, {}, 5, "multiplications"),
+                (equal | {"wavefronts": [[6, 10]]}, {}, 6, "L1's data pipe"),
+                (equal | {"sectors_read": 7, "first": True}, {}, 7, "DRAM"),
+                # One multiprocessor has to do a whole block, or two of 11.
+                (equal | {"blocks": 1, "products": [[500, 1]]}, {}, 5, "multiplications"),
+                ({"blocks": 11, "products": [[500, 11]]}, {}, 10, "multiplications"),
+                ({"blocks": 1000, "products": [[500, 10]]}, {}, 500, "multiplications"),  # of a sample
+                # Of unequal blocks the smallest; or the average, where that is more.
+                ({"blocks": 11, "products": [[100, 1], [500, 10]]}, {}, 6, "multiplications"),
+                ({"blocks": 11, "products": [[0, 10], [5000, 1]]}, {}, 5, "multiplications"),
+                # Ten sectors may stay in L2, and ten may lie there before, but for the first launch.
+                ({"blocks": 1, "sectors_read": 12, "sectors_written": 15, "first": True}, {}, 17, "DRAM"),
+                ({"blocks": 1, "sectors_read": 12, "sectors_written": 15}, {}, 7, "DRAM"),
+                ({"blocks": 0, "library_products": 5000}, {}, 5, "multiplications"),
+                (tensor, {}, 0, "launch"),  # whose rate isn't known
+                (tensor, {"tf32_tflops": 10 * 2048e-6}, 6, "tensor cores"),
+                (equal, {"launch_us": 2}, 5, "multiplications"),
+                ({"blocks": 1}, {"launch_us": 2}, 2, "launch")):
+            milliseconds, by = floors.of_launch({"sectors_read": 0, "sectors_written": 0} | work,
+                                                self.RATES | rates)
+            self.assertAlmostEqual(milliseconds, 1e-3 * microseconds, 9, work)
+            self.assertEqual(by, limit, work)
+
+    def test_of_what_nsight_compute_has_read(self):
+        for counted_by_it, milliseconds, limit in (
+                ({"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 3e6}, 3, "multiplications"),
+                ({"l1tex__data_pipe_lsu_wavefronts.sum": 60e3}, 6, "L1's data pipe"),
+                ({"dram__bytes_read.sum": 32e3, "dram__bytes_write.sum": 96e3}, 4, "DRAM")):
+            floor = floors.of_counters(counted_by_it, self.RATES)
+            self.assertAlmostEqual(floor[0], milliseconds)
+            self.assertEqual(floor[1], limit)
+        self.assertIsNone(floors.of_counters({"dram__bytes_read.sum": 1}, self.RATES))
+
+    def test_what_runs_one_after_the_other_adds_up(self):
+        self.assertEqual(floors.sum_of([(1, "DRAM"), (2, "multiplications"), (1.5, "DRAM")]), (4.5, "DRAM"))
+        reads = {"blocks": 1, "sectors_read": 13, "sectors_written": 0, "times": 2}
+        milliseconds, limit = floors.of_work([reads, reads | {"times": 1, "first": True}], self.RATES)
+        self.assertAlmostEqual(milliseconds, 1e-3 * (3 + 3 + 13))
+        self.assertEqual(limit, "DRAM")
+
+    def test_no_committed_floor_is_above_a_measured_time(self):
+        for kernels in committed("h200").stages.values():
+            for kernel in kernels:
+                self.assertLessEqual(kernel.floor[0], 1.01 * counters.profiled_ms(kernel))
+        h200 = floors.machine_of("NVIDIA H200")
+        ceiling = 2e-6 * h200["fmas_per_cycle"] * h200["multiprocessors"] * h200["clock_mhz"]
+        self.assertLessEqual(h200["fma_tflops"], ceiling)
+        benches = [results.read_bench(os.path.join(ROOT, "docs/results", name))
+                   for name in ("bench_h200.json", "floors_h200.json")]
+        cases = floors.cases(benches, floors.read_floors(os.path.join(ROOT, "docs/results/floors.csv")))
+        self.assertGreaterEqual(len(cases), 40)
+        self.assertEqual(floors.above_time(cases), [])
+        self.assertEqual(len(floors.above_time([cases[0]._replace(floor=cases[0].measured * 1.02)])), 1)
+
+    def test_a_file_of_rates_that_is_none_is_refused(self):
+        good = results.read_json(profile.H200)
+        clock, other = good["rates"][1], {"name": "cores", "value": 1}
+        for bad, reason in (([], "an object was expected"), ({"format": "x"}, "its format is not"),
+                            ({"version": 2}, "version 2"), ({"rates": good["rates"][1:]}, "is missing"),
+                            ({"rates": good["rates"] + [clock]}, "'clock_mhz' is there twice"),
+                            ({"rates": good["rates"] + [other]}, "'cores' is no rate that is known"),
+                            ({"rates": [clock | {"value": 0}]}, "'value' is 0, not a number above 0")):
+            path = self.save("machine.json", good | bad if isinstance(bad, dict) else bad)
+            with self.assertRaisesRegex(results.BadInput, f"^{path}.*{reason}"):
+                floors.read_machine(path)
+
+
+class CountsBesideReadings(FolderTest):
+    SHARED, SASS = ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum")
+
+    def test_what_both_have_is_compared(self):
+        counts, readings = (counted.read_table(self.save("x.csv", text)) for text in (
+            f"problem,stage,kernel,launches,{self.SHARED},{counted.AT_LEAST}\n"
+            "p,01,k,1,0,60\np,02,k,1,50,\nq,03,k,1,1,\n",
+            f"# made by: x\nproblem,stage,kernel,launches,{self.SHARED},{self.SASS},{counted.PIPE}\n"
+            "p,01,k,1,0,,80\np,02,k,1,55,50,\np,02,library,1,9,9,\n"))
+        found = counted.figures(counts, readings)
+        self.assertEqual([(f.stage, f.metric, f.counted == f.read) for f in found],
+                         [("01", "launches", True), ("02", "launches", True), ("02", self.SHARED, False),
+                          ("02", self.SASS, True)])
+        said = counted.report(counts, readings)
+        for part in ("3 of 4 figures are equal. Counted on 2 problems", "| 03 | not read yet |",
+                     f"| 02 | 1 | 3 | 2 | -9.1 % | `{self.SHARED}`, p: 50 for 55 |", "| 75.0 to 75.0 % |"):
+            self.assertIn(part, said)
+        self.assertEqual(counted.Figure("p", "01", "k", "a", 3, 0).deviation, 1)
+        with self.assertRaisesRegex(results.BadInput, "has no columns problem"):
+            counted.read_table(self.save("x.csv", "a,b\n1,2\n"))
+
+
+class Sanitizer(unittest.TestCase):
+    """What its tools print decides, not their status alone."""
+    CLEAN = "========= ERROR SUMMARY: 0 errors\n"
+    MANY = ("========= ERROR SUMMARY: 769 errors\n========= ERROR SUMMARY: 669 errors were not printed. Use "
+            "--print-limit option to adjust the number of printed errors\n")
+    RACES = "========= RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)\n"
+    RIGHT = [{"problem": "small", "status": "pass", "message": ""}]
+    WRONG = [{"problem": "small", "status": "fail", "message": "NaN"}]
+
+    def test_what_is_a_pass(self):
+        for tool, log, status, checks, verdict, why in (
+                ("memcheck", self.CLEAN, 0, self.RIGHT, "pass", "^$"),
+                ("memcheck", self.MANY, 86, self.RIGHT, "fail", "^769 reports"),
+                ("memcheck", self.MANY, 0, self.RIGHT, "fail", "^769 reports"),
+                ("racecheck", self.RACES, 86, self.RIGHT, "fail", "^3 reports"),
+                ("racecheck", self.CLEAN, 0, self.RIGHT, "fail", "no summary"),  # another tool's
+                ("memcheck", "========= Error: process was terminated\n", 0, [], "fail", "terminated"),
+                ("memcheck", self.CLEAN, 1, self.RIGHT, "fail", "status 1 without a report"),
+                ("memcheck", self.CLEAN, 0, self.WRONG, "fail", "small: fail: NaN"),
+                ("memcheck", self.CLEAN, 0, [], "fail", "no problem was checked")):
+            found, said = sanitize.verdict(status, sanitize.count_reports(tool, log), checks, log)
+            self.assertEqual(found, verdict, (tool, log))
+            self.assertRegex(said, why)
+
+    def test_usage_errors(self):
+        for words, pattern in ((("--tool", "leakcheck"), "leakcheck"),
+                               (("--stage", "00_none"), "stage '00_none' is unknown; .*01_naive"),
+                               (("--max-gmac", "much"), "--max-gmac = 'much'"),
+                               (("--jobs", "0"), "--jobs = 0"), (("--fast",), "--fast")):
+            status, _, said = called(sanitize.main, list(words))
+            self.assertEqual(status, 2)
+            self.assertRegex(said, "^ladder: error: .*" + pattern)
+
+
+@unittest.skipUnless(PROGRAM, "CONVLADDER_PROGRAM names no program that counts")
+class OfTheProgram(FolderTest):
+    SMALL = ["--shape", "nasty_primes", "--stage", "05_fused_bias", "--stage", "06_async_copies"]
+
+    def profile(self, *words):
+        done = subprocess.run([sys.executable, "-m", "common.measure.profile", "--program", PROGRAM, "--json",
+                               self.path("profile.json"), *words], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_the_tables_and_the_last_time(self):
+        self.profile(*self.SMALL)
+        records = results.read_json(self.path("profile.json"))
+        names = {metric.metric for metric in metrics.ALL}
+        for record in records:
+            self.assertLessEqual({name for name in record if "." in name}, names)
+            self.assertNotIn("work", record)
+        path = last.path_of([record for record in records if record["stage"] == "05_fused_bias"], False)
+        kept = results.read_json(path)
+        name = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+        kept[0][name] += kept[0]["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]
+        kept[0]["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] = 0
+        for member in ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+                       "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"):
+            kept[0][member] *= 2
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(kept, file)
+        status, out, _ = self.profile(*self.SMALL)
+        self.assertEqual(status, 0, out)
+        self.assertRegex(out, r"05_fused_bias: right \(max error")
+        self.assertRegex(out, r"\n05_fused_bias +conv2d_tiled +[1-9]")
+        self.assertRegex(out, r"stage +requests +÷ before +÷ last time")
+        self.assertRegex(out, r"\n05_fused_bias +[\d.]+ k? +0\.500 ")
+        self.assertRegex(out, r"at least on an H200 \[ms\] +limited by")
+        for text in ("nothing of ours", json.dumps([{**kept[0], "version": 8}])):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            self.assertEqual(self.profile("--stage", "05_fused_bias", *self.SMALL[:2])[0], 0)
+
+    def test_a_part_says_what_the_whole_takes(self):
+        """One image of four: as much as counting all four says, or hardly less."""
+        shapes = self.save("shapes.csv", "name,n,c,h,w,k,r,s,pad_h,pad_w\nwhole,4,8,20,28,40,3,3,1,1\n")
+        whole = ["--shapes", shapes, "--shape", "whole", "--bias", "1"]
+        kernels = {}
+        for words in (whole, whole + ["--batch", "1"]):
+            status, out, err = self.profile(*words)
+            self.assertEqual(status, 0, out + err)
+            for record in results.read_json(self.path("profile.json")):
+                kernels.setdefault((record["stage"], record["kernel"]), []).append(record)
+        for kernel, (counted_whole, part) in kernels.items():
+            self.assertLessEqual(part["whole_floor_ms"], counted_whole["floor_ms"] * 1.0001, kernel)
+            self.assertGreaterEqual(part["whole_floor_ms"], counted_whole["floor_ms"] * 0.8, kernel)
+
+    def test_what_is_wrong_with_the_command_is_said(self):
+        for words, expected, said in (
+                (["--json", self.path("nowhere/profile.json")], 1, "there is no folder"),
+                (["--machine", self.save("no.json", "[]")], 1, "an object was expected"),
+                (["--shape", "nowhere"], 2, "nowhere"), (["--block", "1"], 2, "--trace")):
+            status, _, err = self.profile(*words)
+            self.assertEqual(status, expected, err)
+            self.assertRegex(err, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
