@@ -143,7 +143,7 @@ fi
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
 step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00002
 step readings_stages python3 -B -m common.measure.read_ncu stages
-step experiments in_time python3 -B -m docs.experiments.run --backend gpu --times-only --stale \
+step experiments in_time ./ladder --backend gpu variant --kind experiment --stale \
   --repeats 7 --json "docs/results/experiments_$name.json"
 step exercises "${ladder[@]}" exercise --measure
 # Of a program of its own, which no stage changes: once for each text of it.
@@ -151,7 +151,6 @@ grep -q "of $(sha256sum <common/measure/bank_patterns.cu | cut -d ' ' -f 1)" com
   again readings_patterns python3 -B -m common.measure.read_ncu patterns
 
 [[ -z $list ]] || exit 0
-python3 -B -m docs.experiments.run --docs || failures=$((failures + 1))
 ./ladder report --docs || say "tables and plots are the old ones: ./ladder report --docs makes them anew"
 [[ ${#left[@]} -eq 0 ]] || say "left for the next call, after $minutes minutes: ${left[*]}"
 say "$failures failed; see git diff"

@@ -20,6 +20,7 @@ from common.tests.fake_program import called
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 from common.variants import exercise, golf, gpu, judge
 from common.command import new_stage
+from common.variants.build import Build
 from common.variants import task as tasks
 
 SAMPLE = ("tail", "race")  # in every run of the tests
@@ -38,7 +39,7 @@ class Folders(unittest.TestCase):
             with self.subTest(task.name):
                 self.assertNotEqual(task.solved(), task.text("start.cu"))
                 self.assertLessEqual(task.text("solution.cu").count("\n"), 25)
-                self.assertGreaterEqual(len(task.wrong()), 3)
+                self.assertGreaterEqual(len(task.mistakes()), 3)
                 self.assertEqual(len(task.hints()), 3)
                 page = task.text("README.md")
                 for part in ("**The task.**", "**Predict.**", gpu.BEGIN, gpu.END,
@@ -214,7 +215,7 @@ def judged(task, text):
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, task.name + ".cu")
         pathlib.Path(source).write_text(text, encoding="utf-8")
-        builds = {"sim-count": judge.Build("sim-count")}
+        builds = {"sim-count": Build("sim-count")}
         verdict, results = exercise.judge_task(task, source, builds)
         return verdict, results, source
 
@@ -228,7 +229,8 @@ class Exercises(unittest.TestCase):
         for task in self.chosen:
             kernels.append((task, "start", task.text("start.cu"), task.goal["start"]))
             kernels.append((task, "solution", task.solved(), ""))
-            kernels += [(task, name, task.solved(gap), seen) for name, seen, gap in task.wrong()]
+            kernels += [(task, mistake.name, mistake.apply(task.solved()), mistake.expect)
+                        for mistake in task.mistakes()]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             verdicts = list(pool.map(lambda kernel: judged(kernel[0], kernel[2]), kernels))
         for (task, name, _, expected), found in zip(kernels, verdicts):
@@ -262,7 +264,7 @@ class Exercises(unittest.TestCase):
 
 class Golf(unittest.TestCase):
     def test_our_best_has_the_score_that_its_page_says(self):
-        builds = {"sim-count": judge.Build("sim-count")}
+        builds = {"sim-count": Build("sim-count")}
         (status, records), *text = called(golf.play, os.path.join(golf.FOLDER, "best.cu"), builds)
         self.assertEqual(status, 0, text)
         page = pathlib.Path(golf.FOLDER, "README.md").read_text(encoding="utf-8")

@@ -74,8 +74,8 @@ warn_of_old_records() {
 # ---- What is thorough, in parts ----
 
 planted_bugs() {
-  run_tests sim --tests-regex '^known_bad\.[0-9]'
-  run_tests sim-count --tests-regex '^known_bad\.[0-9]'
+  run_tests sim --tests-regex '^variants.thorough$'
+  run_tests sim-count --tests-regex '^variants.thorough$'
 }
 
 races_in_layers() { run_tests sim-count --tests-regex '^count\..*\.thorough$'; }
@@ -89,7 +89,7 @@ sanitized_code() {
 
 thorough_simulator() {
   build_tests sim all
-  run_tests sim --label-regex '^thorough$' --exclude-regex '^known_bad'
+  run_tests sim --label-regex '^thorough$' --exclude-regex '^variants'
 }
 
 thorough_gpu() {
@@ -118,7 +118,7 @@ suites() {
     build_tests sim "${targets[@]}"
     run_tests sim "${options[@]}"
     build_tests sim-count "$counting"
-    run_tests sim-count --label-regex '^(counting|known_bad)$' "${options[@]}"
+    run_tests sim-count --label-regex '^(counting|bugs)$' "${options[@]}"
   fi
   if [[ $chosen == gpu ]]; then
     build_tests gpu "${targets[@]}"
@@ -164,7 +164,7 @@ cmd_test() {  # cmd_test [--all [--minutes N]] [--stage NAME]...
   rm -rf "$root"/build/{sim,sim-count,sim-asan,gpu}/test-results
   if [[ ${#stages[@]} -gt 0 ]]; then
     names="($(IFS='|' && echo "${stages[*]}"))"
-    [[ -z $all ]] || names="(known_bad\.)?$names(\.thorough|\.fuzz)?"
+    [[ -z $all ]] || names="$names(\.thorough|\.fuzz)?"
     targets=("${stages[@]}" "${stages[@]/#/test_}") counting=stage_counts_tests
     options=(--tests-regex "^(count\.)?$names\$")
   fi
@@ -175,20 +175,7 @@ cmd_test() {  # cmd_test [--all [--minutes N]] [--stage NAME]...
   elif [[ ${#stages[@]} -eq 0 ]]; then
     say "left out, and in ./ladder test --all: every layout of the tensors, large layers, limits" \
       "beyond 16 bits, the host's code under sanitizers, the other planted bugs, the other" \
-      "exercises, fuzzers, the lessons' patches"
+      "exercises, fuzzers"
   fi
-  sum_up
-}
-
-# Every planted bug, with what gave it away. On the simulator, whatever there is: races and stray
-# accesses are for the counting one to find.
-cmd_bugs() {
-  local preset
-  [[ $# -eq 0 ]] || die_usage "bugs takes no argument '$1'"
-  need_tools
-  for preset in sim sim-count; do
-    build_tests "$preset" $([[ $preset == sim ]] && echo convladder_stage_test || echo stage_counts_tests)
-    run_tests "$preset" --label-regex '^known_bad$' --verbose
-  done
   sum_up
 }

@@ -33,6 +33,7 @@ import time
 
 from common.variants import golf, gpu, judge
 from common.variants import task as tasks
+from common.variants.build import Build, BuildError
 from common.variants.judge import ROOT, shown
 from common.show.support import fail, run_main, write_json
 from common.variants.task import number
@@ -394,7 +395,7 @@ def show_page(task, build, source):
     problem = next(iter(task.counted().values()))
     with tempfile.TemporaryDirectory() as folder:
         try:
-            program = build.compile(source, folder, judge.STAGE)
+            program = judge.compile_kernel(build, source, folder, "01_naive")
         except judge.Failed as failure:
             fail(str(failure))
         extents = [f"--{column}={value}" for column, value in problem.items()]
@@ -443,7 +444,7 @@ def main(arguments):
         fail(f"exercise --{asked[0]} needs the name of one: ./ladder exercise lists them", 2)
     if options.name and not task and not options.golf:
         fail(f"exercise '{options.name}' is unknown; there are {', '.join(by_name)}", 2)
-    builds = {preset: judge.Build(preset) for preset in options.builds.split(",")}
+    builds = {preset: Build(preset) for preset in options.builds.split(",")}
     status, records = 0, None
     if options.golf:
         status, records = golf.play(options.name or os.path.join(MINE, "golf.cu"), builds)
@@ -468,7 +469,7 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         run_main(main)
-    except (judge.CannotJudge, tasks.BadTask) as error:
+    except (BuildError, tasks.BadTask) as error:
         fail(str(error))
     except BrokenPipeError:  # who read along has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,19 +6,15 @@ import dataclasses
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import tempfile
 import time
 
-from common.show.support import ROOT
-
 from common.show import files
+from common.show.support import ROOT
+from common.variants.build import EXEMPLAR
 
-EXEMPLAR = "01_naive/naive.cu"  # compiled and linked as this stage is
-JUDGE = ("common/variants", "exercise_judge")  # where it is linked, and what it is called
-STAGE = ("01_naive", "01_naive")
 COMPILE_SECONDS, RUN_SECONDS = 10, 9  # in all, less than 20
 MEMORY = 4 << 30  # address space of the compiler and of the program
 SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ variables
@@ -66,10 +62,6 @@ class Verdict:
     frames: dict = dataclasses.field(default_factory=dict)  # function: bytes of its own memory
 
 
-class CannotJudge(Exception):
-    """The machine's fault, not the kernel's."""
-
-
 def shown(path):
     """The path as seen from the repository, or else from here."""
     path = os.path.abspath(path)
@@ -94,69 +86,25 @@ def write_problems(path, rows):
             file.write(",".join([name] + [str(row[column]) for column in COLUMNS]) + "\n")
 
 
-class Build:
-    """A configured and built preset: how it compiles a kernel, and how it links the judge."""
-
-    def __init__(self, preset, seconds=COMPILE_SECONDS):
-        self.folder = os.path.join(ROOT, "build", preset)
-        self.on_gpu = preset == "gpu"
-        self.seconds = None if self.on_gpu else seconds  # for a kernel
-        self.links = {}  # what words() gave
-
-    def _compile_words(self):
-        """Where this build compiles a kernel, and in which words."""
-        with open(os.path.join(self.folder, "compile_commands.json"), encoding="utf-8") as file:
-            for entry in json.load(file):
-                if entry["file"] == os.path.join(ROOT, EXEMPLAR):
-                    words = shlex.split(entry["command"])
-                    words[words.index("-o"):words.index("-o") + 2] = []
-                    words = [word for word in words if word not in ("-c", entry["file"])]
-                    return entry["directory"], words
-        raise CannotJudge(f"{self.folder}/compile_commands.json has no {EXEMPLAR}")
-
-    def _link_words(self, room, target):
-        """Where this build links bin/`target`, of the folder `room`, and in which words."""
-        text = os.path.join(self.folder, room, "CMakeFiles", target + ".dir", "link.txt")
-        if os.path.exists(text):  # make
-            with open(text, encoding="utf-8") as file:
-                return os.path.join(self.folder, room), shlex.split(file.read())
-        listed = subprocess.run([self._cached("CMAKE_MAKE_PROGRAM"), "-C", self.folder, "-t",
-                                 "commands", target], capture_output=True, text=True, check=False)
-        commands = [part for line in listed.stdout.splitlines() for part in line.split("&&")
-                    if f" -o bin/{target} " in part]
-        if len(commands) != 1:
-            raise CannotJudge(f"how {self.folder} links {target} can't be told")
-        return self.folder, shlex.split(commands[0])
-
-    def _cached(self, name):
-        with open(os.path.join(self.folder, "CMakeCache.txt"), encoding="utf-8") as file:
-            return re.search(rf"^{name}:\w+=(.*)$", file.read(), re.MULTILINE).group(1)
-
-    def compile(self, source, folder, model=JUDGE, replaced="naive.cu"):
-        """The program that judges `source`, in `folder`; or `model`, another program, with `source` in the
-        place of the kernel `replaced`. Raises Failed."""
-        source, object_file = os.path.abspath(source), os.path.join(folder, "kernel.o")
-        program = os.path.join(folder, model[1])
-        if model not in self.links:
-            self.links[model] = self._link_words(*model)
-        link_folder, link_words = self.links[model]
-        compile_folder, words = self._compile_words()
-        words += ["-o", object_file, "-c", source]
-        if not self.on_gpu:
-            words += ["-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage"]
-        done = limited(words, compile_folder, self.seconds)
-        if done.returncode != 0:
-            raise Failed(COMPILE, compiler_message(done, source))
-        if not self.on_gpu:
-            require_shared_memory(object_file, source)
-        if sum(word.endswith(f"/{replaced}.o") for word in link_words) != 1:
-            raise CannotJudge(f"{self.folder} links no {replaced}, or several, into {model[1]}")
-        words = [object_file if word.endswith(f"/{replaced}.o") else word for word in link_words]
-        words[words.index("-o") + 1] = program
-        done = limited(words, link_folder, None)
-        if done.returncode != 0:
-            raise Failed(COMPILE, linker_message(done, source))
-        return program
+def compile_kernel(build, source, folder, target="exercise_judge"):
+    """folder/`target`: that program of the build with the kernel `source` in stage 01's place. Raises
+    Failed where the kernel is at fault, BuildError where the machine is."""
+    source, object_file = os.path.abspath(source), os.path.join(folder, "kernel.o")
+    program = os.path.join(folder, target)
+    compile_folder, words = build.compile_words()
+    words += ["-o", object_file, "-c", source]
+    if not build.on_gpu:
+        words += ["-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage"]
+    done = limited(words, compile_folder, None if build.on_gpu else COMPILE_SECONDS)
+    if done.returncode != 0:
+        raise Failed(COMPILE, compiler_message(done, source))
+    if not build.on_gpu:
+        require_shared_memory(object_file, source)
+    link_folder, words = build.link_words(target, [object_file], os.path.basename(EXEMPLAR), program)
+    done = limited(words, link_folder, None)
+    if done.returncode != 0:
+        raise Failed(COMPILE, linker_message(done, source))
+    return program
 
 
 class Failed(Exception):
@@ -299,7 +247,7 @@ def judge(build, source, check, count, timed=None, seconds=None, afterwards=None
     os.makedirs(scratch, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         try:
-            program = build.compile(source, folder)
+            program = compile_kernel(build, source, folder)
         except Failed as failure:
             verdict.kind, verdict.message = failure.kind, str(failure)
             return verdict

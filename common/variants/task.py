@@ -8,10 +8,9 @@ import operator
 import os
 import re
 
-from common.variants import judge
+from common.variants import judge, variants
 
 BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
-SEEN = "// The output says: "  # first line of a wrong kernel
 
 # Every exercise's kernel must be right on these, sizes that are no multiple of anything: first a single
 # multiplication, then stride, padding, images, groups and dilation, one after the other.
@@ -133,21 +132,14 @@ class Task:
         with open(self.path(*parts), encoding="utf-8") as file:
             return file.read()
 
-    def solved(self, gap=None):
-        """The start with the gap filled in: by our solution, unless another is given."""
+    def solved(self):
+        """The start with the gap filled in by our solution."""
         before, _, after = split(self.text("start.cu"), self.path("start.cu"))
-        return before + (self.text("solution.cu") if gap is None else gap) + after
+        return before + self.text("solution.cu") + after
 
-    def wrong(self):
-        """[(name, what the output must say, what stands in the gap)]."""
-        kernels = []
-        for path in sorted(glob.glob(os.path.join(glob.escape(self.path("wrong")), "*.cu"))):
-            name = os.path.splitext(os.path.basename(path))[0]
-            first, _, rest = self.text("wrong", name + ".cu").partition("\n")
-            if not first.startswith(SEEN):
-                raise BadTask(f"{path}: begins with '{SEEN}...'")
-            kernels.append((name, first[len(SEEN):].strip(), rest))
-        return kernels
+    def mistakes(self):
+        """Variants of the solved kernel; `expect` is what the judge's output must say."""
+        return variants.read(self.path("mistakes.variant"), self.name)
 
     def hints(self):
         """The texts under the headings of hints.md."""

@@ -1,4 +1,0 @@
-// The output says: data race
-  const int q = i % shape.Q();
-  const int p = i / shape.P() % shape.P();
-  const int k = i / shape.PQ();

@@ -1,2 +1,0 @@
-// The output says: stray access
-  if (k > shape.K || pq > shape.PQ()) return;

@@ -1,6 +1,0 @@
-// The output says: wrong result
-  for (int i = 0; i < BK; i += 4) {
-    __align__(16) float w[4];
-    vec4(w) = vec4(&x_tile[i][tx / 4 * 4]);  // one access of 16 bytes
-    for (int j = 0; j < 4; ++j) sum += w[j] * w_tile[ty][i + j];
-  }

@@ -1,7 +1,0 @@
-// The output says: not aligned
-  sum += w_tile[ty][0] * x_tile[0][tx];
-  for (int i = 1; i < BK; i += 4) {
-    __align__(16) float w[4];
-    vec4(w) = vec4(&w_tile[ty][i]);  // one access of 16 bytes
-    for (int j = 0; j < 4; ++j) sum += w[j] * x_tile[i + j][tx];
-  }

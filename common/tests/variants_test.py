@@ -1,0 +1,70 @@
+"""Tests of variants without compiling any: every edit fits, each stage has enough, bad files are refused."""
+import os
+import pathlib
+import tempfile
+import unittest
+
+from common.show import files
+from common.show.files import ROOT
+from common.variants import task, variant, variants
+
+ALL = variants.of_stages()
+BAD = {  # a file's text: what the message says
+    "bug a: x\n- old\n": "needs lines with - and with \\+",
+    "bug a: x\n+ new\n": "no word of a variant",
+    "bug a: x\n- o\n+ n\nbug a: y\n- o\n+ n\n": "there twice",
+    "like other: gone\nbug a: x\n- o\n+ n\n": "no bug 'gone'",
+    "nonsense\n": "no word of a variant",
+}
+
+
+class Variants(unittest.TestCase):
+    def test_every_edit_fits(self):
+        for each in ALL:
+            with self.subTest(each.title), tempfile.TemporaryDirectory() as folder:
+                kernel, _ = each.write(folder)
+                changed = pathlib.Path(kernel).read_text() != files.read(
+                    os.path.join(ROOT, variants.kernel_of(each.stage)))
+                self.assertEqual(changed, any(edit.file is None for edit in each.edits))
+
+    def test_each_stage_has_enough_and_its_lesson_names_its_experiments(self):
+        for stage in files.rungs():
+            own = [each for each in ALL if each.stage == stage]
+            self.assertGreaterEqual(sum(each.kind == "bug" for each in own), 20, stage)
+            experiments = [each.name for each in own if each.kind == "experiment"]
+            self.assertGreaterEqual(len(experiments), 3, stage)
+            lesson = files.read(os.path.join(ROOT, stage, "README.md"))
+            self.assertEqual([name for name in experiments if f"`{name}`" not in lesson], [])
+
+    def test_mistakes_fit_their_solutions(self):
+        for each in task.read_all():
+            for mistake in each.mistakes():
+                self.assertNotEqual(mistake.apply(each.solved()), each.solved(), mistake.title)
+
+    def test_bad_files(self):
+        for text, message in BAD.items():
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "other.variant").write_text("bug b: x\n- o\n+ n\n")
+                path = pathlib.Path(folder, "bad.variant")
+                path.write_text(text)
+                with self.assertRaisesRegex(variants.BadVariant, message):
+                    variants.read(str(path))
+
+    def test_an_edit_that_fits_nowhere_or_twice(self):
+        edited = variants.Variant("f:1", "bug", "s", "n", "", edits=[variants.Edit(None, ["a  b"], ["c"])])
+        self.assertEqual(edited.apply("x a\n b y"), "x c y")
+        for text in ("", "a b a b"):
+            with self.assertRaises(variants.BadVariant):
+                edited.apply(text)
+
+    def test_what_counts_as_caught(self):
+        bug = variants.Variant("f:1", "bug", "s", "n", "")
+        self.assertFalse(variant.is_caught(bug, ["small integers", "", "crash"]))
+        self.assertTrue(variant.is_caught(bug, ["small integers"] * 3))
+        bug.expect = "data race or never written"
+        self.assertFalse(variant.is_caught(bug, ["small integers"] * 3))
+        self.assertTrue(variant.is_caught(bug, ["", "never written"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
