@@ -4,20 +4,19 @@ A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `<!-- gene
 gives it arguments.
 """
 import glob
-import hashlib
 import os
 import re
 import sys
 
-from common.show import counted, counter_tables, files, floors, formats, results, text, time_tables
+from common.show import (
+    counted, counter_tables, files, floors, formats, ladder_picture, page, results, text, time_tables)
 from common.show.formats import ratio, significant
-from common.show.plan import planned_plots
-
-from common.show import page
 
 FOLDER = "docs/results"
 BLOCK = re.compile(r"(<!-- generated: (\S+)((?: \| [^|\n]+?)*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FLOORS = "floors.csv"  # of docs/results: count_floors.py
+PICTURE = "docs/pictures/ladder.svg"
+COUNTED = "profile_sim.json"  # of docs/results: what the picture shows
 COUNTS = "counts.csv"  # of docs/results: count_stages.py
 READINGS = "common/tests/data/ncu_stages.csv"  # read_ncu.py
 CAMPAIGNS = "campaigns.csv"  # of docs/results: runs that take long, and how each ended
@@ -37,7 +36,6 @@ class Results:
         self.profiles = self.paths("profile_*.json")
         self.problems = results.join(self.bench, [
             profile for path in self.profiles for profile in results.read_profiles(path)])
-        self.plots = planned_plots(self.bench, self.problems)
 
     def paths(self, pattern):
         """Of docs/results, in the order of their names."""
@@ -46,23 +44,26 @@ class Results:
     def benches(self, pattern):
         return [results.read_bench(path) for path in self.paths(pattern)]
 
-    def digest(self):
-        """Of all the data: each plot bears it, so that one of older data is found out."""
-        data = "".join(map(files.read, self.paths("bench_*.json") + self.profiles))
-        return "data " + hashlib.sha256(data.encode()).hexdigest()
-
-    def page(self):
-        """index.html, for those who only look: the text of the file."""
-        pictures, trace = (files.existing(os.path.join(self.folder, name))
-                           for name in ("run_sim", "trace_sim.json"))
+    def page(self, trace=None, pictures=None):
+        """index.html, for those who only look: the text of the file. The trace and the pictures are those that
+        the page has already, unless newer are given."""
+        old = self.page_path()
         return page.html(page.page_data(page.Inputs(
-            self.bench.path if self.bench else None, self.profiles, pictures, trace)))
+            self.bench.path if self.bench else None, self.profiles, pictures, trace,
+            kept=page.data_of(old) if os.path.exists(old) else None)))
 
     def page_path(self):
         return os.path.join(self.folder, "index.html")
 
-    def plot_path(self, plot):
-        return os.path.join(self.folder, plot.file + ".svg")
+    def picture_path(self):
+        return os.path.join(self.root, PICTURE)
+
+    def picture(self):
+        """The text of the front page's picture; nothing where nothing was counted."""
+        if not os.path.exists(os.path.join(self.folder, COUNTED)):
+            return ""
+        return ladder_picture.draw(os.path.join(self.folder, COUNTED), {
+            stage: idea_of(self.root, stage) for stage in files.rungs(self.root)})
 
 
 def texts(root):
@@ -97,15 +98,14 @@ def renewed(data, name):
 
 
 def stale(data):
-    """One line for each text or plot that does not agree with the data."""
+    """One line for each text or picture that does not agree with the data."""
     complaints = []
     for name in texts(data.root):
         old, new = renewed(data, name)
         if old != new:
             complaints.append(f"{name}: a generated block disagrees with {FOLDER}")
-    for plot in data.plots:
-        if data.digest() not in (files.read_existing(data.plot_path(plot))):
-            complaints.append(f"{FOLDER}/{plot.file}.svg: missing, or drawn from other data")
+    if files.read_existing(data.picture_path()) != data.picture():
+        complaints.append(f"{PICTURE}: missing, or drawn from other data")
     if files.read_existing(data.page_path()) != data.page():
         complaints.append(f"{FOLDER}/index.html: missing, or made from other data")
     return complaints
@@ -118,7 +118,6 @@ def full_report(data):
     if not data.problems:
         return ""
     parts = [text.machine(data.bench), text.LAYERS, time_tables.layers_table(data.bench)] if data.bench else []
-    parts += [text.image(plot) for plot in data.plots if plot.about is None]
     first = data.problems[0]
     for profile in first.profiles[:1]:
         parts += [f"{formats.title_of(first)}, counted by {counter_tables.source_of(profile)}:\n",

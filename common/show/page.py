@@ -15,7 +15,6 @@ import zlib
 from typing import NamedTuple
 
 from common.show import counter_tables, counters, files, floors, formats, results, shape, text, time_tables
-from common.show.plan import roofline_points, traffic_levels
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRACE_FORMAT, TRACE_VERSION = "convladder trace", 2
@@ -33,6 +32,7 @@ class Inputs(NamedTuple):
     trace: str | None
     root: str | None = None  # where the stages' folders are, for code that no trace holds
     show: str | None = None  # the stage to begin with; else the last
+    kept: dict | None = None  # data of a page made before: its pictures and trace, where there are no newer
 
 
 def write(path, inputs):
@@ -58,6 +58,14 @@ def html(data):
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], own)
 
 
+def data_of(path):
+    """What a page made before has in it."""
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', files.read(path), re.DOTALL)
+    if not found:
+        raise results.BadInput(f"{path}: not made by ./ladder report")
+    return json.loads(found[1])
+
+
 # --- what the page shows -------------------------------------------------------------------------
 
 def page_data(inputs):
@@ -65,8 +73,12 @@ def page_data(inputs):
     bench = attempt(notices, "bench", inputs.bench, results.read_bench)
     profiles = [profile for path in inputs.profiles or [None]
                 for profile in attempt(notices, "profile", path, results.read_profiles) or []]
-    trace = attempt(notices, "trace", inputs.trace, read_trace)
-    pictures = attempt(notices, "run", inputs.pictures, read_pictures)
+    kept = inputs.kept or {}
+    trace, pictures = kept.get("trace"), kept.get("pictures")
+    if inputs.trace or not trace:
+        trace = attempt(notices, "trace", inputs.trace, read_trace)
+    if inputs.pictures or not pictures:
+        pictures = attempt(notices, "run", inputs.pictures, read_pictures)
     problems = results.join(bench, profiles)
     code = code_of(problems, trace, inputs.root)
     data = {"notices": notices, "machine": text.machine(bench) if bench else None,
@@ -137,6 +149,28 @@ def profile_data(problem, profile, bench):
         data["roofline"] = {"points": points, "peak": bench.fma_tflops, "slopes": {
             level: bench.tb_per_s[level] for level in points if level in bench.tb_per_s}}
     return data
+
+
+def traffic_levels(profile):
+    """The levels at which this source has counted something."""
+    return [level for level in counters.LEVELS
+            if any(counters.of_stage(kernels, level.of_kernel)
+                   for kernels in profile.stages.values())]
+
+
+def roofline_points(problem, profile):
+    """{level: [(stage, FLOP per byte, TFLOP/s)]} of the stages that were timed and counted."""
+    points = {}
+    for level in counters.LEVELS:
+        for stage, timing in problem.bench.stages.items():
+            kernels = profile.stages.get(stage)
+            if level.name == "requested" or not timing.cold or not kernels:
+                continue
+            intensity = counters.flop_per_byte(kernels, profile.flop, level)
+            if intensity is not None:
+                rate = time_tables.tflops(timing, profile.flop)
+                points.setdefault(level.name, []).append((stage, intensity, rate))
+    return points
 
 
 def column_data(column, stages):
@@ -221,7 +255,7 @@ def fitted(data):
     for kernel in kernels:
         kernel["warps"] = []
     room = PAGE_BYTES - len(html(data).encode())
-    trace["left_out"] = 0
+    trace["left_out"] = trace.get("left_out", 0)
     for i in range(max(map(len, warps), default=0)):
         for kernel, own in zip(kernels, warps):
             if i >= len(own):

@@ -1,26 +1,23 @@
-#!/usr/bin/env python3
-"""A page to look at, tables and plots from the JSON that the measuring commands write.
+"""A page to look at, and tables, from the JSON that the measuring commands write.
 
   ./ladder report [--bench FILE] [--profile FILE]... [--run FILE] [--trace FILE] [--open]
                                       from the files named; if none is, from bench.json,
                                       profile.json, run.json and trace.json in build/report
-  ./ladder report --docs [--check]    the generated blocks, plots and the page of the committed
+  ./ladder report --docs [--check]    the generated blocks, the picture and the page of the committed
                                       texts, from docs/results; --check only says whether they
                                       are current
 
-Writes index.html (all in one file, for a browser; it says what is missing), report.md and the plots
-as SVG and PNG. Plots need matplotlib; without it there are tables only. Two neighbouring stages side
-by side, counters and code: ./ladder diff.
+Writes index.html (all in one file, for a browser, with plots; it says what is missing) and report.md. Two
+neighbouring stages side by side, counters and code: ./ladder diff. With --docs, the page keeps the trace
+and the photograph that it has, unless --trace and --run name newer ones.
 """
 import argparse
-import importlib.util
 import os
 import sys
 import time
 
 from common.show import blocks, files, page, results, text
 from common.show.files import ROOT, write
-from common.show.plan import planned_plots
 
 
 class Once(argparse.Action):
@@ -50,8 +47,8 @@ def parse(arguments):
                         help="renew the generated parts of the committed texts")
     parser.add_argument("--check", action="store_true", help="with --docs: change nothing")
     options = parser.parse_args(arguments)
-    if options.docs and (any(named(options)) or options.out or options.open):
-        parser.error("--docs reads docs/results: no file or folder can be given with it")
+    if options.docs and (options.bench or options.profile or options.out or options.open):
+        parser.error("--docs reads docs/results: of files, it takes --trace and --run alone")
     if options.check and not options.docs:
         parser.error("--check goes with --docs")
     return options
@@ -70,22 +67,6 @@ def inputs(options):
              for name in ("bench", "profile", "run", "trace"))
     bench, profile, run, trace = map(files.existing, usual)
     return bench, [profile] if profile else [], run, trace
-
-
-def can_plot():
-    return importlib.util.find_spec("matplotlib") is not None
-
-
-def draw(plots, folder, kinds, description=""):
-    if not plots:
-        return
-    from common.show import plots as drawing  # here: the tables do without matplotlib
-    for plot in plots:
-        figure = drawing.draw(plot)
-        for kind in kinds:
-            write(os.path.join(folder, f"{plot.file}.{kind}"),
-                  drawing.render(figure, kind, description))
-        drawing.close(figure)
 
 
 def written(path):
@@ -111,29 +92,20 @@ def make_report(options):
     problems = results.join(bench, [profile for path in profile_paths
                                     for profile in results.read_profiles(path)])
     runs = results.read_runs(run_path) if run_path else []
-    plots = planned_plots(bench, problems) if can_plot() else []
-    draw(plots, folder, ("svg", "png"))
     paths = [path for path in (bench_path, *profile_paths, run_path) if path]
     title = (f"# Report\n\nOf {', '.join(map(written, paths))}: each has the stages that its command was "
              "asked for.\n\n")
-    write(os.path.join(folder, "report.md"), title + text.report(bench, problems, runs, plots))
-    for name in ["report.md"] + [plot.file + ".svg, .png" for plot in plots]:
-        print("wrote " + os.path.relpath(os.path.join(folder, name)))
-    if not can_plot():
-        print("no plots: matplotlib is missing (apt-get install python3-matplotlib)")
+    write(os.path.join(folder, "report.md"), title + text.report(bench, problems, runs))
+    print("wrote " + os.path.relpath(os.path.join(folder, "report.md")))
 
 
-def make_docs(data):
-    if data.plots and not can_plot():
-        raise results.BadInput("--docs draws plots, and matplotlib is missing "
-                               "(apt-get install python3-matplotlib)")
+def make_docs(data, options):
     new_texts = {name: blocks.renewed(data, name)[1] for name in blocks.texts(data.root)}
-    draw(data.plots, os.path.join(data.root, blocks.FOLDER), ("svg",), data.digest())
     for name, new in new_texts.items():
         write(os.path.join(data.root, name), new)
-    write(data.page_path(), data.page())
-    print(f"renewed from {blocks.FOLDER}: texts {len(new_texts)}, plots {len(data.plots)}, "
-          "and the page")
+    write(data.picture_path(), data.picture())
+    write(data.page_path(), data.page(options.trace, options.run and os.path.dirname(options.run)))
+    print(f"renewed from {blocks.FOLDER}: {len(new_texts)} texts, a picture and the page")
 
 
 def check_docs(data):
@@ -142,8 +114,7 @@ def check_docs(data):
     for complaint in complaints:
         print(f"ladder report: {complaint}; ./ladder report --docs renews it", file=sys.stderr)
     if not complaints:
-        print(f"up to date with {blocks.FOLDER}: texts {len(blocks.texts(data.root))}, "
-              f"plots {len(data.plots)}")
+        print(f"up to date with {blocks.FOLDER}: {len(blocks.texts(data.root))} texts, a picture and the page")
     return 1 if complaints else 0
 
 
@@ -153,7 +124,7 @@ def main(arguments):
         if options.check:
             return check_docs(blocks.Results(ROOT))
         if options.docs:
-            make_docs(blocks.Results(ROOT))
+            make_docs(blocks.Results(ROOT), options)
         else:
             make_report(options)
     except (results.BadInput, OSError) as error:

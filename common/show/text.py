@@ -12,7 +12,7 @@ HOW_TO_READ = (
     "L2, so that a cold run pays for writing that back, too. The GPU begins a run when the host has "
     "enqueued all of it; where it may not have, a line says so.\n"
     "\n"
-    "A library in FP32 can lie left of the plot's *floor in FP32*, and above 100 % of the FP32 "
+    "A library in FP32 can lie below the floor in FP32, and above 100 % of the FP32 "
     "ceiling: its algorithm (FFT, Winograd; the name is in its table) then needs fewer "
     "multiplications than the direct convolution's, which the floor and the TFLOP/s count.\n"
     "\n"
@@ -27,9 +27,6 @@ HOW_TO_READ = (
     "copies; *bank conflicts*: those that conflicts of loads and stores cost (copies left out).\n"
     "- *FP32 ceiling*: what a loop of nothing but FMAs reaches, instructions that multiply and "
     "add (a thread's FMA in FP32 is an *FFMA*).\n"
-    "- *roofline*: the flat roof is the FP32 ceiling; each sloped one is what a level of memory "
-    "was measured to give: DRAM by a copy, L2 and L1, where the bench has their rates, by reads "
-    "only.\n"
     "- *occupancy*: warps on a multiprocessor, of the 64 that it can hold; *at most*: what the "
     "registers and the shared memory of the blocks leave room for.\n"
     "- *instructions*: of warps, all that a kernel executes; *issue slots*: in how many of its cycles a "
@@ -43,15 +40,13 @@ HOW_TO_READ = (
     "(docs/results/floors.md says how); *share of it*: of the time under the profiler.\n")
 
 
-def report(bench, problems, runs, plots):
-    """Everything, as a page. `plots` are those that have been drawn, as SVG beside the page."""
+def report(bench, problems, runs):
+    """Everything, as Markdown."""
     parts = [machine(bench)] if bench else []
     if bench and len(bench.problems) > 1:
         parts += [LAYERS, time_tables.layers_table(bench)]
-    parts += [image(plot) for plot in plots if plot.about is None]
     for problem in problems:
-        parts += [f"## {formats.title_of(problem)}\n", *about(problem, bench),
-                  *(image(plot) for plot in plots if plot.about is problem)]
+        parts += [f"## {formats.title_of(problem)}\n", *about(problem, bench)]
     if runs:
         parts += ["## Checked by run and check\n", time_tables.runs_table(runs)]
     return "\n".join(parts + ["## How to read this\n", HOW_TO_READ])
@@ -74,10 +69,6 @@ def timings(problem):
     rivals = time_tables.ladder_of_competitors(problem)
     return [*problem.stages.items(),
             *((time_tables.competitor_title(rival), rival.timing) for rival in rivals)]
-
-
-def image(plot):
-    return f"![{plot.alt}]({plot.file}.svg)\n"
 
 
 def about(problem, bench):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from common.tests.fake_program import FolderTest, called
+from common.tests.folder_test import FolderTest, called
 
 from common.measure import ncu, profile, read_ncu, sanitize
 from common.show import counted, counter_tables, counters, floors, last, metrics, results

@@ -10,7 +10,7 @@ import time
 import unittest
 import unittest.mock
 
-from common.tests.fake_program import FolderTest, called
+from common.tests.folder_test import FolderTest, called
 from common.show import support, files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

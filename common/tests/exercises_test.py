@@ -15,7 +15,7 @@ import time
 import unittest
 import unittest.mock
 
-from common.tests.fake_program import called
+from common.tests.folder_test import called
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 from common.variants import exercise, golf, gpu, judge

@@ -1,41 +1,27 @@
-#!/usr/bin/env python3
-"""The page of ./ladder report: what is in it, what it says of bad input, and, in a browser, what it
-draws. `page_test.py --browser` runs the latter tests, and is skipped where there is none.
+"""The page of ./ladder report: what is in it, what it says of bad input, and, where Chromium is, what it
+draws.
 
 CONVLADDER_PROGRAM=FILE: the browser tests also trace small problems with this program, which counts.
 """
-
 import copy
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
-import time
 import unittest
 from unittest import mock
 
-from common.tests.fake_program import ROOT, FolderTest, called
-
-from common.tests import browser
 from common.show import page, report, results, show
+from common.tests.folder_test import ROOT, FolderTest, called
 
 RESULTS = os.path.join(ROOT, "docs/results")
 PUBLISHED = os.path.join(RESULTS, "index.html")
 MOST_BYTES = 3_000_000
 SHAPE = "n1 c1 8x8 k1 1x1 stride 1x1 pad 0x0 dil 1x1"
 NOTHING = page.Inputs(None, [], None, None)
-INPUTS = page.Inputs(f"{RESULTS}/bench_h200.json",
-                     [f"{RESULTS}/profile_h200.json", f"{RESULTS}/profile_sim.json"],
-                     f"{RESULTS}/run_sim", f"{RESULTS}/trace_sim.json")
-
-
-def data_of(path):
-    """What a page holds."""
-    with open(path, encoding="utf-8") as file:
-        return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>',
-                                    file.read(), re.DOTALL)[1])
+PROFILES = [f"{RESULTS}/profile_h200.json", f"{RESULTS}/profile_sim.json"]
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def small_trace(stage="01_naive", source="a\nb\n", cost=1):
@@ -61,11 +47,12 @@ class Data(FolderTest):
         self.assertNotRegex(text, r"\{\{\w+\}\}")
 
     def test_figures_are_those_of_the_tables(self):
-        problem = page.page_data(INPUTS)["problems"][0]
+        problem = page.data_of(PUBLISHED)["problems"][0]
         with open(f"{RESULTS}/README.md", encoding="utf-8") as file:
             tables = file.read()
-        for stage, (_, shown, _) in problem["columns"][0]["cells"].items():
-            self.assertRegex(tables, rf"\| {stage} \| {re.escape(shown)} \|")
+        cells = problem["columns"][0]["cells"]
+        row = " \\| ".join(re.escape(shown) + r" \(.*?\)" for _, shown, _ in cells.values())
+        self.assertRegex(tables, rf"\| alexnet_conv1 \| {row} \|")
         cells = {column["heading"]: column["cells"] for column in problem["profiles"][0]["columns"]}
         row = [re.escape(text) for level in ("requested", "L1")
                for text in cells[level]["04_register_blocking"][1:]]
@@ -76,7 +63,7 @@ class Data(FolderTest):
         counted = {(record["stage"], record["kernel"]): record
                    for record in results.read_json(f"{RESULTS}/profile_sim.json")}
         compared = 0
-        for stage in page.page_data(INPUTS)["trace"]["stages"]:
+        for stage in page.data_of(PUBLISHED)["trace"]["stages"]:
             for kernel in stage["kernels"]:
                 record = counted.get((stage["stage"], kernel["kernel"]))
                 if record:  # else counted under another stage's name
@@ -97,16 +84,13 @@ class Data(FolderTest):
         self.assertEqual(data["trace"]["left_out"], 16 - kept)
         self.assertLess(len(page.html(data).encode()), MOST_BYTES)
 
-    def test_nothing_ends_the_data_too_soon(self):
+    def test_a_page_keeps_its_trace_and_nothing_ends_the_data_too_soon(self):
         trace = self.save("trace.json", small_trace(source="</script><b>\n<!-- \n"))
         page.write(self.path("index.html"), NOTHING._replace(trace=trace))
-        stage, = data_of(self.path("index.html"))["trace"]["stages"]
+        kept = page.data_of(self.path("index.html"))
+        page.write(self.path("again.html"), NOTHING._replace(kept=kept))
+        stage, = page.data_of(self.path("again.html"))["trace"]["stages"]
         self.assertEqual(stage["files"]["x.cu"], "</script><b>\n<!-- \n")
-
-    def test_pictures_without_a_png_library(self):
-        self.assertEqual(page.png_of(b"\1\2\3" * 6, 3, 2)[16:24], b"\0\0\0\3\0\0\0\2")
-        self.save("input.ppm", "P6\n3 2\n255\n" + "\1\2\3" * 6)
-        self.assertEqual(page.read_picture(self.path("input")), page.png_of(b"\1\2\3" * 6, 3, 2))
 
 
 class BadInput(FolderTest):
@@ -115,12 +99,10 @@ class BadInput(FolderTest):
         return {notice["about"]: notice for notice in notices}
 
     def test_nothing_at_all(self):
-        notices = self.notices()
-        for about, command in (("bench", "bench"), ("profile", "profile"), ("run", "run"),
-                               ("trace", "profile --trace")):
-            self.assertRegex(notices.pop(about)["command"],
-                             rf"^\./ladder (--backend sim )?{command}")
-        self.assertEqual(notices, {})
+        commands = {about: notice["command"] for about, notice in self.notices().items()}
+        self.assertEqual(set(commands), {"bench", "profile", "run", "trace"})
+        for about, command in commands.items():
+            self.assertIn({"trace": "profile --trace"}.get(about, about), command)
 
     def test_files_that_are_no_good(self):
         half = json.dumps(small_trace())[:200]
@@ -147,21 +129,15 @@ class BadInput(FolderTest):
             self.assertIn("not a whole trace", notices["trace"]["text"])
 
     def test_pictures_of_another_run_or_cut_short(self):
-        for name in ("input.png", "filters.png", "feature_maps.png", "run.json"):
-            shutil.copy(f"{RESULTS}/run_sim/{name}", self.folder)
-        self.assertNotIn("run", self.notices(pictures=self.folder))
         self.save("run.json", {"shape": SHAPE})
-        self.assertIn("of another run", self.notices(pictures=self.folder)["run"]["text"])
-        shutil.copy(f"{RESULTS}/run_sim/run.json", self.folder)
-        os.truncate(self.path("filters.png"), 1000)
-        self.assertIn("cut short", self.notices(pictures=self.folder)["run"]["text"])
-        os.remove(self.path("filters.png"))
         self.assertIn("isn't there", self.notices(pictures=self.folder)["run"]["text"])
+        self.save("input.png", "no picture")
+        self.assertIn("cut short", self.notices(pictures=self.folder)["run"]["text"])
 
     def test_report_writes_the_page_before_it_fails(self):
         half = self.save("half.json", "{")
         self.assertEqual(called(report.main, ["--profile", half, "--out", self.folder])[0], 1)
-        notices = data_of(self.path("index.html"))["notices"]
+        notices = page.data_of(self.path("index.html"))["notices"]
         self.assertIn("half.json: not JSON", " ".join(notice["text"] for notice in notices))
 
 
@@ -192,26 +168,6 @@ class Show(FolderTest):
             self.assertEqual(show.main(["false", "--show"]), 1)
         self.assertEqual(self.files(), [])
 
-    def test_a_stage_of_ones_own(self):
-        counts = {"version": 1, "stage": "11_my_idea", "problem": "small", "shape": SHAPE,
-                  "bias": True, "kernel": "k", "launches": 1, "source": "simulator",
-                  "library": False, "flop": 128, "sectors_touched_read.sum": 3,
-                  "sectors_touched_write.sum": 1}
-        program = self.program("program", f"""
-            trace = {small_trace("11_my_idea")!r}
-            for option, value in ("--trace", trace), ("--json", [{counts!r}]):
-                json.dump(value, open(sys.argv[sys.argv.index(option) + 1], "w"))
-            """)
-        with (mock.patch.object(show, "REPORT", self.path("report")),
-              mock.patch.dict(os.environ, {"DISPLAY": "", "WAYLAND_DISPLAY": ""})):
-            status, said, _ = called(show.main, [program, "--stage", "11_my_idea", "--show"])
-        self.assertEqual(status, 0)
-        self.assertIn("open it in a browser", said)
-        data = data_of(self.path("report/index.html"))
-        self.assertEqual(data["show"], "11_my_idea")
-        self.assertEqual(data["problems"][0]["stages"], ["11_my_idea"])
-        self.assertEqual(data["trace"]["stages"][0]["stage"], "11_my_idea")
-
 
 # Every nth execution in the page, drawn and counted.
 CHECK_ALL = """(nth => {
@@ -233,278 +189,82 @@ CHECK_ALL = """(nth => {
 })"""
 
 
+@unittest.skipUnless(BROWSER, "no Chromium here (apt-get install chromium)")
 class InABrowser(FolderTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = browser.Browser()
-        cls.js = cls.browser.run
-        cls.data = data_of(PUBLISHED)
-        cls.problem = cls.data["problems"][0]
-        cls.profile = cls.problem["profiles"][0]
-        cls.kernels = [(stage["stage"], kernel) for stage in cls.data["trace"]["stages"]
-                       for kernel in stage["kernels"]]
+    """Loads a page without a window and evaluates an expression in it."""
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
+    def evaluate(self, path, expression, width=1280):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        script = ("<script>const thrown = [];</script>", f"""<script>
+            window.addEventListener("load", () => {{
+              let value; try {{ value = {expression}; }} catch (error) {{ thrown.push(String(error)); }}
+              const own = document.createElement("pre"); own.id = "result";
+              own.textContent = JSON.stringify({{value, thrown}}); document.body.replaceChildren(own);
+            }});</script>""")
+        page_path = self.save("evaluated.html", text.replace("<head>", "<head>" + script[0].replace(
+            "const thrown = [];", "const thrown = []; window.addEventListener('error', e => thrown.push(e.message));"), 1)
+            .replace("</body>", script[1] + "</body>", 1))
+        done = subprocess.run([BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                               f"--window-size={width},900", f"--user-data-dir={self.path('profile')}",
+                               "--virtual-time-budget=20000", "file://" + page_path],
+                              capture_output=True, text=True, timeout=180, check=False)
+        found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)
+        self.assertTrue(found, done.stderr[-2000:])
+        answer = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+        self.assertEqual(answer["thrown"], [])
+        return answer.get("value")
 
-    def setUp(self):
-        super().setUp()
-        self.browser.errors.clear()
-        self.browser.requested.clear()
-
-    def tearDown(self):
-        self.assertEqual(self.browser.errors, [])
-        others = [url for url in self.browser.requested if not url.startswith(("file:", "data:"))]
-        self.assertEqual(others, [], "the page asks for what isn't in it")
-
-    def open(self, path=PUBLISHED, **how):
-        self.browser.open(path, **how)
-
-    def show(self, **inputs):
-        """A page of these inputs."""
-        page.write(self.path("index.html"), NOTHING._replace(**inputs))
-        self.open(self.path("index.html"))
-
-    def texts(self, selector):
-        return self.js(f"[...document.querySelectorAll({json.dumps(selector)})]"
-                       ".map(e => e.textContent)")
-
-    def text(self, selector):
-        return self.texts(selector)[0]
-
-    def count(self, selector):
-        return self.js(f"document.querySelectorAll({json.dumps(selector)}).length")
-
-    def choose(self, name, value, event="change"):
-        self.js(f"(e => {{ e.value = {json.dumps(value)};"
-                f"         e.dispatchEvent(new Event('{event}')); }})"
-                f"(document.getElementById({json.dumps(name)}))")
-
-    def click(self, selector):
-        self.js(f"document.querySelector({json.dumps(selector)}).click()")
-
-    def place_of(self, selector, block):
-        """Left, top, width and height, when it has been scrolled to."""
-        return self.js(f"(e => (e.scrollIntoView({{block: '{block}', behavior: 'instant'}}),"
-                       " (r => [r.x, r.y, r.width, r.height])(e.getBoundingClientRect())))"
-                       f"(document.querySelector({json.dumps(selector)}))")
-
-    def test_rungs(self):
-        self.open()
-        cells = self.problem["columns"][0]["cells"]
-        self.assertEqual(self.texts("button.rung .name"), list(cells))
-        for stage, (_, shown, factor) in cells.items():
-            self.click(f"#rung-{stage}")
-            self.assertEqual(self.texts(f"#rung-{stage} .value"),
-                             [f"{shown} " + (f"× {factor}" if factor else "")])
-            self.assertEqual(self.texts("[aria-pressed=true].rung .name"), [stage])
-            self.assertEqual(self.texts("#details h3"), [stage])
-            # Traffic by level is of those that Nsight Compute has read.
-            read = stage in self.profile["columns"][0]["cells"]
-            self.assertEqual(self.texts(".group.chosen h3"), [stage] if read else [])
-        for column in self.profile["columns"]:  # every other figure
-            self.choose("metric", column["heading"])
-            shown = [re.split(" [×·] ", text)[0].strip()
-                     for text in self.texts("button.rung .value")]
-            self.assertEqual(shown, [column["cells"].get(stage, ["", "not measured"])[1]
-                                     for stage in cells])
-
-    def test_without_times_the_rungs_are_floors(self):
-        self.show(profiles=[f"{RESULTS}/profile_sim.json"])
-        profile = data_of(self.path("index.html"))["problems"][0]["profiles"][0]
-        self.assertEqual(self.js("document.getElementById('metric').value"), "at least [ms]")
-        for stage, limit in profile["floors"].items():
-            _, shown, factor = profile["columns"][0]["cells"][stage]
-            self.assertEqual(self.texts(f"#rung-{stage} .value"),
-                             [f"{shown} " + (f"× {factor}" if factor else "") + f" · {limit}"])
-        self.click("#rung-03_shared_tiling")
-        self.assertIn("limited by: L1's data pipe.", self.text("#details p"))
-
-    def test_neighbours(self):
-        self.open()
-        self.click("#rung-05_fused_bias")
-        expected = [[column["heading"], column["cells"]["04_register_blocking"][1],
-                     *column["cells"]["05_fused_bias"][1:]]
-                    for column in self.problem["columns"] + self.profile["columns"]]
-        self.assertEqual(self.js("[...document.querySelectorAll('#steps tr')].slice(1)"
-                                 ".map(r => [...r.children].map(c => c.textContent))"), expected)
-        self.assertTrue(any("bias" in line for line in self.texts("pre.code .new")))
-        self.click("#rung-01_naive")
-        self.assertIn("first rung", self.text("#neighbours .body"))
-
-    def test_sectors_and_wavefronts_drawn_are_those_counted(self):
-        self.open()
-        checked = set()
-        for stage, kernel in self.kernels:
-            self.choose("stage-0", stage)
-            own = [other for name, other in self.kernels if name == stage]
-            self.choose("kernel-0", str(own.index(kernel)))
-            for i, instruction in enumerate(kernel["instructions"]):
-                line = "#line-0-" + instruction["line"].rsplit(":", 1)[1]
-                if not self.count(line):
-                    continue  # in another file than the kernel's heaviest line
-                self.click(line)
-                if self.count("#instruction-0"):
-                    self.choose("instruction-0", str(i))
-                runs, shared = kernel["warps"][0]["runs"][i], instruction["space"] == "shared"
-                unit = "wavefront" if shared else "sector"
-                self.assertIn(f"{instruction[unit + 's']:,} {unit}", self.text("#counts-0"))
-                if not runs:
-                    self.assertIn("never comes", self.text("#figure-0"))
-                    continue
-                drawn = [int(self.js("document.querySelector('#figure-0 svg').dataset.drawn")),
-                         self.count("#figure-0 :is(g.sector, g.wavefront)"),
-                         self.count("#figure-0 g.wavefront:has(.conflict)")]
-                self.assertEqual(drawn, [runs[4], runs[4], runs[5] if shared else 0],
-                                 (stage, instruction))
-                checked.add((stage, kernel["kernel"], instruction["line"], shared))
-        self.assertGreater(len({one[:2] for one in checked}), 9)  # kernels
-        self.assertGreater(len(checked), 60)
-        self.assertEqual({one[3] for one in checked}, {False, True})
+    def test_rungs_and_steps_are_those_of_the_data(self):
+        problem = page.data_of(PUBLISHED)["problems"][0]
+        cells = problem["columns"][0]["cells"]
+        shown = self.evaluate(PUBLISHED, """(() => {
+          const texts = selector => [...document.querySelectorAll(selector)].map(e => e.textContent);
+          document.getElementById("rung-05_fused_bias").click();
+          const steps = [...document.querySelectorAll("#steps tr")].slice(1).map(
+            row => [...row.children].map(cell => cell.textContent));
+          return {rungs: texts("button.rung .name"), values: texts("button.rung .value"), steps,
+                  marks: document.querySelectorAll(".mark").length,
+                  first: (document.getElementById("rung-01_naive").click(), texts("#neighbours .body")[0])};
+        })()""")
+        self.assertEqual(shown["rungs"], list(cells))
+        self.assertEqual(shown["values"], [f"{text} " + (f"× {factor}" if factor else "")
+                                           for _, text, factor in cells.values()])
+        self.assertEqual(shown["steps"], [
+            [column["heading"], column["cells"]["04_register_blocking"][1], *column["cells"]["05_fused_bias"][1:]]
+            for column in problem["columns"] + problem["profiles"][0]["columns"]])
+        points = problem["profiles"][0]["roofline"]["points"]
+        self.assertEqual(shown["marks"], sum(map(len, points.values())))
+        self.assertIn("first rung", shown["first"])
 
     def test_all_that_is_in_the_page_agrees_with_the_counts(self):
-        self.open()
-        result = self.js(CHECK_ALL + "(9)")
+        result = self.evaluate(PUBLISHED, CHECK_ALL + "(9)")
         self.assertEqual(result["wrong"], [])
         self.assertGreater(result["checked"], 20_000)
 
-    def test_block_warp_and_time(self):
-        self.open()
-        self.choose("stage-0", "04_register_blocking")
-        kernel, = [kernel for stage, kernel in self.kernels
-                   if (stage, kernel["kernel"]) == ("04_register_blocking", "conv2d_tiled")]
-        chosen = kernel["warps"][4]  # the middle block's middle warp
-        for name in ("block", "warp"):
-            self.choose(name + "-0", str(chosen[name]))
-        self.assertEqual(
-            self.js("['block-0', 'warp-0'].map(id => +document.getElementById(id).value)"),
-            [chosen["block"], chosen["warp"]])
-        before = self.texts("#figure-0")
-        self.choose("iteration-0", 7, "input")
-        self.assertIn("Time 8 of", self.text("#time-0"))
-        self.assertNotEqual(self.texts("#figure-0"), before)
-
-    def test_two_side_by_side_and_stacked(self):
-        for width, side_by_side in ((1280, True), (390, False)):
-            self.open(width=width)
-            self.choose("stage-0", "04_register_blocking")
-            self.choose("stage-1", "06_async_copies")
-            one, other = self.js(
-                "[...document.querySelectorAll('.panel')].map(p => p.getBoundingClientRect().top)")
-            self.assertEqual(one == other, side_by_side)
-            self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
-
-    def test_lanes_light_up(self):
-        self.open()
-        self.choose("stage-0", "01_naive")
-        self.js("document.querySelector('#figure-0 .lane').focus()")
-        self.browser.press("ArrowRight")
-        self.assertEqual(self.js("document.activeElement.textContent"), "1")
-        self.assertGreater(self.count("#figure-0 .cell.lit"), 0)
-        self.assertRegex(self.text("#figure-0 .told"),
-                         r"^lane 1: input\[0\]\[0\]\[\d+\]\[\d+\], byte \d+$")
-
-    def test_by_keyboard(self):
-        self.open()
-        reached = set()
-        while "pictures" not in reached:
-            self.browser.press("Tab")
-            where, outline = self.js("(e => [(e.closest('section') || {}).id || e.tagName, "
-                                     "getComputedStyle(e).outlineStyle])(document.activeElement)")
-            self.assertTrue(where == "BODY" or outline != "none", "the focus can't be seen")
-            self.assertFalse(where == "BODY" and reached, "the end, and no pictures")
-            reached.add(where)
-        self.assertLessEqual({"ladder", "neighbours", "warp", "roofline", "traffic"}, reached)
-        self.js("document.getElementById('rung-02_im2col_gemm').focus()")
-        self.browser.press("Enter")
-        self.assertEqual(self.js("document.activeElement.id"), "rung-02_im2col_gemm")
-        self.assertEqual(self.texts("#details h3"), ["02_im2col_gemm"])
-
-    def test_roofline_and_traffic_tell_their_values(self):
-        self.open()
-        marks = self.js("[...document.querySelectorAll('.mark')].map(m => m.dataset.tip)")
-        points = self.profile["roofline"]["points"]
-        self.assertEqual([mark.split(": ")[0] for mark in marks],
-                         [f"{stage}, {level}" for level in points for stage, *_ in points[level]])
-        left, top, width, height = self.place_of(".mark", "center")
-        time.sleep(0.1)  # scrolling hides the tip
-        self.browser.point(left + width / 2, top + height / 2)
-        self.assertIn("FLOP per byte", self.text("#tip:not([hidden])"))
-        columns = {column["heading"]: column["cells"] for column in self.profile["columns"]}
-        self.assertEqual(self.texts("#traffic .value"),
-                         [columns[level][stage][1] for stage in self.profile["stages"]
-                          for level in self.profile["levels"] if stage in columns[level]])
-
-    def test_pictures(self):
-        self.open()
-        left, top, width, _ = self.place_of("#maps", "start")
-        own = self.data["pictures"]
-        step = own["Q"] * own["map_scale"] + own["gap"]
-        scale = width / (own["gap"] + own["columns"] * step)
-        k, p, q = 14, 5, 20  # row 1, column 2 of the maps
-        x, y = (own["gap"] + place * step + own["map_scale"] * (at + 0.5)
-                for place, at in ((2, q), (1, p)))
-        self.browser.point(left + x * scale, top + y * scale)
-        self.assertEqual(self.texts("#told"), [f"Filter {k}, output row {p}, column {q}: "
-                                               "input rows 18 to 28, columns 78 to 88."])
-
-    def test_every_problem(self):
-        self.open()
-        for i, problem in enumerate(self.data["problems"]):
-            self.choose("problem", str(i))
-            self.assertEqual(self.texts("button.rung .name"), problem["stages"])
-
-    def test_dark_and_light_and_readable(self):
-        colours = set()
-        for dark in (False, True):
-            for width in (1280, 390):
-                self.open(width=width, dark=dark)
-                colours.add(self.js("getComputedStyle(document.body).backgroundColor"))
-                self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
-                self.assertGreaterEqual(self.js(
-                    "Math.min(...[...document.querySelectorAll('body *')]"
-                    ".filter(e => e.textContent.trim() && e.getClientRects().length)"
-                    ".map(e => parseFloat(getComputedStyle(e).fontSize)))"), 11)
-        self.assertEqual(len(colours), 2)
-
-    def test_bad_input_is_told(self):
-        half = self.save("half.json", '{"format": ')
-        cut = {"bench": half, "profiles": [half], "pictures": self.folder, "trace": half}
-        commands = ["./ladder bench", "./ladder profile", "profile --trace", "./ladder run"]
-        for inputs, words in (({}, ["No times", "No counters", "No addresses", "No pictures"]),
-                              (cut, ["not JSON, or cut short"])):
-            self.show(**inputs)
-            shown = " ".join(self.texts(".notice"))
-            for word in words + commands:
-                self.assertIn(word, shown)
+    def test_it_fits_a_telephone(self):
+        for width in (1280, 500):
+            self.assertLessEqual(self.evaluate(PUBLISHED, "document.documentElement.scrollWidth", width), width)
 
     def test_a_wrong_count_is_told(self):
-        self.show(trace=self.save("trace.json", small_trace(cost=5)))
-        self.assertIn("Drawn: 1; counted: 5", " ".join(self.texts(".notice")))
-        self.assertEqual(len(self.js(CHECK_ALL + "(1)")["wrong"]), 3)
+        page.write(self.path("wrong.html"), NOTHING._replace(trace=self.save("trace.json", small_trace(cost=5))))
+        notices, wrong = self.evaluate(self.path("wrong.html"), """[
+            [...document.querySelectorAll(".notice")].map(e => e.textContent).join(" "), """ + CHECK_ALL + "(1).wrong]")
+        self.assertIn("Drawn: 1; counted: 5", notices)
+        self.assertIn("No times", notices)
+        self.assertEqual(len(wrong), 3)
 
     @unittest.skipUnless("CONVLADDER_PROGRAM" in os.environ, "no program that counts is named")
     def test_what_the_program_counts_today(self):
         trace, counts = self.path("trace.json"), self.path("profile.json")
         for shape in ("nasty_primes", "nasty_groups"):
-            subprocess.run([os.environ["CONVLADDER_PROGRAM"], "profile", "--shape", shape,
-                            "--trace", trace, "--json", counts], check=True,
-                           stdout=subprocess.DEVNULL)
-            self.show(profiles=[counts], trace=trace)
-            result = self.js(CHECK_ALL + "(1)")
+            subprocess.run([os.environ["CONVLADDER_PROGRAM"], "profile", "--shape", shape, "--trace", trace,
+                            "--json", counts], check=True, stdout=subprocess.DEVNULL)
+            page.write(self.path("today.html"), NOTHING._replace(profiles=[counts], trace=trace))
+            result = self.evaluate(self.path("today.html"), CHECK_ALL + "(1)")
             self.assertEqual(result["wrong"], [])
             self.assertGreater(result["checked"], 1000)
 
 
 if __name__ == "__main__":
-    in_browser = "--browser" in sys.argv
-    if in_browser:
-        sys.argv.remove("--browser")
-        if not browser.program():
-            print("skipped: no browser here (apt-get install chromium)")
-            sys.exit(77)
-        del Data, BadInput, Show
-    else:
-        del InABrowser
     unittest.main()

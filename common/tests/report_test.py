@@ -1,25 +1,17 @@
-#!/usr/bin/env python3
-"""./ladder report: its tables, plots and generated blocks, and what it says of bad input.
+"""./ladder report: its tables and generated blocks, and what it says of bad input.
 
 All figures here are made up, but for those of docs/results.
 """
 import functools
-import glob
-import importlib.util
 import json
 import operator
 import os
 import re
-import subprocess
-import sys
 import unittest
-from unittest import mock
 
-from common.tests.fake_program import ROOT, FolderTest, called
+from common.show import blocks, files, report, results, text, time_tables
+from common.tests.folder_test import ROOT, FolderTest, called
 
-from common.show import blocks, counted, files, plan, report, results, text, time_tables
-
-drawing = importlib.import_module("common.show.plots") if importlib.util.find_spec("matplotlib") else None
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
 STAGES = ["01_naive", "02_im2col_gemm", "03_shared_tiling"]
 RUN_RECORD = {"stage": STAGES[0], "problem": "small", "backend": "gpu", "status": "pass",
@@ -82,7 +74,7 @@ class Folder(FolderTest):
     def page(self, value):
         """The report of a bench alone."""
         bench = self.bench(value)
-        return text.report(bench, results.join(bench, []), [], [])
+        return text.report(bench, results.join(bench, []), [])
 
     def run_report(self, *arguments):
         return called(report.main, [*arguments, "--out", self.folder])
@@ -108,11 +100,6 @@ class Times(Folder):
                                    "quartiles [ms]": "3.600–4.400", "warm [ms]": "2.000",
                                    "TFLOP/s": "5.00", "of FP32 ceiling": "50.0 %",
                                    "cold ÷ before": "0.500"})
-
-    def test_the_ladders_order_whatever_the_file_has(self):
-        value = bench_json()
-        value["problems"][0]["records"].reverse()
-        self.assertEqual([row["stage"] for row in self.table(value)], STAGES)
 
     def test_precisions_have_columns_of_their_own(self):
         rows = self.table(bench_json([rival("pytorch", "tf32", 1.0, "nhwc"),
@@ -150,23 +137,6 @@ class Times(Folder):
                                       {"stage": STAGES[0], "status": "rejected", "message": "",
                                        "cold_ms": None, "warm_ms": None}]})
         self.assertIn("Not measured: groups = 2", self.page(value))
-        self.assertEqual([p.name for plot in plan.planned_plots(self.bench(value), [])
-                          for p in plot.arguments[0]], ["small"])
-
-    def test_a_lowered_clock_is_told(self):
-        value = bench_json()
-        value["problems"][0]["gpu_after"] = {"throttle_reasons": ["sw_power_cap"]}
-        self.assertIn("lowered its clock: sw_power_cap", self.page(value))
-
-    def test_a_late_host_is_told(self):
-        late = rival("cudnn", "fp32", 4.0, host_late=3)
-        value = bench_json([late, rival("cudnn", "tf32", 4.0, host_late=0)])
-        for record in value["problems"][0]["records"]:
-            record["host_late"] = 0
-        page = self.page(value)
-        self.assertIn("\ncuDNN FP32: in 3 of 9 runs the GPU may have waited for the host", page)
-        self.assertEqual(page.count("waited for the host"), 1)
-
 
 class Traffic(Folder):
     def test_batches_and_sources_are_not_mixed(self):
@@ -176,15 +146,6 @@ class Traffic(Folder):
         self.assertEqual([(p.shape[:2], p.bench is not None, [q.source for q in p.profiles])
                           for p in problems],
                          [("n2", True, ["simulator"]), ("n1", False, ["ncu"])])
-
-    def test_roofline_points(self):
-        bench = self.bench(bench_json())
-        problem, = results.join(bench, self.profiles(profile_json()))
-        points = plan.roofline_points(problem, problem.profiles[0])
-        self.assertEqual(list(points), ["L1", "L2", "DRAM"])
-        self.assertEqual([stage for stage, _, _ in points["DRAM"]], STAGES)
-        self.assertEqual(points["DRAM"][0][1:], (20e9 / 1056, 2.5))
-
 
 class CommandLine(Folder):
     def expect_error(self, arguments, pattern, status=1):
@@ -222,12 +183,6 @@ class CommandLine(Folder):
         self.expect_bad("--run", {"version": 99, "stages": []}, "version 99; .* reads version 1")
         self.expect_bad("--run", [{**RUN_RECORD, "version": 99}], "record 0: version 99; .* reads")
 
-    def test_version_1_may_be_missing(self):
-        for others in ({}, {"version": 1}):
-            self.assertEqual(len(self.profiles([kernel(STAGES[0], 1, **others)])), 1)
-            for runs in ([{**RUN_RECORD, **others}], {"stages": [RUN_RECORD], **others}):
-                self.assertEqual(len(results.read_runs(self.save("run.json", runs))), 1)
-
     def test_counters_of_other_names(self):
         renamed = [{name.replace("__", "__new_"): value for name, value in record.items()}
                    for record in profile_json()]
@@ -264,18 +219,6 @@ class CommandLine(Folder):
             self.expect_error([option, "a.json", option, "b.json"],
                               f"{option} b.json: there is {option} a.json already", status=2)
 
-    def test_without_matplotlib_there_are_tables(self):
-        done = subprocess.run(  # -S: without the folders of installed packages
-            [sys.executable, "-S", report.__file__,
-             "--bench", self.save("bench.json", bench_json()),
-             "--profile", self.save("profile.json", profile_json()), "--out", self.folder],
-            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no plots: matplotlib is missing", done.stdout)
-        self.assertIn("| 03_shared_tiling |", self.read("report.md"))
-        self.assertNotIn(".svg", self.read("report.md"))
-        self.assertFalse(glob.glob(self.path("*.svg")) + glob.glob(self.path("*.part")))
-
     def test_run_and_check(self):
         for source, time in (("cuda_events", 4.0), ("simulator_wall_time", None)):
             path = self.save("run.json", {"stages": [{**RUN_RECORD, "time_source": source}]})
@@ -292,9 +235,7 @@ class CommittedTexts(unittest.TestCase):
     def test_all_of_them_have_their_block(self):
         wanted = {"README.md": ["summary", "layers"], "docs/results/README.md": ["report"],
                   "docs/reliability.md": ["campaigns"]}
-        wanted.update((name, ["ladder", "difference", "measured"] if name >= "03"
-                       else ["ladder", "measured"])
-                      for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
+        wanted.update((name, ["ladder", "measured"]) for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
         wanted["11_split_k/README.md"].append("some_layers")
         wanted["12_tensor_cores/README.md"].append("tf32")
         self.assertEqual(len(wanted), 3 + len(files.rungs()))
@@ -336,12 +277,9 @@ class Blocks(Folder):
             self.save(f"{blocks.FOLDER}/{name}.{kind}", value)
 
     def renew(self):
-        """As --docs does, but with plots that bear the digest and nothing else."""
         data = blocks.Results(self.folder)
         for name in blocks.texts(self.folder):
             self.save(name, blocks.renewed(data, name)[1])
-        for plot in data.plots:
-            self.save(f"{blocks.FOLDER}/{plot.file}.svg", data.digest())
         self.save(blocks.FOLDER + "/index.html", data.page())
         return blocks.Results(self.folder)
 
@@ -361,27 +299,15 @@ class Blocks(Folder):
         for block in ("campaigns", "layers", "some_layers | small"):
             self.assertEqual(self.made(block), "")
 
-    def test_they_follow_the_json(self):
+    def test_they_follow_the_json_and_what_is_stale_is_noticed(self):
         self.results(bench_gpu=bench_json(), profile_gpu=profile_json())
-        self.assertEqual(blocks.stale(self.renew()), [])
-        shown, folded = self.read(self.README).split("<details>")
+        data = self.renew()
+        self.assertEqual(blocks.stale(data), [])
+        shown = self.read(self.README)
         self.assertIn("| time [ms] | 8.000 | 4.000 | 0.500 |", shown)
         self.assertIn("| DRAM | 1.06 kB | 528 B | 0.500 |", shown)
-        self.assertEqual(shown.count("\n| "), 5, shown)
-        self.assertIn("| small | 8.000 | 4.000 | 0.500 |", folded)
-        self.assertIn("](roofline_small_n2_ncu.svg)", self.read(blocks.FOLDER + "/README.md"))
-
-    def test_times_and_counters_of_different_batches_stand_apart(self):
-        one_image = SHAPE.replace("n2", "n1")
-        made = self.made("measured | DRAM", bench_gpu=bench_json(),
-                         profile_sim=[{**record, "shape": one_image} for record in profile_json()])
-        time, counts = made.split("small: ")[1:]
-        self.assertIn(f"{SHAPE}, bias, on an a GPU:\n", time)
-        self.assertIn("| time [ms] |", time)
-        self.assertNotIn("DRAM", time)
-        self.assertTrue(counts.startswith(one_image + ", bias, counted by Nsight Compute:\n"))
-        self.assertIn("| DRAM |", counts)
-        self.assertIn("\nCounted by Nsight Compute, n1:\n", counts)
+        self.save("README.md", self.read("README.md").replace("8.000", "8.001"))
+        self.assertEqual([complaint.split(":")[0] for complaint in blocks.stale(data)], ["README.md"])
 
     def test_some_of_many_layers(self):
         self.assertIn(f"| small | {SHAPE} | 8.000 | 4.000 | 0.500 |\n",
@@ -403,38 +329,9 @@ class Blocks(Folder):
         self.assertEqual(row, "| [03](03_new/README.md) | of 03_new | not timed yet |  "
                          "| Shared memory |")
 
-    def test_the_whole_difference(self):
-        changed = re.findall("^([-+].*)$", self.made("difference"), re.M)
-        self.assertEqual([line[0] for line in changed], ["-", "+"])
-        self.assertIn(f'"of {STAGES[1]}"', changed[1])
-
-    def test_all_rungs_in_a_line(self):
-        self.assertIn(": 01 8.00 · **02 4.00**\n", self.made("ladder", bench_gpu=bench_json()))
-
     def test_a_counter_that_nobody_counts(self):
         with self.assertRaisesRegex(results.BadInput, "'DRUM' is none of L1, L2"):
             self.made("measured | DRUM", profile_gpu=profile_json())
-
-    def test_the_stage_before_is_of_the_same_results(self):
-        other = [{**record, "problem": "other", "stage": "01_other"} for record in profile_json()]
-        self.assertIn(f"| counted | {STAGES[0]} | {STAGES[1]} |",
-                      self.made("measured", profile_gpu=profile_json(), profile_sim=other))
-
-    def test_what_is_stale_is_noticed(self):
-        value = bench_json()
-        self.results(bench_gpu=value)
-        self.renew()
-        text = self.read("README.md")
-        self.save("README.md", text.replace("8.000", "8.001"))
-        self.assertEqual(blocks.stale(blocks.Results(self.folder)),
-                         ["README.md: a generated block disagrees with docs/results"])
-        self.save("README.md", text)
-        value["problems"][0]["records"][1]["cold_ms"]["median"] = 4.4
-        self.results(bench_gpu=value)
-        complaints = "\n".join(blocks.stale(blocks.Results(self.folder)))
-        for name in ("README.md", "docs/results/README.md", self.README, "docs/results/time.svg",
-                     "docs/results/index.html"):
-            self.assertRegex(complaints, f"(?m)^{re.escape(name)}: ")
 
     def test_broken_markers(self):
         for broken, message in (("<!-- generated: summary -->\n", "no '<!-- end -->'"),
@@ -442,10 +339,6 @@ class Blocks(Folder):
             self.save("README.md", broken)
             with self.assertRaisesRegex(results.BadInput, message):
                 blocks.renewed(blocks.Results(self.folder), "README.md")
-
-    def test_campaigns(self):
-        self.assertEqual(self.made("campaigns", campaigns="what,ended with\na|b,\"1, 2\"\n"),
-                         "\n| what | ended with |\n| --- | --: |\n| a\\|b | 1, 2 |\n\n")
 
     def test_layers(self):
         standings = [{"stage": stage, "competitor": f"cuDNN {precision}", "problems": problems,
@@ -458,96 +351,6 @@ class Blocks(Folder):
         self.assertIn("| stage | × cuDNN FP32 | × cuDNN TF32 |\n| --- | --: | --: |\n"
                       "| 01_naive | 0.500 (1 of 3) |  |\n"
                       "| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n", made)
-
-    def test_two_machines(self):
-        self.results(bench_a=bench_json(), bench_b=bench_json())
-        with self.assertRaisesRegex(results.BadInput, "bench_b.json: .* there are 2"):
-            blocks.Results(self.folder)
-
-
-@unittest.skipUnless(drawing, "matplotlib is not installed")
-class Plots(Folder):
-    def setUp(self):
-        super().setUp()
-        rivals = [rival("cudnn", "fp32", 3.0), rival("pytorch", "tf32", 0.5, "nhwc")]
-        bench = self.bench(bench_json(rivals))
-        self.plots = plan.planned_plots(bench, results.join(bench, self.profiles(profile_json())))
-
-    def drawn(self, plot):
-        figure = drawing.draw(plot)
-        self.addCleanup(drawing.close, figure)
-        figure.canvas.draw()
-        return figure
-
-    def test_all_kinds_are_written(self):
-        self.assertEqual(self.run_report("--bench", self.path("bench.json"), "--profile",
-                                         self.path("profile.json"))[0], 0)
-        for name in ("time", "traffic_small_n2_ncu", "roofline_small_n2_ncu"):
-            with open(self.path(name + ".png"), "rb") as file:
-                self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
-            self.assertIn("</svg>", self.read(name + ".svg"))
-            self.assertIn(f"({name}.svg)", self.read("report.md"))
-
-    def test_text_stays_inside_and_does_not_overlap(self):
-        self.assertEqual([plot.kind for plot in self.plots], ["time", "traffic", "roofline"])
-        for plot in self.plots:
-            figure = self.drawn(plot)
-            axes = figure.axes[0]
-            labels = [label for label in [*axes.texts, *axes.get_yticklabels()] if label.get_text()]
-            self.assertGreater(len(labels), 4)
-            boxes = [label.get_window_extent() for label in labels]
-            for i, box in enumerate(boxes):
-                self.assertTrue(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, plot.file)
-                for other in boxes[:i]:
-                    self.assertFalse(box.shrunk(0.9, 0.7).overlaps(other.shrunk(0.9, 0.7)),
-                                     f"{plot.file}: {labels[i].get_text()}")
-
-    def roofline(self, source="ncu", **rates):
-        """{label: line} of the roofline's legend; `rates` are members of the machine."""
-        value = bench_json()
-        value["machine"].update(rates)
-        bench = self.bench(value)
-        plot, = [plot for plot in plan.planned_plots(
-            bench, results.join(bench, self.profiles(profile_json(source))))
-            if plot.kind == "roofline"]
-        figure = self.drawn(plot)
-        legend, = figure.subfigs[1].legends
-        box = legend.get_window_extent()
-        self.assertTrue(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1)
-        lines = {line.get_label(): line for line in figure.axes[0].lines}
-        return {text.get_text(): lines[text.get_text()] for text in legend.get_texts()}
-
-    def test_a_sloped_roof_per_level(self):
-        lines = self.roofline(l2_read_tb_per_s=8.04, l1_read_tb_per_s=32.0)
-        self.assertEqual(list(lines), [
-            "L1, reads only: 32.0 TB/s", "L1", "L2, reads only: 8.04 TB/s", "L2",
-            "DRAM copy: 2.00 TB/s", "DRAM", "loop of FMAs: 10.0 TFLOP/s"])
-        roofs = {name: line for name, line in lines.items() if "TB/s" in name}
-        for (name, roof), level, rate in zip(roofs.items(), ("L1", "L2", "DRAM"), (32, 8.04, 2)):
-            self.assertEqual(roof.get_color(), lines[level].get_color(), name)
-            for intensity, height in roof.get_xydata():
-                self.assertAlmostEqual(height, rate * intensity)
-            self.assertAlmostEqual(roof.get_ydata()[1], 10)  # where the flat one begins
-
-    def test_no_roof_without_its_rate(self):
-        self.assertEqual(list(self.roofline()), ["L1", "L2", "DRAM copy: 2.00 TB/s", "DRAM",
-                                                 "loop of FMAs: 10.0 TFLOP/s"])
-        self.assertEqual(list(self.roofline("simulator", l1_read_tb_per_s=32.0)),
-                         ["L1, reads only: 32.0 TB/s", "L1", "DRAM copy: 2.00 TB/s",
-                          "loop of FMAs: 10.0 TFLOP/s"])
-
-    def test_a_library_below_the_floor_is_explained(self):
-        for rivals, wanted in (([rival("cudnn", "fp32", 0.9)], True),  # the floor: 1 ms
-                               ([rival("cudnn", "fp32", 1.1), rival("cudnn", "tf32", 0.5)], False)):
-            note = drawing.floor_note(self.bench(bench_json(rivals)).problems)
-            self.assertEqual("FFT, Winograd" in note, wanted)
-
-    def test_the_same_data_give_the_same_file_which_bears_their_digest(self):
-        one, other = (drawing.render(self.drawn(self.plots[0]), "svg", "data 123")
-                      for _ in range(2))
-        self.assertEqual(one, other)
-        self.assertIn(b"data 123", one)
-
 
 if __name__ == "__main__":
     unittest.main()

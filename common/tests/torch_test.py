@@ -19,7 +19,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-from common.tests.fake_program import called
+from common.tests.folder_test import called
 
 BRIDGE = pathlib.Path(__file__).resolve().parents[1] / "bindings"
 from common.bindings import convladder

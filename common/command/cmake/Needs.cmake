@@ -39,8 +39,6 @@ convladder_need("libpng" libpng-dev "pictures as PNG rather than PPM" OPTIONAL
 
 convladder_need("Python 3" python3 "3.10 or later: tables, reports, and tests by scripts" OPTIONAL
   FOR run test profile report bugs sanitize diff exercise new PYTHON VARIABLE CONVLADDER_PYTHON)
-convladder_need("matplotlib" python3-matplotlib "plots of the report" OPTIONAL
-  FOR report PYTHON numpy matplotlib VARIABLE CONVLADDER_PLOTS_PYTHON)
 set(sees_gpu "")
 if(CONVLADDER_BACKEND STREQUAL "gpu")
   set(sees_gpu "assert torch.cuda.is_available(), 'PyTorch sees no GPU'")

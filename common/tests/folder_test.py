@@ -1,15 +1,12 @@
-"""A folder for a test, and programs made up in it: what a machine with a GPU would have there."""
+"""A folder for each test, and calls of a command's main()."""
 import contextlib
 import io
 import json
 import os
-import sys
 import tempfile
-import textwrap
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MEASURE = os.path.join(ROOT, "common", "measure")
 
 
 def called(function, *arguments):
@@ -31,8 +28,8 @@ class FolderTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
 
     def files(self):
         return sorted(os.listdir(self.folder))
@@ -46,20 +43,3 @@ class FolderTest(unittest.TestCase):
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:
             return file.read()
-
-    def program(self, name, source):
-        """Makes a program of Python source; its words are in sys.argv. -S: it starts sooner without the
-        machine's packages. Where nobody reads what it prints, it ends without a word."""
-        self.save(name, f"#!{sys.executable} -S\nimport json, os, signal, sys, time\n"
-                        "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n" + textwrap.dedent(source))
-        os.chmod(self.path(name), 0o755)
-        return self.path(name)
-
-
-class FakeProgramTest(FolderTest):
-    """With the folder first in the PATH."""
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(os.environ.update, PATH=os.environ["PATH"])
-        os.environ["PATH"] = self.folder + os.pathsep + os.environ["PATH"]
