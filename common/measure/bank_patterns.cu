@@ -1,17 +1,38 @@
-#include "common/measure/bank_patterns.h"
-
+// Ways in which the lanes of a warp can address memory: one kernel launch each, so that what Nsight
+// Compute reads of a launch is what one instruction costs. The simulator's rules are held against
+// these readings.
+//
+// bank_patterns shared|copies|global launches each pattern once for words of 4, 8 and 16 bytes, the same list
+// every time, and prints their names in that order: "launched shared_read,16,bits_6"; in a build that counts,
+// each counter of the launch behind it: " NAME=VALUE".
+//   shared   shared_read, and shared_write of patterns with no word twice
+//   copies   asynchronous ones: copy_to_shared with the pattern in shared memory (none with a word twice),
+//            copy_global with the pattern in global memory
+//   global   global_read and global_write, also of patterns that cross 128-byte lines
 #include <cuda_pipeline.h>
 
+#include <array>
+#include <cstdio>
+#include <exception>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "common/check/device_buffer.h"
 #include "common/core/launch.h"
+#ifdef COUNTS_LAUNCHES
+#include "common/simulator/counts.h"
+#endif
 
 namespace convladder {
 namespace {
 
 constexpr int LANES = 32, WORDS = 1024;
+
+struct LanePattern {
+  std::string name;
+  std::array<int, LANES> word;  // of each lane, 0 to 1023; -1: the lane takes no part
+};
 
 // ---- The patterns ----
 
@@ -206,44 +227,67 @@ __global__ void copy_global_pattern(const int* word_of_lane, const T* from, floa
 
 // ---- Launching them ----
 
+void print_launched(const char* kind, std::size_t bytes, const LanePattern& pattern) {
+  std::printf("launched %s,%zu,%s", kind, bytes, pattern.name.c_str());
+#ifdef COUNTS_LAUNCHES
+  for (const auto& [name, value] : simulator::metrics(simulator::take_kernel_counts().at(0))) {
+    std::printf(" %s=%.17g", name.c_str(), value);
+  }
+#endif
+  std::printf("\n");
+}
+
 template <typename T>
-void launch_width(Accesses accesses, const LanePattern& pattern, const Launched& launched) {
+void launch_width(const std::string& accesses, const LanePattern& pattern) {
   DeviceBuffer words(LANES), memory(WORDS * sizeof(T) / 4);
   const DeviceBuffer rest(memory.count());
   words.upload(reinterpret_cast<const float*>(pattern.word.data()));
   memory.upload(std::vector<float>(memory.count()).data());
   const auto run = [&](const char* kind, auto kernel, auto... arguments) {
     launch(kernel, 1, LANES, nullptr, reinterpret_cast<const int*>(words.data()), arguments...);
-    launched(kind, sizeof(T), pattern);
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    print_launched(kind, sizeof(T), pattern);
   };
   const T* const from = reinterpret_cast<const T*>(memory.data());
   float* const sink = rest.data();
   const bool may_write = !has_word_twice(pattern);
-  if (accesses == Accesses::kCopies) {
+  if (accesses == "copies") {
     if (may_write) run("copy_to_shared", copy_to_shared_pattern<T>, from, sink);
     run("copy_global", copy_global_pattern<T>, from, sink);
-  } else if (accesses == Accesses::kShared) {
+  } else if (accesses == "shared") {
     run("shared_read", read_shared_pattern<T>, sink);
     if (may_write) run("shared_write", write_shared_pattern<T>, from, sink);
   } else {
     run("global_read", read_global_pattern<T>, from, sink);
     if (may_write) run("global_write", write_global_pattern<T>, from, reinterpret_cast<T*>(sink));
   }
-  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
-}  // namespace
-
-void launch_patterns(Accesses accesses, const Launched& launched) {
+void launch_patterns(const std::string& accesses) {
   std::vector<LanePattern> patterns = lane_patterns();
-  if (accesses == Accesses::kGlobal) {
+  if (accesses == "global") {
     for (const LanePattern& pattern : line_patterns()) patterns.push_back(pattern);
   }
   for (const LanePattern& pattern : patterns) {
-    launch_width<float>(accesses, pattern, launched);
-    launch_width<float2>(accesses, pattern, launched);
-    launch_width<float4>(accesses, pattern, launched);
+    launch_width<float>(accesses, pattern);
+    launch_width<float2>(accesses, pattern);
+    launch_width<float4>(accesses, pattern);
   }
 }
 
+}  // namespace
 }  // namespace convladder
+
+int main(int count, char** arguments) {
+  const std::string accesses = count == 2 ? arguments[1] : "";
+  if (accesses != "shared" && accesses != "copies" && accesses != "global") {
+    std::fprintf(stderr, "usage: bank_patterns shared|copies|global\n");
+    return 2;
+  }
+  try {
+    convladder::launch_patterns(accesses);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bank_patterns: error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -15,6 +15,12 @@ from common.show.support import ROOT, progress, records_of, run_main
 from common.show import files
 
 
+def count(program, problem, *options):
+    """The records of the stages' own kernels on a row of counted_problems.csv."""
+    records = records_of(program, "profile", "--max-gmac", "1000", *read_ncu.options_of(problem), *options)
+    return [record for record in records if not record["library"]]
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -24,9 +30,7 @@ def main(arguments):
     problems, counted = read_ncu.problems(), []
     for number, problem in enumerate(problems, 1):
         progress(f"[{number}/{len(problems)}] {problem['name']}")
-        records = records_of(options.program, "profile", "--max-gmac", "1000",
-                             *read_ncu.options_of(problem))
-        counted += [(problem["name"], record) for record in records if not record["library"]]
+        counted += [(problem["name"], record) for record in count(options.program, problem)]
     progress("")
     metrics = [metric for metric in read_ncu.STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
                if metric in counted[0][1]]

@@ -1,4 +1,5 @@
 """The simulator's counts against Nsight Compute's readings of the same kernels on the same problems."""
+import os
 from typing import NamedTuple
 
 from common.show import files, formats, results
@@ -7,6 +8,7 @@ KEY = ["problem", "stage", "kernel"]
 # What instructions say of shared memory knows no contention between warps, and has names of its own.
 ALSO = {f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum":
         f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")}
+DEVIATIONS = os.path.join(files.ROOT, "common/tests/data/deviations.csv")
 AT_LEAST, PIPE = "pipe_wavefronts_at_least.sum", "l1tex__data_pipe_lsu_wavefronts.sum"
 
 
@@ -46,10 +48,30 @@ def figures(counts, readings):
     return found
 
 
+def deviations():
+    """The rows of deviations.csv: which metric of which stages (none: any) differs, how far and why."""
+    return files.read_rows(DEVIATIONS)
+
+
+def too_far(figure, known):
+    """Whether the count is farther from the reading than the first row of `known` that fits allows: not at
+    all without one."""
+    row = next((row for row in known if row["metric"] == figure.metric and
+                (not row["stages"] or figure.stage in row["stages"].split())), None)
+    lowest, highest = (float(row["lowest"]), float(row["highest"])) if row else (0, 0)
+    return not lowest * figure.read <= figure.counted - figure.read <= highest * figure.read
+
+
+def pipe_figures(counts, readings):
+    """L1's data pipe, of which a count is a part: it must not exceed the reading."""
+    return [Figure(*key, PIPE, counts[key][AT_LEAST], read[PIPE]) for key, read in readings.items()
+            if read.get(PIPE) and counts.get(key, {}).get(AT_LEAST)]
+
+
 def pipe_share(counts, readings, stage):
     """What share of the pipe's wavefronts the counts of a stage's kernels explain: "23.0 to 99.1 %"."""
-    shares = [100 * counts[key][AT_LEAST] / read[PIPE] for key, read in readings.items()
-              if key[1] == stage and read.get(PIPE) and counts.get(key, {}).get(AT_LEAST)]
+    shares = [100 * figure.counted / figure.read for figure in pipe_figures(counts, readings)
+              if figure.stage == stage]
     return f"{min(shares):.1f} to {max(shares):.1f} %" if shares else ""
 
 

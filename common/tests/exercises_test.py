@@ -178,7 +178,7 @@ class Gpu(unittest.TestCase):
     def test_a_goal_on_what_a_gpu_does_not_count_is_left_out(self):
         task = TASK["race"]
         problem = next(iter(task.counted()))
-        record = {"kernel": "conv2d", "blocks": 4, tasks.LD.format("requests"): 5}
+        record = {"kernel": "conv2d", "blocks": 4, tasks.COUNTERS["loads"][0]: 5}
         self.assertEqual([result.name for result in task.results({problem: [record]})],
                          ["loads of the kernel"])
 

@@ -1,20 +1,12 @@
-// The stages under observation: free of bugs in every order of their threads, stage 01's counts as
-// its definition has them, and all counts equal to Nsight Compute's readings, or as near as
-// common/tests/data/deviations.csv says. The readings are made by common/measure/read_ncu.py on an
-// H200; a stage that it has not read is only observed, and counts as skipped. On small problems in
-// seconds; on layers, and in more orders, in minutes.
+// The stages under observation: free of bugs in every order of their threads, and stage 01's counts as
+// its definition has them. On small problems in seconds; on layers, and in more orders, in minutes.
+// readings_test.py holds the counts against Nsight Compute's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <map>
 #include <set>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -24,7 +16,6 @@
 #include "common/check/trial.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
-#include "common/measure/bank_patterns.h"
 #include "common/simulator/counts.h"
 #include "common/tests/support.h"
 
@@ -211,152 +202,6 @@ INSTANTIATE_TEST_SUITE_P(Of, StageOffAlignment, small(), name_of_both);
 INSTANTIATE_TEST_SUITE_P(Of, StageCountsInMoreOrders, small(), name_of_both);
 INSTANTIATE_TEST_SUITE_P(Of, LayerOffAlignment, layers(), name_of_both);
 INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, problems_within(0, SMALL_MACS), name_of);
-
-// ---- Beside Nsight Compute ----
-
-using Row = std::map<std::string, std::string>;
-
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> cells;
-  std::stringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
-  return cells;
-}
-
-// The rows of common/tests/data/NAME by column, in order.
-std::vector<Row> read_readings(const std::string& name) {
-  const std::string path = CONVLADDER_SOURCE_DIR "/common/tests/data/" + name;
-  std::ifstream file(path);
-  std::vector<std::string> header;
-  std::vector<Row> rows;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    const std::vector<std::string> cells = split(line);
-    if (header.empty()) {
-      header = cells;
-      continue;
-    }
-    Row row;
-    for (std::size_t i = 0; i < cells.size(); ++i) row[header.at(i)] = cells[i];
-    rows.push_back(row);
-  }
-  if (rows.empty()) throw std::runtime_error(path + ": no readings");
-  return rows;
-}
-
-constexpr const char* AT_LEAST = "pipe_wavefronts_at_least.sum";
-
-// The columns of the readings that a count stands beside.
-std::vector<std::string> readings_of(const std::string& metric) {
-  if (metric == AT_LEAST) return {"l1tex__data_pipe_lsu_wavefronts.sum"};
-  if (metric.rfind("l1tex__data_", 0) != 0) return {metric};
-  return {metric, "smsp__sass_l1tex_" + metric.substr(7)};  // of shared memory, by instructions
-}
-
-// How far a count may be below and above the reading, as shares of it.
-std::pair<double, double> tolerance(const std::string& metric, const std::string& stage) {
-  static const std::vector<Row> deviations = read_readings("deviations.csv");
-  for (const Row& row : deviations) {
-    const std::string& stages = row.at("stages");
-    if (row.at("metric") != metric) continue;
-    if (!stages.empty() && (stage.empty() || stages.find(stage) == std::string::npos)) continue;
-    return {std::atof(row.at("lowest").c_str()), std::atof(row.at("highest").c_str())};
-  }
-  return {0, 0};
-}
-
-int figures = 0, equal = 0;  // of all that has been compared in a test
-
-// Returns the number of figures compared.
-int expect_close(const KernelCounts& counts, const Row& reading, const std::string& stage = "") {
-  int compared = 0;
-  for (const auto& [metric, count] : metrics(counts)) {
-    for (const std::string& column : readings_of(metric)) {
-      const auto cell = reading.find(column);
-      if (cell == reading.end() || cell->second.empty()) continue;
-      const double read = std::atof(cell->second.c_str());
-      const auto [lowest, highest] = tolerance(column, stage);
-      EXPECT_GE(count - read, lowest * read) << column << " of " << read;
-      EXPECT_LE(count - read, highest * read) << column << " of " << read;
-      ++compared;
-      if (metric == AT_LEAST) continue;  // is not to be equal
-      figures += count != 0 || read != 0;
-      equal += count == read && count != 0;
-    }
-  }
-  return compared;
-}
-
-// Each stage on each counted problem; under observation: it would find races and stray accesses, too.
-class NsightComputeOfStage : public testing::TestWithParam<Stage> {};
-
-TEST_P(NsightComputeOfStage, Agrees) {
-  const Stage& stage = GetParam();
-  figures = equal = 0;
-  std::map<std::pair<std::string, std::string>, Row> readings;  // by problem and kernel
-  for (const Row& row : read_readings("ncu_stages.csv")) {
-    if (row.at("stage") == stage.name) readings[{row.at("problem"), row.at("kernel")}] = row;
-  }
-  for (const Problem& problem : counted_problems()) {
-    for (const KernelCounts& counts : count_stage(stage, problem)) {
-      if (counts.library || readings.empty()) continue;
-      SCOPED_TRACE(problem.name + ", " + counts.kernel);
-      const auto found = readings.find({problem.name, counts.kernel});
-      ASSERT_NE(found, readings.end()) << "no reading: make them again";
-      EXPECT_EQ(std::atoi(found->second.at("launches").c_str()), counts.launches);
-      EXPECT_GE(expect_close(counts, found->second, stage.name), 6);
-    }
-  }
-  if (readings.empty()) GTEST_SKIP() << "observed, but there is no reading to compare with";
-  std::cout << stage.name << ": " << equal << " of " << figures << " figures are equal\n";
-}
-
-INSTANTIATE_TEST_SUITE_P(Of, NsightComputeOfStage, testing::ValuesIn(stages()),
-                         [](const auto& info) { return std::string(info.param.name); });
-
-// Where a copy of 16 bytes lands in no order, its wavefronts follow no rule that we know.
-bool is_understood(const std::string& kind, int bytes, const LanePattern& pattern) {
-  const auto named = [&](const char* name) { return pattern.name.rfind(name, 0) == 0; };
-  if (kind.rfind("copy", 0) != 0 || bytes < 16) return true;
-  return !named("random") && !named("stride") && !named("filters") && !named("strips") &&
-         pattern.name != "bits_reversed";
-}
-
-TEST(NsightCompute, PatternsAgree) {
-  std::vector<Row> readings = read_readings("ncu_patterns.csv");
-  std::size_t next = 0;
-  // Copies that are understood; loads and stores of global memory of which all is counted that the pipe
-  // takes, but for the one wavefront that any of these launches takes besides.
-  int understood = 0, whole = 0;
-  simulator::take_kernel_counts();
-  for (const Accesses accesses : {Accesses::kShared, Accesses::kCopies, Accesses::kGlobal}) {
-    launch_patterns(accesses, [&](const std::string& kind, int bytes, const LanePattern& pattern) {
-      SCOPED_TRACE(kind + ", " + std::to_string(bytes) + " bytes, " + pattern.name);
-      ASSERT_LT(next, readings.size());
-      Row& reading = readings[next++];
-      ASSERT_EQ(reading.at("pattern"), pattern.name) << "other patterns: make the readings again";
-      ASSERT_EQ(reading.at("kind"), kind);
-      ASSERT_EQ(reading.at("bytes"), std::to_string(bytes));
-      const KernelCounts counts = simulator::take_kernel_counts().at(0);
-      const double read = std::atof(reading.at("l1tex__data_pipe_lsu_wavefronts.sum").c_str());
-      whole += accesses == Accesses::kGlobal && counts.pipe_wavefronts + 1 == read;
-      if (is_understood(kind, bytes, pattern)) {
-        understood += accesses == Accesses::kCopies;
-      } else {
-        reading["smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"] = "";
-      }
-      // The L1's own counter sees a copy past it differently from the counter for such copies.
-      if (kind == "copy_global" && bytes == 16) {
-        reading["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] = "";
-      }
-      EXPECT_GE(expect_close(counts, reading), accesses == Accesses::kGlobal ? 7 : 5);
-    });
-  }
-  EXPECT_EQ(next, readings.size());
-  EXPECT_EQ(understood, 462) << "of 531 copies";
-  EXPECT_GE(whole, 755);
-  std::cout << whole << " launches' counts are all that the pipe takes\n";
-}
 
 }  // namespace
 }  // namespace convladder

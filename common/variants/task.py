@@ -8,6 +8,7 @@ import operator
 import os
 import re
 
+from common.show import metrics
 from common.variants import judge, variants
 
 BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
@@ -17,33 +18,9 @@ BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
 NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_beyond_filter",
          "nasty_tiny_planes", "nasty_no_bias", "nasty_groups", "nasty_primes_everything")
 
-LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
-COPIES = [f"sm__sass_l1tex_t_{{}}_pipe_lsu_mem_global_op_ldgsts_cache_{way}.sum"
-          for way in ("access", "bypass")]
-SHARED = "l1tex__data_{}_mem_shared_op_{}.sum"
-COPY_WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"
-# The names that goals use; each is the sum of these metrics. Nsight Compute has no metric for those
-# of the simulator's own: blocks, barriers and sectors_touched.
-COUNTERS = {
-    "loads": [LD.format("requests")],  # asynchronous copies are among them
-    "load_sectors": [LD.format("sectors")],
-    "stores": [ST.format("requests")],
-    "store_sectors": [ST.format("sectors")],
-    "requests": [LD.format("requests"), ST.format("requests")],
-    "sectors": [LD.format("sectors"), ST.format("sectors")],
-    "copies": [name.format("requests") for name in COPIES],
-    "loaded_bytes": ["smsp__sass_data_bytes_mem_global_op_ld.sum"] +
-                    [f"sm__sass_data_bytes_mem_global_op_ldgsts_cache_{way}.sum"
-                     for way in ("access", "bypass")],
-    "stored_bytes": ["smsp__sass_data_bytes_mem_global_op_st.sum"],
-    "touched_sectors": ["sectors_touched_read.sum", "sectors_touched_write.sum"],
-    "shared_load_wavefronts": [SHARED.format("pipe_lsu_wavefronts", "ld")],
-    "shared_store_wavefronts": [SHARED.format("pipe_lsu_wavefronts", "st")],
-    "wavefronts": [SHARED.format("pipe_lsu_wavefronts", op) for op in ("ld", "st")] +
-                  [COPY_WAVEFRONTS],
-    "conflicts": [SHARED.format("bank_conflicts_pipe_lsu", op) for op in ("ld", "st")],
-    "blocks": ["blocks"], "barriers": ["barriers"], "shared_bytes": ["shared_bytes"],
-    "tensor_instructions": ["tensor_instructions"], "launches": ["launches"]}
+# The names that goals use: sums of metrics, and what Nsight Compute has no metric for.
+COUNTERS = metrics.sums() | {name: [name] for name in (
+    "blocks", "barriers", "shared_bytes", "tensor_instructions", "launches")}
 FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
              ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.USub: operator.neg}
@@ -94,9 +71,9 @@ def extents(row):
 def counters_of(kernels, only=""):
     """{name: sum over the kernels}; without those that one of the kernels lacks."""
     kernels = [kernel for kernel in kernels if only in ("", kernel["kernel"])]
-    return {name: sum(kernel[metric] for kernel in kernels for metric in metrics)
-            for name, metrics in COUNTERS.items()
-            if kernels and all(metric in kernel for kernel in kernels for metric in metrics)}
+    return {name: sum(kernel[metric] for kernel in kernels for metric in parts)
+            for name, parts in COUNTERS.items()
+            if kernels and all(metric in kernel for kernel in kernels for metric in parts)}
 
 
 @dataclasses.dataclass
