@@ -116,7 +116,7 @@ def fall_back(reason, own, options, path):
           file=sys.stderr)
     write_json(path, own)
     for profile in results.read_profiles(path):
-        print_kernels(profile)
+        print_tables(profile)
     command = [LADDER, "--backend", "sim", "profile", "--json", path] + options
     status = subprocess.run(command, check=False).returncode
     if status != 0:
@@ -127,20 +127,12 @@ def fall_back(reason, own, options, path):
 
 # --- tables --------------------------------------------------------------------------------------
 
-def print_kernels(profile):
-    for about, table in counter_tables.kernel_tables(profile):
-        print(f"{about}\n\n{formats.aligned(table)}")
-
-
-def print_tables(profile, before, rates):
+def print_tables(profile, before=None, rates=None):
     """before: {stage: its Profile of the last time}."""
-    print_kernels(profile)
-    print("Stages:\n")
-    for table in (counter_tables.traffic_table(profile, before),
-                  counter_tables.warp_table(profile, before),
-                  counter_tables.floor_table(profile, rates)):
-        if table:
-            print(formats.aligned(table))
+    for about, table in counter_tables.tables(profile, before, rates):
+        print(f"{about}\n\n{formats.aligned(table)}")
+    if profile.source == "cuda_runtime":
+        return
     if profile.source == "ncu":
         print("Read by Nsight Compute: caches flushed before each kernel, clocks not locked.")
     else:

@@ -1,5 +1,4 @@
 """Tables of counters: stages as rows in ladder order, columns without any data left out."""
-import functools
 from typing import NamedTuple
 from collections.abc import Callable
 
@@ -9,12 +8,14 @@ from common.show.formats import markdown, milliseconds, percent, ratio, scaled, 
 
 SOURCES = {"ncu": "Nsight Compute", "simulator": "the counting simulator",
            "cuda_runtime": "the CUDA runtime, before the run"}
+TEXTS = {"count": scaled, "sectors": scaled, "bytes": size, "percent": percent, "ratio": significant,
+         "ns": lambda nanoseconds: milliseconds(1e-6 * nanoseconds)}
 LONGEST_NAME = 30  # of a library's kernel in a table
 
 
 class Column(NamedTuple):
     heading: str
-    figure: Callable  # name of a stage -> Figure or None
+    figure: Callable  # Profile, name of a stage -> Figure or None
     text: Callable    # the Figure's value -> str
 
 
@@ -27,11 +28,6 @@ def cell(figure, text):
 
 
 # --- columns -------------------------------------------------------------------------------------
-# A row of these lists: heading, how the figure comes from Profile and stage, how its value is written.
-
-TEXTS = {"count": scaled, "sectors": scaled, "bytes": size, "percent": percent, "ratio": significant,
-         "ns": lambda nanoseconds: milliseconds(1e-6 * nanoseconds)}
-
 
 def summed(of_kernel):
     return lambda profile, stage: counters.of_stage(profile.stages[stage], of_kernel)
@@ -46,7 +42,7 @@ def of_main_kernel(of_kernel):
 
 
 def per(above, below):
-    """What a request of the stage's loads, or stores, costs."""
+    """One of these sums by another."""
     def figure(profile, stage):
         amounts = [counters.of_stage(profile.stages[stage], total(name)) for name in (above, below)]
         if not all(amounts) or amounts[1].value == 0:
@@ -67,78 +63,53 @@ def least_time(profile, stage):
     return None if floor is None else Figure(floor[0])
 
 
-def columns_by(table, how):
-    """Those of metrics.csv that this table has."""
-    return [(metric.heading, how(sum_of(metric.metric)), TEXTS[metric.unit])
+def of_metrics(table, how):
+    """The columns that metrics.csv has for a table."""
+    return [Column(metric.heading, how(sum_of(metric.metric)), TEXTS[metric.unit])
             for metric in metrics.columns(table)]
 
 
-FLOOR = "at least [ms]"
-OF_FLOOR = [(FLOOR, least_time, milliseconds)]
-OF_LEVELS = [(level.name, summed(level.of_kernel), size) for level in LEVELS]
-SECTORS_PER = [("sectors / load", per("load_sectors", "loads"), significant),
-               ("sectors / store", per("store_sectors", "stores"), significant)]
+FLOOR = Column("at least [ms]", least_time, milliseconds)
+OF_LEVELS = [Column(level.name, summed(level.of_kernel), size) for level in LEVELS]
 OF_WARPS = [  # what they ask for: sums over the stage's kernels
-    ("requests", summed(counters.requests), scaled), *SECTORS_PER,
-    ("shared wavefronts", summed(counters.shared_wavefronts), scaled),
-    ("bank conflicts", summed(counters.bank_conflicts), scaled),
-    *((f"FLOP / {level.name} byte", intensity(level), significant)
+    Column("requests", summed(counters.requests), scaled),
+    Column("sectors / load", per("load_sectors", "loads"), significant),
+    Column("sectors / store", per("store_sectors", "stores"), significant),
+    Column("shared wavefronts", summed(counters.shared_wavefronts), scaled),
+    Column("bank conflicts", summed(counters.bank_conflicts), scaled),
+    *(Column(f"FLOP / {level.name} byte", intensity(level), significant)
       for level in LEVELS if level.name in ("DRAM", "touched")),
-    *columns_by("work", summed)]
+    *of_metrics("work", summed)]
 # What does not add up over kernels: of the main kernel of each stage.
-OF_MAIN_KERNEL = columns_by("kernel", of_main_kernel)
-OF_MAIN_KERNEL.insert(1, ("shared / block", of_main_kernel(counters.shared_per_block), size))
-
-
-def columns_of(table, profile):
-    return [Column(heading, functools.partial(figure, profile), text)
-            for heading, figure, text in table]
-
-
-floor_columns = functools.partial(columns_of, OF_FLOOR)
-level_columns = functools.partial(columns_of, OF_LEVELS)
-warp_columns = functools.partial(columns_of, OF_WARPS)
-kernel_columns = functools.partial(columns_of, OF_MAIN_KERNEL)
+SHARED = Column("shared / block", of_main_kernel(counters.shared_per_block), size)
+OF_MAIN_KERNEL = of_metrics("kernel", of_main_kernel)
+OF_MAIN_KERNEL.insert(1, SHARED)
+COLUMNS = OF_LEVELS + OF_WARPS + OF_MAIN_KERNEL
 
 
 # --- tables of stages ----------------------------------------------------------------------------
 
-def compared_table(profile, columns, last=None, least=None):
+def compared_table(profile, columns, last, least=None):
     """Each figure by that of the stage before and, if `last` has the stage's Profile of the last time, by
-    what it was then. `least`: what the figures are at the least, as a column beside each."""
+    what it was then; by `least`, where that is given. Empty without any."""
     stages, header, cells = list(profile.stages), ["stage"], []
-    then = {stage: columns_of_last(columns, stage, last or {}) for stage in stages}
-    for i, column in enumerate(columns):
-        figures = [column.figure(stage) for stage in stages]
-        parts = {column.heading: [cell(figure, column.text) for figure in figures]}
-        if column.text is not significant:  # of a ratio another is hard to read
-            parts |= {"÷ least": [ratio(counters.quotient(figure, least)) for figure in figures],
-                      "÷ before": [ratio(counters.quotient(now, before))
-                                   for before, now in zip([None] + figures, figures)],
-                      "÷ last time": [ratio(counters.quotient(now, then[stage][i]))
-                                      for stage, now in zip(stages, figures)]}
-        header += parts
-        cells += parts.values()
-    return markdown(header, [list(row) for row in zip(stages, *cells)])
-
-
-def columns_of_last(columns, stage, last):
-    """The figures that these columns had the last time; None for what there was not."""
-    if stage not in last:
-        return [None] * len(columns)
-    known = {column.heading: column for table in (OF_LEVELS, OF_WARPS)
-             for column in columns_of(table, last[stage])}
-    return [known[column.heading].figure(stage) for column in columns]
+    for column in columns:
+        figures = [column.figure(profile, stage) for stage in stages]
+        then = [column.figure(last[stage], stage) if stage in last else None for stage in stages]
+        header.append(column.heading)
+        cells.append([cell(figure, column.text) for figure in figures])
+        if column.text is significant:  # of a ratio another is hard to read
+            continue
+        for heading, others in (("÷ least", [least] * len(stages)), ("÷ before", [None] + figures),
+                                ("÷ last time", then)):
+            header.append(heading)
+            cells.append([ratio(counters.quotient(*pair)) for pair in zip(figures, others)])
+    return markdown(header, [list(row) for row in zip(stages, *cells)]) if any(map(any, cells)) else ""
 
 
 def traffic_table(profile, last=None):
     """Bytes at each level, each by the least possible, by the stage before, and by the last time."""
-    return compared_table(profile, level_columns(profile), last, Figure(profile.least_bytes))
-
-
-def warp_table(profile, last=None):
-    """What warps ask for, by the stage before and by the last time."""
-    return compared_table(profile, warp_columns(profile), last)
+    return compared_table(profile, OF_LEVELS, last or {}, Figure(profile.least_bytes))
 
 
 def floor_table(profile, rates=None):
@@ -146,7 +117,7 @@ def floor_table(profile, rates=None):
     the GPU's rates, how much of its FMA ceiling that leaves possible. Where a problem was cut down, the
     same of the whole. Empty without least times."""
     rows, ceiling = [], "FMA ceiling, at most"
-    heading = f"at least on {with_article(profile.machine)} [ms]" if rates and profile.machine else FLOOR
+    heading = f"at least on {with_article(profile.machine)} [ms]" if profile.machine else FLOOR.heading
     for stage, kernels in profile.stages.items():
         row = [stage]
         for whole, flop in ((False, profile.flop), (True, profile.whole_flop)):
@@ -169,28 +140,12 @@ def with_article(gpu):
     return ("an " if name[0] in "AEFHILMNORSX8" else "a ") + name
 
 
-def stage_table(profile, columns, names=None):
-    """Empty where the source has nothing for any column. `names`: {stage: its longest kernel}."""
-    rows = [[stage, names[stage] if names else "",
-             *(cell(column.figure(stage), column.text) for column in columns)]
-            for stage in profile.stages]
-    if not any(any(row[2:]) for row in rows):
-        return ""
-    return markdown(["stage", "longest kernel", *(column.heading for column in columns)], rows)
-
-
-def kernel_table(profile):
-    names = {stage: getattr(counters.main_kernel(kernels), "name", "")
-             for stage, kernels in profile.stages.items()}
-    return stage_table(profile, kernel_columns(profile), names)
-
-
 def step_rows(profile, before, now):
     """{counter: its row} of two neighbouring stages: before, now, and now ÷ before. Either may be
     missing from the profile; empty where both are."""
     rows = {}
-    for column in level_columns(profile) + warp_columns(profile) + kernel_columns(profile):
-        figures = [column.figure(stage) if stage in profile.stages else None
+    for column in COLUMNS:
+        figures = [column.figure(profile, stage) if stage in profile.stages else None
                    for stage in (before, now)]
         if any(figures):
             rows[column.heading] = [column.heading, *(cell(figure, column.text) for figure in figures),
@@ -203,18 +158,18 @@ def step_table(profile, before, now):
     return markdown(["counted", before or "", now, "÷ before"], rows) if rows else ""
 
 
-# --- tables of kernels ---------------------------------------------------------------------------
+# --- tables of kernels, and all of them -------------------------------------------------------------
 
 def table_of_kernels(profile, columns):
-    """A row for each kernel of each stage that asks for any of it. columns: [(heading, Kernel -> value or
-    None, how it is written)]; those that are 0 throughout are left out."""
-    rows = [(stage, kernel, [of_kernel(kernel) for _, of_kernel, _ in columns])
+    """A row for each kernel of each stage that asks for any of it. Columns whose figure is of a Kernel;
+    those that are 0 throughout are left out."""
+    rows = [(stage, kernel, [column.figure(kernel) for column in columns])
             for stage, kernels in profile.stages.items() for kernel in kernels]
     kept = [i for i in range(len(columns)) if any(values[i] for _, _, values in rows)]
-    cells = [[stage, name_of(kernel), *("" if values[i] is None else columns[i][2](values[i])
+    cells = [[stage, name_of(kernel), *("" if values[i] is None else columns[i].text(values[i])
                                         for i in kept)]
              for stage, kernel, values in rows if any(values[i] for i in kept)]
-    return markdown(["stage", "kernel", *(columns[i][0] for i in kept)], cells) if cells else ""
+    return markdown(["stage", "kernel", *(columns[i].heading for i in kept)], cells) if cells else ""
 
 
 def name_of(kernel):
@@ -222,21 +177,24 @@ def name_of(kernel):
     return f"{name} *" if kernel.library else name
 
 
-def metric_columns(table):
-    return columns_by(table, lambda of_kernel: of_kernel)
+def tables(profile, last=None, rates=None):
+    """All that the profile's source says, as [(what it is of, table)]. `last`: {stage: its Profile of the
+    last time}; `rates`: of the GPU whose least times the profile has."""
+    def own(table):
+        return of_metrics(table, lambda of_kernel: of_kernel)
 
-
-def kernel_tables(profile):
-    """[(what it is of, table)] of the profile's kernels; those without data are left out."""
-    bytes_columns = [(level.name, level.of_kernel, size) for level in LEVELS if level.name != "L1"]
-    own = [(FLOOR, lambda kernel: kernel.floor and kernel.floor[0], milliseconds),
-           *metric_columns("work"), ("shared / block", counters.shared_per_block, size),
-           *metric_columns("kernel")]
-    tables = [("Global memory: instructions, warp by warp, and the 32-byte sectors that they touch; copies\n"
-               "are asynchronous, from global to shared memory, and are among the loads.",
-               metric_columns("global") + bytes_columns),
-              ("Shared memory: instructions, warp by warp, the wavefronts that they take, and those of\n"
-               "them due to bank conflicts.", metric_columns("shared")),
-              ("Kernels:", own)]
-    return [(about, table) for about, columns in tables
-            if (table := table_of_kernels(profile, columns))]
+    bytes_moved = [Column(level.name, level.of_kernel, size) for level in LEVELS if level.name != "L1"]
+    time = FLOOR._replace(figure=lambda kernel: kernel.floor and kernel.floor[0])
+    shared = SHARED._replace(figure=counters.shared_per_block)
+    found = [
+        ("Global memory: instructions, warp by warp, the 32-byte sectors that they touch, and bytes. Copies "
+         "are\nasynchronous, from global to shared memory, and are among the loads.",
+         table_of_kernels(profile, own("global") + bytes_moved)),
+        ("Shared memory: instructions, warp by warp, the wavefronts that they take, and those of them due "
+         "to\nbank conflicts.", table_of_kernels(profile, own("shared"))),
+        ("Kernels:", table_of_kernels(profile, [time, *own("work"), shared, *own("kernel")])),
+        ("Stages, by the bytes that the problem must move, by the stage before, and by the last time:",
+         traffic_table(profile, last)),
+        ("What their warps ask for:", compared_table(profile, OF_WARPS, last or {})),
+        ("The least time that they take:", floor_table(profile, rates))]
+    return [(about, table) for about, table in found if table]

@@ -133,9 +133,7 @@ def time_column(timed, bench):
 
 def profile_data(problem, profile, bench):
     stages = list(profile.stages)
-    columns = [column_data(column, stages) for column in counter_tables.floor_columns(profile) +
-               counter_tables.level_columns(profile) + counter_tables.warp_columns(profile) +
-               counter_tables.kernel_columns(profile)]
+    columns = [column_data(column, profile) for column in [counter_tables.FLOOR] + counter_tables.COLUMNS]
     limits = {stage: floors.of_stage(kernels) for stage, kernels in profile.stages.items()}
     levels = traffic_levels(profile)
     data = {"source": counter_tables.source_of(profile), "stages": stages,
@@ -173,9 +171,10 @@ def roofline_points(problem, profile):
     return points
 
 
-def column_data(column, stages):
+def column_data(column, profile):
     """{stage: [value, as the tables have it, by how much it changed from the stage before]}."""
-    figures = [column.figure(stage) for stage in stages]
+    stages = list(profile.stages)
+    figures = [column.figure(profile, stage) for stage in stages]
     return {"heading": column.heading, "cells": {
         stage: [figure.value, counter_tables.cell(figure, column.text),
                 formats.ratio(counters.quotient(figure, before))]

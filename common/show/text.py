@@ -1,5 +1,5 @@
 """The report as Markdown."""
-from common.show import counter_tables, formats, time_tables
+from common.show import counter_tables, floors, formats, time_tables
 from common.show.counters import LEVELS
 
 LAYERS = "Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n"
@@ -17,8 +17,9 @@ HOW_TO_READ = (
     "multiplications than the direct convolution's, which the floor and the TFLOP/s count.\n"
     "\n"
     "Figures with a `*` leave out a library's kernels, which that source doesn't count; nothing is "
-    "compared with them. Registers, occupancy, hit rates, shares of busy cycles and stalls "
-    "are those of each stage's longest kernel. All others are sums over the stage's kernels.\n"
+    "compared with them. Where a stage is compared by registers, occupancy, hit "
+    "rates, shares of busy cycles or stalls, they are its longest kernel's; all others are sums over its "
+    "kernels.\n"
     "\n" + "".join(f"- *{level.name}*: {level.meaning}.\n" for level in LEVELS) +
     "- *requests*: instructions of warps that go to global memory, asynchronous copies among "
     "them; *sectors / load* and *sectors / store*: how many 32-byte sectors such an instruction "
@@ -27,15 +28,8 @@ HOW_TO_READ = (
     "copies; *bank conflicts*: those that conflicts of loads and stores cost (copies left out).\n"
     "- *FP32 ceiling*: what a loop of nothing but FMAs reaches, instructions that multiply and "
     "add (a thread's FMA in FP32 is an *FFMA*).\n"
-    "- *occupancy*: warps on a multiprocessor, of the 64 that it can hold; *at most*: what the "
-    "registers and the shared memory of the blocks leave room for.\n"
-    "- *instructions*: of warps, all that a kernel executes; *issue slots*: in how many of its cycles a "
-    "scheduler issues one; *L1's data pipe*: in how many of them a wavefront goes through it.\n"
-    "- *cycles / instruction*: from one instruction of a warp to its next, on average; *stalled*: how many "
-    "of these it waits, and what for: for data from *global* memory (`long_scoreboard`) or a place in the "
-    "queue there (`lg_throttle`), for data from *shared* memory (`short_scoreboard`) or a place in its "
-    "queue (`mio_throttle`), at a *barrier*.\n"
-    "- *profiled*: time under the profiler, of a single run.\n"
+    "- *The other columns*: `common/show/metrics.csv` says what each means. *Stalled* are cycles of the "
+    "*cycles / instruction*.\n"
     "- *at least*: what a stage can't be faster than, by its counts and the rates of the GPU "
     "(docs/results/floors.md says how); *share of it*: of the time under the profiler.\n")
 
@@ -75,10 +69,9 @@ def about(problem, bench):
     """Times, then what each source has counted."""
     parts = times(problem.bench, bench) if problem.bench else []
     for profile in problem.profiles:
-        of_all = [counter_tables.traffic_table(profile),
-                  counter_tables.stage_table(profile, counter_tables.warp_columns(profile)),
-                  counter_tables.kernel_table(profile), counter_tables.floor_table(profile)]
-        parts += [f"### Counted by {counter_tables.source_of(profile)}\n", *filter(None, of_all)]
+        parts.append(f"### Counted by {counter_tables.source_of(profile)}\n")
+        parts += [f"{what}\n\n{table}" for what, table in
+                  counter_tables.tables(profile, rates=floors.machine_of(profile.machine))]
     return parts
 
 

@@ -318,10 +318,8 @@ def _figures(before, after):
         json.dump(both, file)
         file.flush()
         profile, = results.read_profiles(file.name)
-    columns = (counter_tables.level_columns(profile) + counter_tables.warp_columns(profile) +
-               counter_tables.kernel_columns(profile))
-    for column in columns:
-        old, new = column.figure("before"), column.figure("after")
+    for column in counter_tables.COLUMNS:
+        old, new = column.figure(profile, "before"), column.figure(profile, "after")
         if old and new and (old.value or new.value):
             yield column.heading, old, new, column.text
 
