@@ -98,26 +98,20 @@ def rows_of_stage(problem, stage, launches):
 
 
 def read_stages(binaries, stages, path):
-    """After each problem the header and the rows: what was read, and the earlier file's others."""
-    rows, read = [], set()
+    """After each problem the header and the rows: what was read, and what the earlier file has of the other
+    problems and stages that there are; what it has no column for is empty."""
     header = ["problem", "stage", "kernel", "launches"] + STAGE_METRICS
+    rows = {}  # of each problem and stage
+    for row in files.read_rows(path) if os.path.exists(path) else []:
+        rows.setdefault((row["problem"], row["stage"]), []).append(
+            [row.get(column) or "" for column in header])
     wanted = list(STAGE_METRICS)  # run() takes out what this GPU doesn't have
     for problem in problems():
         for stage, launches in launches_of(binaries, stages, problem, wanted).items():
-            rows += rows_of_stage(problem, stage, launches)
-            read.add((problem["name"], stage))
+            rows[problem["name"], stage] = rows_of_stage(problem, stage, launches)
         print(f"{problem['name']}: {len(stages)} stages", flush=True)
-        yield header, kept_rows(path, header, read) + rows
-
-
-def kept_rows(path, header, read):
-    """The rows of an earlier file, but for those that have been read anew, and those of problems and
-    stages that are no more; what it has no column for is empty."""
-    if not os.path.exists(path):
-        return []
-    left = {(problem["name"], stage) for problem in problems() for stage in stage_names()} - read
-    return [[row.get(column) or "" for column in header] for row in files.read_rows(path)
-            if (row["problem"], row["stage"]) in left]
+        yield header, [row for known in problems() for stage in stage_names()
+                       for row in rows.get((known["name"], stage), [])]
 
 
 PATTERN_METRICS = {accesses: metrics.read_by(accesses) for accesses in ("shared", "copies", "global")}

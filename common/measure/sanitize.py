@@ -38,7 +38,8 @@ def verdict(status, reports, checks, log):
     results that are all right make a pass."""
     wrong = [f"{check['problem']}: {check['status']}: {check['message']}" for check in checks
              if check["status"] != "pass"]
-    reasons = [(reports is None, f"no summary in the log, which ends with: {log.strip()[-200:]} (status {status})"),
+    end = log.strip()[-200:]
+    reasons = [(reports is None, f"no summary in the log, which ends with: {end} (status {status})"),
                (reports, f"{reports} reports"), (wrong, "".join(wrong[:1])),
                (status != 0, f"status {status} without a report"),
                (not checks, "no problem was checked")]

@@ -93,7 +93,7 @@ def report(counts, readings):
                      if differs else "", pipe_share(counts, readings, stage)])
     equal = sum(figure.counted == figure.read for figure in all_figures)
     problems = len({problem for problem, _, _ in counts})
-    return (f"{equal} of {len(all_figures)} figures are equal. Counted on {problems} problems. L1's data pipe: "
-            "what share of its wavefronts the counts explain, which must not exceed them.\n\n" +
+    return (f"{equal} of {len(all_figures)} figures are equal. Counted on {problems} problems. L1's data "
+            "pipe: what share of its wavefronts the counts explain, which must not exceed them.\n\n" +
             formats.markdown(["stage", "problems read", "figures", "equal", "widest deviation", "where",
                               "of L1's data pipe"], rows))

@@ -83,7 +83,7 @@ OF_WARPS = [  # what they ask for: sums over the stage's kernels
 # What does not add up over kernels: of the main kernel of each stage.
 SHARED = Column("shared / block", of_main_kernel(counters.shared_per_block), size)
 OF_MAIN_KERNEL = of_metrics("kernel", of_main_kernel)
-OF_MAIN_KERNEL.insert(1, SHARED)
+OF_MAIN_KERNEL.insert(3, SHARED)  # behind the registers
 COLUMNS = OF_LEVELS + OF_WARPS + OF_MAIN_KERNEL
 
 

@@ -329,8 +329,9 @@ class OfTheProgram(FolderTest):
     SMALL = ["--shape", "nasty_primes", "--stage", "05_fused_bias", "--stage", "06_async_copies"]
 
     def profile(self, *words):
-        done = subprocess.run([sys.executable, "-m", "common.measure.profile", "--program", PROGRAM, "--json",
-                               self.path("profile.json"), *words], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "common.measure.profile", "--program", PROGRAM, "--json",
+                   self.path("profile.json"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
     def test_the_tables_and_the_last_time(self):
