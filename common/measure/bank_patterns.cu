@@ -58,7 +58,7 @@ int reverse_bits(int lane) {
   return result;
 }
 
-// The same numbers everywhere (a linear congruential generator's high bits).
+// A linear congruential generator's high bits: the numbers are the same on every machine.
 class Numbers {
  public:
   int below(int limit) {
@@ -159,7 +159,7 @@ bool has_word_twice(const LanePattern& pattern) {
 
 // ---- The kernels ----
 
-// Of all parts, so that the compiler must load them all.
+// The sum needs all parts of the word, so that the compiler must load them all.
 __device__ float sum_of(float word) { return word; }
 __device__ float sum_of(float2 word) { return word.x + word.y; }
 __device__ float sum_of(float4 word) { return word.x + word.y + word.z + word.w; }

@@ -68,7 +68,7 @@ def call(command):
 
 
 def _unknown(wanted, text):
-    """Those that ncu says it can't find: ==ERROR== Failed to find metric regex:^(NAME)(\\.|$)"""
+    """The metrics that ncu says it can't find: ==ERROR== Failed to find metric regex:^(NAME)(\\.|$)"""
     names = {name.replace("\\", "") for line in text.splitlines() if "Failed to find metric" in line
              for name in re.findall(r"[a-z]\w*__[\w.\\]+", line)}
     return [metric for metric in wanted if metric in names or metric.split(".")[0] in names]

@@ -78,7 +78,7 @@ class LaunchProfiler : public Profiler {
     launch_observer = nullptr;
     trial.wait();
     if (launches.empty()) {
-      throw std::runtime_error(std::string(stage.name) + ": launches no kernel of its own");
+      throw std::runtime_error(std::string(stage.name) + ": launches no kernel that is the stage's");
     }
     std::vector<KernelResources> kernels;
     for (const KernelLaunch& launch : launches) add_launch(launch, kernels);

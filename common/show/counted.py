@@ -5,7 +5,7 @@ from typing import NamedTuple
 from common.show import files, formats, results
 
 KEY = ["problem", "stage", "kernel"]
-# What instructions say of shared memory knows no contention between warps, and has names of its own.
+# Instructions don't know that warps wait for each other at shared memory; what they say has other names.
 ALSO = {f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum":
         f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")}
 DEVIATIONS = os.path.join(files.ROOT, "common/tests/data/deviations.csv")
@@ -23,7 +23,7 @@ class Figure(NamedTuple):
 
     @property
     def deviation(self):
-        """Of the count from the reading, as a share of it."""
+        """How far the count is from the reading, as a share of it."""
         return (self.counted - self.read) / self.read if self.read else float(self.counted != 0)
 
 

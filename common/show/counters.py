@@ -32,7 +32,7 @@ def sum_of(*names, factor=1):
 
 
 def total(name, factor=1):
-    """The same of a sum by its name in metrics.csv."""
+    """As sum_of(), for the metrics of a sum that metrics.csv names."""
     return sum_of(*metrics.parts_of(name), factor=factor)
 
 
@@ -64,7 +64,7 @@ def shared_per_block(kernel):
 
 
 def of_stage(kernels, of_kernel):
-    """The Figure of a stage with these kernels; None where one of its own kernels has none."""
+    """The Figure of a stage with these kernels; None where one of the stage's own kernels has none."""
     values = [of_kernel(kernel) for kernel in kernels]
     unknown = [kernel for kernel, value in zip(kernels, values) if value is None]
     if len(unknown) == len(kernels) or not all(kernel.library for kernel in unknown):
@@ -73,7 +73,7 @@ def of_stage(kernels, of_kernel):
 
 
 def quotient(above, below):
-    """Of two Figures, as a plain number; None where one is missing, partial or zero."""
+    """One Figure by another, as a plain number; None where one is missing, partial or zero."""
     if not above or not below or above.partial or below.partial or below.value == 0:
         return None
     return above.value / below.value

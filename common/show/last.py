@@ -9,7 +9,7 @@ FOLDER = os.path.join(REPORT, "last")
 
 
 def path_of(records, relu):
-    """Where the records of one stage are kept: one file for each stage, problem and source."""
+    """The file that keeps the records of one stage: there is one for each stage, problem and source."""
     first = records[0]
     name = " ".join([first["stage"], first["shape"]] + ["bias"] * first["bias"] + ["relu"] * relu)
     return os.path.join(FOLDER, first["source"], re.sub(r"[^0-9A-Za-z]", "_", name) + ".json")

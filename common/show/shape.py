@@ -20,7 +20,7 @@ def parse(text):
 
 
 def extents(shape):
-    """Of the tensors, by name."""
+    """The extents of each tensor, by its name."""
     return {"input": [shape.N, shape.C, shape.H, shape.W],
             "filters": [shape.K, shape.C // shape.groups, shape.R, shape.S], "bias": [shape.K],
             "output": [shape.N, shape.K, shape.P, shape.Q]}

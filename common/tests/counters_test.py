@@ -52,7 +52,7 @@ class Metrics(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
-    """Of the records in docs/results, whose figures are added up here once more."""
+    """The tables are of the records in docs/results, whose figures are added up here once more."""
 
     @staticmethod
     def of_warps(*arguments):
@@ -191,7 +191,8 @@ class WhatNcuPrints(FolderTest):
 
 
 class LeastTimes(FolderTest):
-    """By hand: a multiprocessor of ten begins 100 FMAs and a wavefront a microsecond, DRAM moves a sector."""
+    """Worked out by hand: each of ten multiprocessors begins 100 FMAs and a wavefront a microsecond, and DRAM
+    moves a sector."""
     RATES = {"multiprocessors": 10, "clock_mhz": 1, "fmas_per_cycle": 100, "wavefronts_per_cycle": 1,
              "dram_tb_per_s": 32e-6, "l2_bytes": 320, "fma_tflops": 0.002}
 
@@ -206,7 +207,7 @@ class LeastTimes(FolderTest):
                 (equal | {"blocks": 1, "products": [[500, 1]]}, {}, 5, "multiplications"),
                 ({"blocks": 11, "products": [[500, 11]]}, {}, 10, "multiplications"),
                 ({"blocks": 1000, "products": [[500, 10]]}, {}, 500, "multiplications"),  # of a sample
-                # Of unequal blocks the smallest; or the average, where that is more.
+                # Where blocks are unequal, it may have the smallest; or the average, if that is more.
                 ({"blocks": 11, "products": [[100, 1], [500, 10]]}, {}, 6, "multiplications"),
                 ({"blocks": 11, "products": [[0, 10], [5000, 1]]}, {}, 5, "multiplications"),
                 # Ten sectors may stay in L2, and ten may lie there before, but for the first launch.

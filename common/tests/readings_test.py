@@ -16,7 +16,7 @@ DATA = os.path.join(files.ROOT, "common/tests/data")
 
 
 def numbers(values):
-    """Those of the values that are numbers, or texts of numbers."""
+    """The launches and counters among the values, as numbers."""
     return {name: float(value) for name, value in values.items()
             if value and (name == "launches" or "." in name)}
 
@@ -53,7 +53,7 @@ class OfTheStages(Readings):
 
 
 def is_understood(kind, size, pattern):
-    """Where a copy of 16 bytes lands in no order, its wavefronts follow no rule that we know."""
+    """No rule is known for the wavefronts of copies of 16 bytes that land in no order."""
     return (not kind.startswith("copy") or size < 16 or
             not pattern.startswith(("random", "stride", "filters", "strips", "bits_reversed")))
 

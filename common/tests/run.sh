@@ -117,7 +117,7 @@ suites() {
   if [[ $backend != gpu ]]; then
     build_tests sim "${targets[@]}"
     run_tests sim "${options[@]}"
-    build_tests sim-count "$counting"
+    build_tests sim-count "${counting[@]}"
     run_tests sim-count --label-regex '^(counting|bugs)$' "${options[@]}"
   fi
   if [[ $chosen == gpu ]]; then
@@ -139,7 +139,7 @@ require_stage() {
 
 cmd_test() {  # cmd_test [--all [--minutes N]] [--stage NAME]...
   local all="" minutes="" stages=() names
-  local targets=(tests) counting=counting options=(--label-exclude '^thorough$')
+  local targets=(tests) counting=(counting) options=(--label-exclude '^thorough$')
   choose_backend
   while [[ $# -gt 0 ]]; do
     case $1 in
@@ -164,8 +164,8 @@ cmd_test() {  # cmd_test [--all [--minutes N]] [--stage NAME]...
   rm -rf "$root"/build/{sim,sim-count,sim-asan,gpu}/test-results
   if [[ ${#stages[@]} -gt 0 ]]; then
     names="($(IFS='|' && echo "${stages[*]}"))"
-    [[ -z $all ]] || names="$names(\.thorough|\.fuzz)?"
-    targets=("${stages[@]}" "${stages[@]/#/test_}") counting=stage_counts_tests
+    [[ -z $all ]] || names="$names(\.readings)?(\.thorough|\.fuzz)?"
+    targets=("${stages[@]}" "${stages[@]/#/test_}") counting=(stage_counts_tests convladder)
     options=(--tests-regex "^(count\.)?$names\$")
   fi
   suites

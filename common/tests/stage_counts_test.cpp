@@ -46,7 +46,7 @@ std::vector<KernelCounts> count_stage(const Stage& stage, const Problem& problem
 
 constexpr double SMALL_MACS = 2e6, MEDIUM_MACS = 10e6;
 
-// Each stage on each problem.
+// The cases are each stage on each problem.
 class OfStage : public testing::TestWithParam<std::tuple<Stage, Problem>> {
  protected:
   void TearDown() override { simulator::set_thread_order_seed(0); }
@@ -129,7 +129,7 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
   EXPECT_EQ(counts.launches, s.groups);
 }
 
-// With whole sectors in each group, the counts of a kernel are as many times those of one group as
+// If each group has whole sectors, the counts of a kernel are as many times those of one group as
 // there are groups; so are its launches, where a stage doesn't compute them at once. If it does, there
 // is one table of taps for all: pack() writes it once, and it is touched once.
 TEST(GroupCounts, AreTheSumOverTheGroups) {
@@ -165,7 +165,7 @@ TEST(GroupCounts, AreTheSumOverTheGroups) {
   }
 }
 
-// Those of counted_problems.csv, and the nasty ones in groups.
+// The problems of counted_problems.csv, and the nasty ones in groups.
 std::vector<Problem> observed_problems() {
   std::vector<Problem> problems = counted_problems();
   for (const Problem& problem : read_problems(CONVLADDER_SOURCE_DIR "/common/problems.csv")) {
