@@ -78,7 +78,8 @@ class LaunchProfiler : public Profiler {
     launch_observer = nullptr;
     trial.wait();
     if (launches.empty()) {
-      throw std::runtime_error(std::string(stage.name) + ": launches no kernel that is the stage's");
+      throw std::runtime_error(std::string(stage.name) +
+                               ": launches no kernel that is the stage's");
     }
     std::vector<KernelResources> kernels;
     for (const KernelLaunch& launch : launches) add_launch(launch, kernels);

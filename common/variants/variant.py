@@ -238,7 +238,9 @@ class Measured:
                 return {"counted": [], "cold_ms": timed.problems[0].stages[experiment.stage].cold.median,
                         "machine": timed.machine["gpu"]}
             run([program, "profile", *words, "--batch", experiment.batch])
-            return {"counted": json.loads(files.read(file.name)), "cold_ms": None, "machine": ""}
+            counted = [{name: value for name, value in record.items() if not name.endswith("work")}
+                       for record in json.loads(files.read(file.name))]
+            return {"counted": counted, "cold_ms": None, "machine": ""}
 
     def attempt(self, experiment):
         """The experiment's record. What the change breaks is a result as well."""
