@@ -12,21 +12,8 @@
 namespace convladder {
 namespace {
 
-struct KernelLaunch {
-  const void* kernel;
-  int64_t blocks;
-  int threads;  // per block
-};
-
-std::vector<KernelLaunch> launches;  // since it was emptied last
-
-void note_launch(const void* kernel, dim3 grid, dim3 block) {
-  launches.push_back(
-      {kernel, int64_t{grid.x} * grid.y * grid.z, static_cast<int>(block.x * block.y * block.z)});
-}
-
-// One kernel of a stage. Of several launches, or instances of one template, the largest figures,
-// and the lowest occupancy.
+// One kernel of a stage. If it has several launches, or is several instances of one template, these are
+// the largest figures, and the lowest occupancy.
 struct KernelResources {
   std::string kernel;
   int launches = 0;
@@ -37,52 +24,52 @@ struct KernelResources {
   double occupancy = 100;  // percent of the warps that a multiprocessor holds
 };
 
-double occupancy_of(const KernelLaunch& launch) {
+std::vector<KernelResources> kernels;  // those launched since it was emptied last
+
+double occupancy_of(const void* kernel, int threads) {
   int device = 0, most_threads = 0, warp = 0, blocks = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&most_threads, cudaDevAttrMaxThreadsPerMultiProcessor, device),
              "cudaDeviceGetAttribute");
   check_cuda(cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, device), "cudaDeviceGetAttribute");
-  check_cuda(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.kernel, launch.threads, 0),
-      "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  const double warps = static_cast<double>(blocks) * ceil_div(launch.threads, warp);
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0),
+             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  const double warps = static_cast<double>(blocks) * ceil_div(threads, warp);
   return 100 * warps / (most_threads / warp);
 }
 
-void add_launch(const KernelLaunch& launch, std::vector<KernelResources>& kernels) {
-  const std::string name = read_symbols(launch.kernel).name;
+void note_launch(const void* kernel, dim3 grid, dim3 block) {
+  const std::string name = read_symbols(kernel).name;
   auto found = std::find_if(kernels.begin(), kernels.end(),
                             [&](const KernelResources& known) { return known.kernel == name; });
   if (found == kernels.end()) {
     found = kernels.insert(found, KernelResources{});
     found->kernel = name;
   }
+  const auto threads = static_cast<int>(block.x * block.y * block.z);
   cudaFuncAttributes attributes;
-  check_cuda(cudaFuncGetAttributes(&attributes, launch.kernel), "cudaFuncGetAttributes");
+  check_cuda(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
   ++found->launches;
-  found->blocks = std::max(found->blocks, launch.blocks);
-  found->threads = std::max(found->threads, launch.threads);
+  found->blocks = std::max(found->blocks, int64_t{grid.x} * grid.y * grid.z);
+  found->threads = std::max(found->threads, threads);
   found->registers = std::max(found->registers, attributes.numRegs);
   found->shared_bytes = std::max(found->shared_bytes, static_cast<int>(attributes.sharedSizeBytes));
-  found->occupancy = std::min(found->occupancy, occupancy_of(launch));
+  found->occupancy = std::min(found->occupancy, occupancy_of(kernel, threads));
 }
 
 class LaunchProfiler : public Profiler {
  public:
   std::vector<ProfiledKernel> profile(const Stage& stage, const RunJob&,
                                       const Trial& trial) override {
-    launches.clear();
+    kernels.clear();
     launch_observer = note_launch;
     trial.enqueue();
     launch_observer = nullptr;
     trial.wait();
-    if (launches.empty()) {
+    if (kernels.empty()) {
       throw std::runtime_error(std::string(stage.name) +
-                               ": launches no kernel that is the stage's");
+                               ": launches no kernel, or only a library's");
     }
-    std::vector<KernelResources> kernels;
-    for (const KernelLaunch& launch : launches) add_launch(launch, kernels);
     std::vector<ProfiledKernel> profiled;
     for (const KernelResources& k : kernels) {
       profiled.push_back({k.kernel,
