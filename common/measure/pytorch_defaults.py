@@ -17,6 +17,7 @@ except ImportError:
     sys.exit("pytorch_defaults.py: error: PyTorch isn't installed for this Python")
 
 from common.bindings.reference import error_ratio
+from common.measure.time_pytorch import time_in_turns
 
 RUNS = 15
 failures = 0
@@ -55,18 +56,8 @@ def show_weights(x):
 
 
 def median_ms(run):
-    """By CUDA events, each time behind another run: the GPU is busy while the host enqueues what is
-    timed."""
-    times = []
-    for _ in range(RUNS):
-        run()
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        run()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop))
-    return statistics.median(times)
+    """With a cold L2."""
+    return statistics.median(time_in_turns(torch, [run], RUNS)[0])
 
 
 def show_tf32():

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <sstream>
+#include <vector>
 
 #include "common/core/extents.h"
 #include "common/tests/support.h"
@@ -12,50 +14,75 @@ namespace convladder {
 namespace {
 
 constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
+constexpr int64_t LARGEST = std::numeric_limits<int64_t>::max();
 
-ConvArguments small_problem() {
-  ConvArguments a;
-  a.n = 2, a.c = 3, a.h = 13, a.w = 17, a.k = 5, a.r = 3, a.s = 2;
-  return a;
-}
-
-std::string rejection(const ConvArguments& arguments) {
-  return message_of<InvalidArgument>([&] { make_conv_shape(arguments); });
-}
-
-bool starts_with(const std::string& text, const std::string& start) {
-  return text.compare(0, start.size(), start) == 0;
-}
-
-TEST(ConvShape, NamesEveryArgumentThatIsTooSmallOrTooLarge) {
-  for (const Extent& extent : EXTENTS) {
-    for (const int64_t value : {extent.least - 1, int64_t{-7}, std::numeric_limits<int64_t>::min(),
-                                INT_LIMIT + 1, std::numeric_limits<int64_t>::max()}) {
-      ConvArguments a = small_problem();
-      a.*extent.given = value;
-      const std::string start = std::string(extent.name) + " = " + std::to_string(value) + ":";
-      EXPECT_TRUE(starts_with(rejection(a), start)) << rejection(a) << "\nshould start " << start;
+// `text` as make_conv_shape() reads it: "n=2 c=3", and 1 (a pad 0) for what isn't named.
+ConvArguments arguments_of(const std::string& text) {
+  ConvArguments arguments;
+  std::istringstream words(text);
+  std::string word;
+  while (words >> word) {
+    const std::size_t equals = word.find('=');
+    for (const Extent& extent : EXTENTS) {
+      if (word.substr(0, equals) == extent.name) {
+        arguments.*extent.given = std::stoll(word.substr(equals + 1));
+      }
     }
   }
+  return arguments;
 }
 
-TEST(ConvShape, GroupsMustDivideChannelsAndFilters) {
-  ConvArguments a = small_problem();
-  a.c = 6, a.k = 9, a.groups = 3;
-  EXPECT_NO_THROW(make_conv_shape(a));
-  a.groups = 2;
-  EXPECT_EQ(rejection(a), "groups = 2: must divide k = 9");
-  a.k = 8, a.groups = 4;
-  EXPECT_EQ(rejection(a), "groups = 4: must divide c = 6");
-  a.c = 3, a.k = 3, a.groups = 6;
-  EXPECT_EQ(rejection(a), "groups = 6: must divide c = 3");
+ConvShape shape_of(const std::string& text) { return make_conv_shape(arguments_of(text)); }
+
+const std::string SMALL = "n=2 c=3 h=13 w=17 k=5 r=3 s=2 ";
+
+TEST(ConvShape, IllegalArgumentsAreNamed) {
+  struct Rejected {
+    std::string arguments, message;  // how it begins
+  };
+  std::vector<Rejected> all = {
+      {"c=6 k=9 groups=2", "groups = 2: must divide k = 9"},
+      {"c=6 k=8 groups=4", "groups = 4: must divide c = 6"},
+      {"c=3 k=3 groups=6", "groups = 6: must divide c = 3"},
+      {SMALL + "h=3 pad_h=1 dil_h=3",
+       "r = 3: the dilated filter spans 7, more than (h + 2*pad) = 5"},
+      {SMALL + "h=3 pad_h=1 dil_h=2147483647",  // the span needs 64 bits
+       "r = 3: the dilated filter spans 4294967295, more than (h + 2*pad) = 5"},
+      {"w=1073741824", "w = 1073741824: (w + 2*pad) ="},
+      {"w=1073741822 pad_w=1", "w = 1073741822:"},
+      // Offsets from -2^31 on.
+      {"w=1024 r=2 stride_h=2097152 pad_h=2097152 dil_h=2097152", "one padded input image"},
+      // Limits hold for all groups together.
+      {"c=32768 k=16384 groups=16384 h=256 w=256", "one input image, c*h*w"},
+      {"c=16384 k=32768 groups=16384 h=256 w=256", "one output image, k*p*q"},
+      {"c=65536 k=65536 groups=2", "the filters, k*(c/groups)*r*s"},
+      // Tensors of more bytes than an int64_t counts.
+      {"n=2147483647 h=2 w=536870913", "the input, n*c*h*w"},
+      {"n=2147483647 k=1073741825", "the output, n*k*p*q"},
+  };
+  // (2 - 3) / 2 is 0 in C++, which would make an output of size 1 of a filter that does not fit.
+  for (const char* stride : {"1", "2", "3", "4"}) {
+    all.push_back({SMALL + "h=2 stride_h=" + stride,
+                   "r = 3: the dilated filter spans 3, more than (h + 2*pad) = 2"});
+    all.push_back({SMALL + "w=1 stride_w=" + stride,
+                   "s = 2: the dilated filter spans 2, more than (w + 2*pad) = 1"});
+  }
+  for (const Extent& extent : EXTENTS) {
+    for (const int64_t value :
+         {extent.least - 1, int64_t{-7}, -LARGEST - 1, INT_LIMIT + 1, LARGEST}) {
+      const std::string number = std::to_string(value), name = extent.name;
+      all.push_back({SMALL + name + "=" + number, name + " = " + number + ": must be at"});
+    }
+  }
+  for (const Rejected& rejected : all) {
+    const std::string message = message_of<InvalidArgument>([&] { shape_of(rejected.arguments); });
+    EXPECT_EQ(message.rfind(rejected.message, 0), 0u) << rejected.arguments << ": " << message;
+  }
 }
 
 // C of a group, K of a group and the number of groups all differ: none can stand for another.
 TEST(ConvShape, DescribesOneGroupAndTheWayToTheNextImage) {
-  ConvArguments a = small_problem();
-  a.c = 12, a.k = 15, a.groups = 3;
-  const ConvShape shape = make_conv_shape(a);  // n2 c12 13x17 k15 3x2: 11x16 outputs
+  const ConvShape shape = shape_of(SMALL + "c=12 k=15 groups=3");  // 11x16 outputs
   EXPECT_EQ(shape.groups, 3);
   EXPECT_EQ(shape.C, 4);
   EXPECT_EQ(shape.K, 5);
@@ -73,100 +100,38 @@ TEST(ConvShape, DescribesOneGroupAndTheWayToTheNextImage) {
   EXPECT_EQ(to_string(shape), "n2 c12 13x17 k15 3x2 stride 1x1 pad 0x0 dil 1x1 groups 3");
 }
 
-TEST(ConvShape, LimitsHoldForAllGroupsTogether) {
-  ConvArguments a;
-  a.c = 32768, a.k = 16384, a.groups = 16384, a.h = 256, a.w = 256;  // 2^31 in an image
-  EXPECT_TRUE(starts_with(rejection(a), "one input image, c*h*w")) << rejection(a);
-  a.c = 16384, a.k = 32768;
-  EXPECT_TRUE(starts_with(rejection(a), "one output image, k*p*q")) << rejection(a);
-  a.c = a.k = 65536, a.h = a.w = 1, a.groups = 2;  // 65536 * 32768 in the filters
-  EXPECT_TRUE(starts_with(rejection(a), "the filters, k*(c/groups)*r*s")) << rejection(a);
-  a.groups = 65536;
-  EXPECT_EQ(make_conv_shape(a).filter_count(), 65536);
-}
-
-// (2 - 3) / 2 is 0 in C++, which would make an output of size 1 out of a filter that does not fit.
-TEST(ConvShape, NegativeNumeratorDoesNotTruncateToOneOutput) {
-  for (int64_t stride = 1; stride <= 4; ++stride) {
-    ConvArguments a = small_problem();
-    a.h = 2, a.stride_h = stride;
-    EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 3, more than (h + 2*pad) = 2");
-    a = small_problem();
-    a.w = 1, a.stride_w = stride;
-    EXPECT_EQ(rejection(a), "s = 2: the dilated filter spans 2, more than (w + 2*pad) = 1");
-  }
-}
-
-TEST(ConvShape, DilatedFilterMustFitThePaddedInput) {
-  ConvArguments a = small_problem();
-  a.h = 3, a.pad_h = 1, a.dil_h = 2;  // spans 5 of 5
-  EXPECT_EQ(make_conv_shape(a).P(), 1);
-  a.dil_h = 3;  // spans 7 of 5
-  EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 7, more than (h + 2*pad) = 5");
-  a.dil_h = INT_LIMIT;  // the span needs 64 bits
-  EXPECT_EQ(rejection(a), "r = 3: the dilated filter spans 4294967295, more than (h + 2*pad) = 5");
-}
-
 TEST(ConvShape, AxesAreNotSwapped) {
-  ConvArguments a = small_problem();
-  a.h = 31, a.w = 37, a.r = 3, a.s = 5;
-  a.stride_h = 3, a.stride_w = 2, a.pad_h = 7, a.pad_w = 5, a.dil_h = 2, a.dil_w = 3;
-  const ConvShape shape = make_conv_shape(a);
+  const ConvShape shape =
+      shape_of(SMALL + "h=31 w=37 s=5 stride_h=3 stride_w=2 pad_h=7 pad_w=5 dil_h=2 dil_w=3");
   EXPECT_EQ(shape.P(), 14);  // (31 + 14 - 5) / 3 + 1
   EXPECT_EQ(shape.Q(), 18);  // (37 + 10 - 13) / 2 + 1
   EXPECT_EQ(to_string(shape), "n2 c3 31x37 k5 3x5 stride 3x2 pad 7x5 dil 2x3");
 }
 
-TEST(ConvShape, PaddedExtentsStayBelow2To30) {
-  const int64_t limit = (INT64_C(1) << 30) - 1;
-  ConvArguments a;
-  a.w = limit;
-  EXPECT_EQ(make_conv_shape(a).Q(), limit);
-  a.w = limit + 1;
-  EXPECT_TRUE(starts_with(rejection(a), "w = 1073741824:")) << rejection(a);
-  a.w = limit - 1, a.pad_w = 1;
-  EXPECT_TRUE(starts_with(rejection(a), "w = 1073741822:")) << rejection(a);
-}
-
-TEST(ConvShape, RejectsImagesThatAreTooLargeWithTheirPadding) {
-  ConvArguments a;
-  a.w = 1024, a.r = 2, a.stride_h = a.pad_h = a.dil_h = 1 << 21;  // offsets from -2^31 on
-  EXPECT_TRUE(starts_with(rejection(a), "one padded input image")) << rejection(a);
-}
-
-TEST(ConvShape, TensorsMayPassTwoToThe31) {
-  ConvArguments a;
-  a.n = 1 << 20, a.c = 64, a.h = 32, a.w = 32, a.k = 128;
-  const ConvShape shape = make_conv_shape(a);
-  EXPECT_EQ(shape.input_count(), INT64_C(1) << 36);
-  EXPECT_EQ(shape.output_count(), INT64_C(1) << 37);
-}
-
-TEST(ConvShape, TensorBytesMustFit64Bits) {
-  ConvArguments a;
-  a.n = INT_LIMIT, a.h = 2, a.w = INT64_C(1) << 29;  // 2^63 - 2^32 bytes: just fits
-  EXPECT_EQ(make_conv_shape(a).input_count(), (INT64_C(1) << 61) - (INT64_C(1) << 30));
-  a.w += 1;
-  EXPECT_TRUE(starts_with(rejection(a), "the input, n*c*h*w")) << rejection(a);
-  a.h = 1, a.w = 1, a.k = (INT64_C(1) << 30) + 1;
-  EXPECT_TRUE(starts_with(rejection(a), "the output, n*k*p*q")) << rejection(a);
+TEST(ConvShape, TakesWhatIsJustWithinTheLimits) {
+  EXPECT_EQ(shape_of(SMALL + "h=3 pad_h=1 dil_h=2").P(), 1);  // spans 5 of 5
+  EXPECT_EQ(shape_of("w=1073741823").Q(), (1 << 30) - 1);
+  EXPECT_EQ(shape_of("c=65536 k=65536 groups=65536").filter_count(), 65536);
+  const ConvShape large = shape_of("n=1048576 c=64 h=32 w=32 k=128");
+  EXPECT_EQ(large.input_count(), INT64_C(1) << 36);
+  EXPECT_EQ(large.output_count(), INT64_C(1) << 37);
+  EXPECT_EQ(shape_of("n=2147483647 h=2 w=536870912").input_count(),  // 2^63 - 2^32 bytes
+            (INT64_C(1) << 61) - (INT64_C(1) << 30));
 }
 
 TEST(ConvShape, ShapesFilledInByHandAreCheckedToo) {
   ConvShape shape;
   EXPECT_NO_THROW(validate(shape));
+  const auto rejection = [&] { return message_of<InvalidArgument>([&] { validate(shape); }); };
   shape.stride_w = 0;
-  EXPECT_EQ(message_of<InvalidArgument>([&] { validate(shape); }),
-            "stride_w = 0: must be at least 1");
+  EXPECT_EQ(rejection(), "stride_w = 0: must be at least 1");
   shape.stride_w = 1;
   for (const int groups : {0, -1}) {
     shape.groups = groups;
-    EXPECT_EQ(message_of<InvalidArgument>([&] { validate(shape); }),
-              "groups = " + std::to_string(groups) + ": must be at least 1");
+    EXPECT_EQ(rejection(), "groups = " + std::to_string(groups) + ": must be at least 1");
   }
   shape.groups = 65536, shape.C = 65536;  // 2^32 channels
-  EXPECT_EQ(message_of<InvalidArgument>([&] { validate(shape); }),
-            "c = 4294967296: must be at most 2147483647");
+  EXPECT_EQ(rejection(), "c = 4294967296: must be at most 2147483647");
 }
 
 }  // namespace

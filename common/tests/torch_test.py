@@ -5,6 +5,8 @@ where there is no PyTorch, or no GPU for a GPU's library.
 """
 
 import concurrent.futures
+import contextlib
+import io
 import itertools
 import os
 import pathlib
@@ -19,16 +21,11 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-from common.tests.folder_test import called
-
-BRIDGE = pathlib.Path(__file__).resolve().parents[1] / "bindings"
 from common.bindings import convladder
-import kernelbench_50
-import kernelbench_63
-from common.bindings.examples import measure
-from common.bindings import reference as reference_module
-from common.bindings.reference import max_error_ratio, reference, sample_outputs
+from common.bindings.examples import kernelbench_50, kernelbench_63, measure
+from common.bindings.reference import error_ratio, max_error_ratio, reference
 
+BINDINGS = pathlib.Path(convladder.__file__).parent
 ON_GPU = convladder.backend() == "gpu"
 if ON_GPU and not torch.cuda.is_available():
     print("skipped: the library is for a GPU, and there is none")
@@ -43,14 +40,8 @@ def integers(*shape, seed=1):
     return torch.randint(-8, 9, shape, generator=random).float().to(DEVICE)
 
 
-def expected(x, w, b=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
-    size = [x.shape[0], w.shape[0]]
-    for axis in range(2):
-        span = dilation[axis] * (w.shape[2 + axis] - 1) + 1
-        size.append((x.shape[2 + axis] + 2 * padding[axis] - span) // stride[axis] + 1)
-    positions = torch.cartesian_prod(*map(torch.arange, size)).to(x.device)
-    value, _ = reference(x, w, b, stride, padding, dilation, groups, positions)
-    return value.reshape(size).float()
+def expected(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
+    return reference(x, w, b, stride, padding, dilation, groups)[0].float()
 
 
 # No two extents agree, nor do the two axes' strides, pads and dilations.
@@ -64,58 +55,36 @@ class Reference(unittest.TestCase):
     def test_by_hand(self):
         x = torch.tensor([[[[1.0, 2, 3], [4, 5, 6]]]])
         w = torch.tensor([[[[1.0, 10]]], [[[0, -1]]]])
-        positions = torch.cartesian_prod(*map(torch.arange, (1, 2, 2, 2)))
-        value, magnitude = reference(
-            x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), 1, positions
-        )
-        self.assertEqual(value.tolist(), [110, 132, 140, 165, -1, -3, -4, -6])
-        self.assertEqual(magnitude.tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
-
-    def test_agrees_with_pytorch_in_float64(self):
-        cases = [(X, W, B, PAIRS), (X, W, B, {"padding": (6, 5)})]
-        cases += [(GROUPED[0], integers(filters, 6 // groups, 4, 2, seed=7), None,
-                   {**PAIRS, "groups": groups}) for groups, filters in ((3, 15), (2, 8), (6, 6))]
-        for *tensors, options in cases:
-            x, w, b = (t if t is None else t.cpu() for t in tensors)  # exact sums of integers
-            wanted = torch.nn.functional.conv2d(
-                x.double(), w.double(), b if b is None else b.double(), **options
-            )
-            self.assertTrue(torch.equal(expected(x, w, b, **options), wanted.float()), options)
-
-    def test_in_many_pieces_it_is_the_same(self):
-        whole = expected(X, W, B, **PAIRS)
-        with mock.patch.object(reference_module, "PATCH_ELEMENTS", 100):
-            self.assertTrue(torch.equal(expected(X, W, B, **PAIRS), whole))
-
-    def test_samples_hold_the_corners_and_nothing_outside(self):
-        size = (3, 4, 50, 60)
-        n, k, p, q = sample_outputs(size, 1000, seed=1).T.tolist()
-        for drawn, extent in zip((n, k, p, q), size):
-            self.assertEqual((min(drawn), max(drawn)), (0, extent - 1))
-        positions = set(zip(n, k, p, q))
-        for corner in itertools.product((0, 2), (0, 3), (0, 49), (0, 59)):
-            self.assertIn(corner, positions)
-        self.assertGreaterEqual(sum(i in (0, 49) for i in p), 250)
-        self.assertGreaterEqual(sum(i in (0, 59) for i in q), 250)
+        value, magnitude = reference(x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), 1)
+        self.assertEqual(value.flatten().tolist(), [110, 132, 140, 165, -1, -3, -4, -6])
+        self.assertEqual(magnitude.flatten().tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
 
     def test_ratio(self):
-        positions = torch.tensor([[0, 0, 0, i] for i in range(3)])
-        one, zero = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+        ones, zeros = torch.ones(3).double(), torch.zeros(3).double()
+        inf, nan = float("inf"), float("nan")
+        for values, wanted, ratio in [
+            ([1, 1, 1], ones, 0), ([1, 1 + 2.0**-22, 1], ones, 0.5), ([1, nan, 1], ones, inf),
+            ([1, inf, 1], ones, inf), ([0, 0, 0], zeros, 0), ([0, 0, 1], zeros, inf),
+        ]:
+            got = max_error_ratio(torch.tensor(values), wanted, wanted, 8 * 2.0**-24)
+            self.assertEqual(got, ratio, values)
 
-        def ratio(values, wanted, magnitude):
-            output = torch.tensor(values).reshape(1, 1, 1, 3)
-            return max_error_ratio(output, wanted, magnitude, positions)
-
-        self.assertEqual(ratio([1.0, 1, 1], one, one), 0)
-        self.assertEqual(ratio([1.0, 1 + 2.0**-22, 1], one, one), 0.5)
-        for wrong in (float("nan"), float("inf"), 1 + 2.0**-20):
-            self.assertGreater(ratio([1.0, wrong, 1], one, one), 1)
-        self.assertEqual(ratio([0.0, 0, 0], zero, zero), 0)
-        self.assertGreater(ratio([0.0, 0, 1], zero, zero), 1)
+    def test_a_wrong_image_shows_at_both_ends(self):
+        layer = torch.nn.Conv2d(3, 5, (4, 2)).to(DEVICE)
+        right = layer(X).detach()
+        self.assertLessEqual(error_ratio(right, layer, X), 1)
+        for image in (0, 1):
+            wrong = right.clone()
+            wrong[image, -1, -1, -1] += 1e-3
+            self.assertGreater(error_ratio(wrong, layer, X), 1)
 
 
 class Convolution(unittest.TestCase):
-    def assert_exact(self, output, wanted):
+    def check(self, x, w, b=None, wanted=None, **options):
+        """conv2d() gives exactly `wanted`, by default what float64 makes of the same arguments."""
+        output = convladder.conv2d(x, w, b, **options)
+        options.pop("stage", None)
+        wanted = expected(x, w, b, **options) if wanted is None else wanted
         self.assertEqual(output.shape, wanted.shape)
         self.assertTrue(output.is_contiguous())
         self.assertTrue(torch.equal(output, wanted), "wrong values")
@@ -124,55 +93,41 @@ class Convolution(unittest.TestCase):
         for (x, w, bias), groups in (((X, W, B), 1), (GROUPED, 3)):
             for stage, b in itertools.product(STAGES, (bias, None)):
                 with self.subTest(stage=stage, bias=b is not None, groups=groups):
-                    output = convladder.conv2d(x, w, b, **PAIRS, groups=groups, stage=stage)
-                    self.assert_exact(output, expected(x, w, b, **PAIRS, groups=groups))
+                    self.check(x, w, b, **PAIRS, groups=groups, stage=stage)
 
-    def test_defaults(self):
-        self.assert_exact(convladder.conv2d(X, W), expected(X, W))
-        self.assert_exact(
-            convladder.conv2d(X, W, B, 2, 1, 2), expected(X, W, B, (2, 2), (1, 1), (2, 2))
-        )
-        self.assert_exact(convladder.conv2d(X, W, B, relu=True), expected(X, W, B).relu())
-        x, w = GROUPED[0], integers(12, 1, 3, 3, seed=8)  # depthwise
-        self.assert_exact(convladder.conv2d(x, w, groups=6), expected(x, w, groups=6))
-
-    def test_padding_by_name(self):
-        self.assert_exact(convladder.conv2d(X, W, padding="valid"), expected(X, W))
-        w = integers(4, 3, 3, 5)
-        same = convladder.conv2d(X, w, padding="same", dilation=(2, 1))
-        self.assert_exact(same, expected(X, w, padding=(2, 2), dilation=(2, 1)))
-        self.assertEqual(same.shape[2:], X.shape[2:])
+    def test_defaults_and_names(self):
+        self.check(X, W)
+        self.check(X, W, B, stride=2, padding=1, dilation=2)
+        self.check(GROUPED[0], integers(12, 1, 3, 3, seed=8), groups=6)  # depthwise
+        self.check(X, W, B, wanted=expected(X, W, B).relu(), relu=True)
+        self.check(X, W, padding="valid")
+        self.check(X, integers(4, 3, 3, 5), padding="same", dilation=(2, 1))
 
     def test_what_is_not_contiguous_is_copied(self):
-        wanted = expected(X, W, B)
         x = X.to(memory_format=torch.channels_last)
         w = W.permute(1, 0, 3, 2).contiguous().permute(1, 0, 3, 2)
         b = B.repeat_interleave(2)[::2]
         self.assertFalse(x.is_contiguous() or w.is_contiguous() or b.is_contiguous())
         before = x.clone()
-        self.assert_exact(convladder.conv2d(x, w, b), wanted)
+        self.check(x, w, b)
         self.assertTrue(torch.equal(x, before))
-        one = X[:1].expand(3, -1, -1, -1)
-        self.assert_exact(convladder.conv2d(one, W), expected(X[:1], W).repeat(3, 1, 1, 1))
+        self.check(X[:1].expand(3, -1, -1, -1), W)
 
     def test_views_off_alignment(self):
-        for offset in (1, 2, 3):
+        for offset, stage in itertools.product((1, 2, 3), STAGES):
             x = torch.cat([X.new_full((offset,), float("nan")), X.flatten()])[offset:].view_as(X)
-            for stage in STAGES:
-                self.assert_exact(convladder.conv2d(x, W, stage=stage), expected(X, W))
+            self.check(x, W, stage=stage)
 
     def test_threads_at_once(self):
-        problems = [integers(2, 3, 9, 8, seed=seed) for seed in range(4)]
-        right = [0] * 4
+        problems = [(x, expected(x, W, B)) for x in (integers(2, 3, 9, 8, seed=i) for i in range(4))]
 
-        def work(i):
-            wanted = expected(problems[i], W, B)
+        def work(problem):
+            x, wanted = problem
             for stage in STAGES * 3:
-                right[i] += torch.equal(convladder.conv2d(problems[i], W, B, stage=stage), wanted)
+                self.check(x, W, B, wanted, stage=stage)
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            list(pool.map(work, range(4)))
-        self.assertEqual(right, [3 * len(STAGES)] * 4)
+            list(pool.map(work, problems))
 
 
 class BadArguments(unittest.TestCase):
@@ -207,7 +162,6 @@ class BadArguments(unittest.TestCase):
             (ValueError, "stride = '2': must be an integer", {"stride": "2"}),
             (ValueError, "padding = 'reflect': must be an integer", {"padding": "reflect"}),
             (ValueError, "dilation = \\(1, 1, 1\\)", {"dilation": (1, 1, 1)}),
-            (ValueError, f"stride = {huge}", {"stride": huge}),
             (ValueError, f"padding = \\(0, {huge}\\)", {"padding": (0, huge)}),
             (ValueError, "padding = 'same': stride", {"padding": "same", "stride": 2}),
             (ValueError, "padding = 'same': \\(3, 1\\) rows", {"padding": "same"}),
@@ -232,26 +186,11 @@ class BadArguments(unittest.TestCase):
         ]:
             result = subprocess.run(
                 [sys.executable, "-c", "import convladder; convladder.stage_names()"],
-                env={**os.environ, "CONVLADDER_LIBRARY": library, "PYTHONPATH": str(BRIDGE)},
+                env={**os.environ, "CONVLADDER_LIBRARY": library, "PYTHONPATH": str(BINDINGS)},
                 capture_output=True, text=True, check=False,
             )
             self.assertEqual(result.returncode, 1)
             self.assertRegex(result.stderr, "RuntimeError: " + message)
-
-    def test_library_of_another_version(self):
-        self.addCleanup(convladder._library.cache_clear)
-        convladder._library.cache_clear()
-        with mock.patch.object(convladder, "ABI_VERSION", 2):
-            with self.assertRaisesRegex(RuntimeError, "ABI version 1, not 2: build it again"):
-                convladder.backend()
-
-    def test_library_that_is_not_built(self):
-        with mock.patch.dict(os.environ), mock.patch.object(
-            convladder, "BUILD", pathlib.Path("/nowhere")
-        ):
-            del os.environ["CONVLADDER_LIBRARY"]
-            with self.assertRaisesRegex(RuntimeError, "/nowhere/.*/libconvladder.so.*pytorch.md"):
-                convladder._library_path()
 
 
 class Autograd(unittest.TestCase):
@@ -268,19 +207,14 @@ class Autograd(unittest.TestCase):
         self.assertFalse(convladder.conv2d(X, W).requires_grad)
         with torch.no_grad():
             self.assertFalse(convladder.conv2d(X, W.clone().requires_grad_()).requires_grad)
-        with torch.inference_mode():
-            self.assertTrue(torch.equal(convladder.conv2d(X, W), expected(X, W)))
 
 
 class Module(unittest.TestCase):
     def torch_conv(self, w=W, b=B, **options):
-        groups = options.get("groups", 1)
-        conv = torch.nn.Conv2d(w.shape[1] * groups, w.shape[0], (4, 2), **{**PAIRS, **options})
-        conv.to(DEVICE)
-        with torch.no_grad():
-            conv.weight.copy_(w)
-            if conv.bias is not None:
-                conv.bias.copy_(b)
+        channels = w.shape[1] * options.get("groups", 1)
+        conv = torch.nn.Conv2d(channels, w.shape[0], (4, 2), **PAIRS, **options).to(DEVICE)
+        values = {"weight": w, "bias": b}
+        conv.load_state_dict({name: values[name] for name in conv.state_dict()})
         return conv
 
     def test_takes_over_the_weights(self):
@@ -298,26 +232,17 @@ class Module(unittest.TestCase):
         own = convladder.Conv2d(3, 5, (4, 2), **PAIRS, relu=True).to(DEVICE)
         own.load_state_dict(self.torch_conv().state_dict())
         self.assertTrue(torch.equal(own(X), expected(X, W, B, **PAIRS).relu()))
-
-    def test_starts_from_the_same_random_weights(self):
         torch.manual_seed(1)
-        own = convladder.Conv2d(3, 5, 3)
+        first = convladder.Conv2d(3, 5, 3).weight
         torch.manual_seed(1)
-        self.assertTrue(torch.equal(own.weight, torch.nn.Conv2d(3, 5, 3).weight))
+        self.assertTrue(torch.equal(first, torch.nn.Conv2d(3, 5, 3).weight))
 
-    def test_groups(self):
+    def test_groups_and_padding_by_name(self):
         x, w, b = GROUPED
-        conv = self.torch_conv(w, b, groups=3)
-        own = convladder.Conv2d(6, 15, (4, 2), **PAIRS, groups=3).to(DEVICE)
-        own.load_state_dict(conv.state_dict())
-        for module in (own, convladder.Conv2d.from_torch(conv)):
-            self.assertTrue(torch.equal(module(x), expected(x, w, b, **PAIRS, groups=3)))
-            self.assertIn("groups=3", repr(module))
-
-    def test_padding_by_name(self):
+        module = convladder.Conv2d.from_torch(self.torch_conv(w, b, groups=3))
+        self.assertTrue(torch.equal(module(x), expected(x, w, b, **PAIRS, groups=3)))
         conv = torch.nn.Conv2d(3, 5, 3, padding="same").to(DEVICE)
-        module = convladder.Conv2d.from_torch(conv)
-        self.assertEqual(module(X).shape, conv(X).shape)
+        self.assertEqual(convladder.Conv2d.from_torch(conv)(X).shape, conv(X).shape)
 
     def test_refuses(self):
         reflecting = torch.nn.Conv2d(4, 8, 3, padding=1, padding_mode="reflect")
@@ -392,33 +317,21 @@ class OnGpu(unittest.TestCase):
         self.assertEqual(torch.cuda.current_device(), DEVICE.index)
 
 
-class FakeEvent:
-    """Time passes by what FakeEvent.clock is advanced."""
-
-    clock = 0.0
-
-    def __init__(self, enable_timing):
-        assert enable_timing
-
-    def record(self):
-        self.at = FakeEvent.clock
-
-    def elapsed_time(self, stop):
-        return stop.at - self.at
-
-
 class Examples(unittest.TestCase):
     def run_main(self, model, inputs, *arguments):
-        status, out, err = called(measure.main, "title", model, lambda: [inputs], list(arguments))
-        return status, out + err
+        """The exit status, and what was printed."""
+        with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.redirect_stderr(text):
+            try:
+                status = measure.main("title", model, lambda: [inputs], list(arguments))
+            except SystemExit as end:
+                status = end.code
+        return status, text.getvalue()
 
-    def test_kernelbench_50(self):
+    def test_kernelbench(self):
         model = kernelbench_50.ModelNew(*kernelbench_50.get_init_inputs())
         status, output = self.run_main(model, torch.rand(2, 3, 65, 63), "--runs", "2")
         self.assertEqual(status, 0, output)
         self.assertIn(f"ConvLadder {STAGES[-1]}", output)
-
-    def test_kernelbench_63(self):
         model = kernelbench_63.ModelNew(*kernelbench_63.get_init_inputs())
         self.assertIsNone(model.conv2d.bias)
         for stage in STAGES:
@@ -446,32 +359,6 @@ class Examples(unittest.TestCase):
     def test_bad_options(self):
         for option in ("--batch", "--runs"):
             self.assertEqual(self.run_main(kernelbench_50.ModelNew(), X, option, "0")[0], 2)
-
-    def test_runs_are_interleaved_and_the_warm_up_is_left_out(self):
-        order = []
-
-        def spend(name, milliseconds):
-            def function(_):
-                order.append(name)
-                FakeEvent.clock += milliseconds + len(order) / 1000
-
-            return name, function, False
-
-        rows = [spend("a", 1), spend("b", 2)]
-        with mock.patch.object(torch.cuda, "Event", FakeEvent), mock.patch.object(
-            torch.cuda, "synchronize"
-        ), mock.patch.object(measure, "WARM_UP", 1):
-            times = measure.time_interleaved(rows, None, runs=3)
-        self.assertEqual(order, ["a", "b"] * 4)
-        for row, wanted in zip(times, [[1.003, 1.005, 1.007], [2.004, 2.006, 2.008]]):
-            for time, want in zip(row, wanted, strict=True):
-                self.assertAlmostEqual(time, want)
-
-    def test_table(self):
-        rows = [("one", None, False), ("two", None, True)]
-        lines = measure.table(rows, [0.5, float("inf")], [[2.0, 1.0, 4.0], []], 6e9).splitlines()
-        self.assertEqual(lines[1].split(), ["one", "2.000", "1.000", "4.000", "3.0", "0.5"])
-        self.assertEqual(lines[2].split(), ["two", "-", "-", "-", "-", "inf"])
 
 
 if __name__ == "__main__":

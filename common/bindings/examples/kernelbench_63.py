@@ -2,9 +2,10 @@
 
 import sys
 
-import measure  # finds convladder
 import torch
-from convladder import Conv2d
+
+from common.bindings.convladder import Conv2d
+from common.bindings.examples import measure
 
 
 class ModelNew(torch.nn.Module):

@@ -2,17 +2,14 @@
 
 import argparse
 import functools
-import pathlib
 import statistics
 import sys
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import convladder  # noqa: E402
-from reference import SAMPLES, error_ratio  # noqa: E402
-
-WARM_UP = 3  # calls of each before the timed ones
+from common.bindings import convladder
+from common.bindings.reference import error_ratio
+from common.measure.time_pytorch import time_in_turns
 
 
 def competitors(layer, stage):
@@ -45,25 +42,6 @@ def row_error_ratio(row, layer, x):
     return error_ratio(call(function, x, tf32), layer, x)
 
 
-def time_interleaved(rows, x, runs):
-    """Milliseconds of every run of every row, one row after the other in each round.
-
-    Nothing waits in between, so that the GPU never waits for the host, and the time between two
-    events is the work's alone. L2 holds what the row before left there.
-    """
-    events = []
-    for _ in range(WARM_UP + runs):
-        for _, function, tf32 in rows:
-            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            call(function, x, tf32)
-            stop.record()
-            events.append((start, stop))
-    torch.cuda.synchronize()
-    times = [start.elapsed_time(stop) for start, stop in events[WARM_UP * len(rows) :]]
-    return [times[i :: len(rows)] for i in range(len(rows))]
-
-
 def table(rows, ratios, times, work):
     """One line per row; a dash for what is not timed (no GPU)."""
     head = f"{'time [ms]':>10} {'from':>8} {'to':>8} {'TFLOP/s':>8}"
@@ -85,14 +63,17 @@ def measure(title, layer, x, runs):
     with torch.no_grad():
         size = layer(x).shape
         before = row_error_ratio(rows[0], layer, x)
-        times = time_interleaved(rows, x, runs) if x.is_cuda else [[] for _ in rows]
+        times = [[] for _ in rows]
+        if x.is_cuda:
+            calls = [functools.partial(call, function, x, tf32) for _, function, tf32 in rows]
+            times = time_in_turns(torch, calls, runs)
         ratios = [row_error_ratio(row, layer, x) for row in rows]
     ratios[0] = max(before, ratios[0])
     where = torch.cuda.get_device_name(x.device) if x.is_cuda else "the simulator"
     print(f"{title}: input {tuple(x.shape)}, output {tuple(size)}")
-    print(f"{where}, PyTorch {torch.__version__}, {SAMPLES} outputs against float64")
+    print(f"{where}, PyTorch {torch.__version__}, first and last image against float64")
     if x.is_cuda:
-        print(f"median, least and most of {runs} interleaved runs after {WARM_UP} to warm up")
+        print(f"median, least and most of {runs} runs in turns, each with a cold L2")
     work = 2 * size.numel() * layer.weight[0].numel()  # multiply and add count as two
     print(table(rows, ratios, times, work))
     return ratios[0] <= 1
