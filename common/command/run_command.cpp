@@ -18,11 +18,11 @@
 #include "common/command/run_job.h"
 #include "common/command/selection.h"
 #include "common/core/launch.h"
+#include "common/core/program.h"
 #include "common/io/atomic_file.h"
 #include "common/io/image.h"
 #include "common/io/npy.h"
 #include "common/io/progress.h"
-#include "common/io/symbols.h"
 #include "common/io/table.h"
 
 namespace convladder {

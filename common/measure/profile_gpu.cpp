@@ -6,7 +6,7 @@
 
 #include "common/check/backend.h"
 #include "common/core/launch.h"
-#include "common/io/symbols.h"
+#include "common/core/program.h"
 #include "common/measure/profile.h"
 
 namespace convladder {

@@ -60,7 +60,7 @@ struct KernelCounts {
   // Different 32-byte sectors that a launch reads (writes) at all: the least that DRAM can move.
   int64_t sectors_read = 0, sectors_written = 0;
 
-  // Products of floats, by all threads; unknown where the program's code can't be read (arithmetic.h).
+  // Products of floats, by all threads; unknown where the program's code can't be read (program.h).
   double products = 0;
   bool knows_products = false;
 
@@ -71,7 +71,7 @@ struct KernelCounts {
   int64_t barriers = 0;      // __syncthreads() of each block, added up
   int64_t shared_bytes = 0;  // of __shared__ variables, per block
 
-  // By place: code_offset() of counting/source_line.h, and whether it is to shared memory.
+  // By place: code_offset() of core/program.h, and whether it is to shared memory.
   std::map<std::pair<uint32_t, bool>, PlaceCounts> places;
 
   KernelCounts& operator+=(const KernelCounts& other);  // but for the name

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/io/symbols.h"
+#include "common/core/program.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"

@@ -24,7 +24,7 @@
 #include "common/core/stage.h"
 #include "common/io/json.h"
 #ifdef CONVLADDER_COUNTING
-#include "common/simulator/counting/source_line.h"
+#include "common/core/program.h"
 #include "common/simulator/counts.h"
 #endif
 
@@ -47,7 +47,7 @@ void tell(const std::vector<std::pair<std::string, Json>>& members) {
 
 uintptr_t offset_of(const void* code) {
 #ifdef CONVLADDER_COUNTING
-  return simulator::code_offset(code);
+  return code_offset(code);
 #else
   return reinterpret_cast<uintptr_t>(code);
 #endif

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/simulator/counting/source_line.h"
+#include "common/core/program.h"
 #include "common/simulator/fibre.h"
 
 namespace convladder::simulator {

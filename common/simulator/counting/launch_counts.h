@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/io/symbols.h"
-#include "common/simulator/counting/arithmetic.h"
+#include "common/core/program.h"
 #include "common/simulator/counting/device_memory.h"
 #include "common/simulator/counts.h"
 

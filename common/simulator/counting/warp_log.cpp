@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/simulator/counting/source_line.h"
+#include "common/core/program.h"
 
 namespace convladder::simulator {
 namespace {

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "common/simulator/counting/source_line.h"
+#include "common/core/program.h"
 #include "common/simulator/counting/warp_log.h"
 
 namespace convladder::simulator {

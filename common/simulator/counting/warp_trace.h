@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/io/symbols.h"
+#include "common/core/program.h"
 #include "common/simulator/counting/traffic.h"
 
 namespace convladder::simulator {

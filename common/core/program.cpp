@@ -1,0 +1,192 @@
+#include "common/core/program.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+
+namespace convladder {
+namespace {
+
+std::string own_file() { return "/proc/" + std::to_string(getpid()) + "/exe"; }
+
+// What a command prints, line by line.
+std::vector<std::string> lines_of(const std::string& command) {
+  std::vector<std::string> lines;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>/dev/null").c_str(), "r"),
+                                                   pclose);
+  char* line = nullptr;
+  std::size_t room = 0;
+  while (pipe && getline(&line, &room, pipe.get()) > 0) {
+    lines.emplace_back(line);
+    lines.back().pop_back();
+  }
+  std::free(line);
+  return lines;
+}
+
+// A function, or a variable in thread-local storage.
+struct Symbol {
+  std::string name;  // mangled; not the only one of that name, where stages have kernels alike
+  uintptr_t value;
+  std::size_t bytes;
+  bool is_function;
+};
+using SymbolTable = std::vector<Symbol>;
+
+// Kernels have internal linkage: the dynamic linker, which dladdr() asks, doesn't know them.
+const SymbolTable& symbols_of(const std::string& file) {
+  static std::mutex mutex;
+  static std::map<std::string, SymbolTable> known;
+  const std::lock_guard lock(mutex);
+  const auto [table, is_new] = known.try_emplace(file);
+  if (!is_new) return table->second;
+  for (const std::string& line : lines_of("readelf --wide --syms '" + file + "'")) {
+    std::istringstream words(line);
+    std::string number, bytes, type, binding, visibility, section, name;
+    uintptr_t value = 0;
+    words >> number >> std::hex >> value >> bytes >> type >> binding >> visibility >> section >>
+        name;
+    if (type != "FUNC" && type != "TLS") continue;
+    // The size is decimal, or 0x...
+    table->second.push_back(
+        {name, value, std::strtoull(bytes.c_str(), nullptr, 0), type == "FUNC"});
+  }
+  return table->second;
+}
+
+std::string demangle(const std::string& mangled) {
+  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
+  std::string name = demangled ? demangled : mangled;
+  std::free(demangled);
+  return name;
+}
+
+// "void a::(anonymous namespace)::kernel<b<3> >(float*)" -> "kernel"
+std::string plain_name(const std::string& name) {
+  const std::string anonymous = "(anonymous namespace)";
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.compare(i, anonymous.size(), anonymous) == 0) {
+      i += anonymous.size() - 1;
+    } else if (name[i] == '(' || name[i] == '<') {
+      return name.substr(begin, i - begin);
+    } else if (name[i] == ':' || name[i] == ' ') {
+      begin = i + 1;
+    }
+  }
+  return name;
+}
+
+// "01_naive/naive.cu:41" of what addr2line prints; empty for an unknown place.
+std::string tidy(std::string text) {
+  if (text[0] == '?') return "";
+  text = text.substr(0, text.find(" (discriminator"));
+  const std::string root = CONVLADDER_SOURCE_DIR "/";
+  // A compiler cache may have made the path relative to the build's folder.
+  text = std::filesystem::path(text).lexically_normal().string();
+  if (text.rfind(root, 0) == 0) text.erase(0, root.size());
+  return text;
+}
+
+// Products of floats in one line of objdump's: "  401136:\tmulss  %xmm1,%xmm0". Of x86 and of ARM, as
+// compilers write them that are told not to fuse; the fused ones where the source says fmaf.
+unsigned products_in(const std::string& instruction) {
+  const auto has = [&](const char* part) { return instruction.find(part) != std::string::npos; };
+  if (has("\tmulss") || has("\tvmulss") || has("\tvfmadd") || has("<fmaf")) return 1;
+  if (has("\tmulps")) return 4;
+  return has("\tfmul\ts") || has("\tfmadd\ts") ? 1 : 0;
+}
+
+// Where the program was loaded: 0 unless it is position-independent.
+const uintptr_t load_address = _r_debug.r_map->l_addr;
+
+}  // namespace
+
+Symbols read_symbols(const void* address) {
+  Symbols result;
+  Dl_info ignored;
+  link_map* module = nullptr;
+  if (!dladdr1(address, &ignored, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP))
+    return result;
+  const SymbolTable& all = symbols_of(*module->l_name ? module->l_name : own_file());
+  const uintptr_t value = reinterpret_cast<uintptr_t>(address) - module->l_addr;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Symbol& symbol) {
+    return symbol.is_function && symbol.value == value;
+  });
+  if (found == all.end()) return result;
+  const std::string& mangled = found->name;
+  result.bytes = found->bytes;
+  result.name = plain_name(demangle(mangled));
+  if (mangled.rfind("_Z", 0) != 0) return result;  // extern "C"
+  // The static variable x of a function _Zf is _ZZfE1x.
+  const std::string prefix = "_ZZ" + mangled.substr(2) + "E";
+  for (const Symbol& symbol : all) {
+    if (symbol.is_function || symbol.name.rfind(prefix, 0) != 0) continue;
+    const std::string full = demangle(symbol.name);
+    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes});
+  }
+  return result;
+}
+
+uint32_t code_offset(const void* return_address) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(return_address) - load_address);
+}
+
+std::string source_line(uint32_t code_offset) { return source_lines({code_offset})[0][0]; }
+
+std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets) {
+  std::ostringstream command;
+  command << "addr2line -a -i -e " << own_file() << std::hex;
+  // The call ends one byte before the address that it returns to.
+  for (const uint32_t offset : code_offsets) command << " 0x" << offset - 1;
+  std::vector<std::vector<std::string>> all;
+  for (const std::string& line : lines_of(command.str())) {
+    const bool begins = line.rfind("0x", 0) == 0;  // -a: the address, then its lines
+    if (begins) all.emplace_back();
+    const std::string place = begins ? "" : tidy(line);
+    if (!all.empty() && !place.empty()) all.back().push_back(place);
+  }
+  all.resize(code_offsets.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].empty()) continue;
+    std::ostringstream unknown;
+    unknown << "code at 0x" << std::hex << code_offsets[i];
+    all[i] = {unknown.str()};
+  }
+  return all;
+}
+
+BlockProducts read_products(const void* kernel, std::size_t bytes) {
+  if (bytes == 0) return {};
+  const uint64_t first = code_offset(kernel);
+  std::ostringstream command;
+  command << "objdump -d --no-show-raw-insn --start-address=" << first
+          << " --stop-address=" << first + bytes << " " << own_file();
+  auto of_block = std::make_unique<uint16_t[]>(bytes);
+  bool block_begins = false, any_block = false;  // begins: the line before was the hook's call
+  std::size_t block = 0;
+  for (const std::string& line : lines_of(command.str())) {
+    char* end = nullptr;
+    const std::size_t offset = std::strtoull(line.c_str(), &end, 16) - first;
+    if (end == line.c_str() || *end != ':' || offset >= bytes) continue;
+    const std::string instruction = end;
+    if (block_begins) block = offset;
+    block_begins = instruction.find("<__sanitizer_cov_trace_pc") != std::string::npos;
+    any_block |= block_begins;
+    of_block[block] += static_cast<uint16_t>(products_in(instruction));
+  }
+  if (!any_block) return {};
+  return {reinterpret_cast<uintptr_t>(kernel), bytes, of_block.release()};
+}
+
+}  // namespace convladder

@@ -1,0 +1,60 @@
+// What the program's own file says of its code: names, lines of the source, instructions. binutils
+// read it (readelf, addr2line, objdump), which come with every compiler; without them nothing is known.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace convladder {
+
+// ---- Names ----
+
+struct SharedVariable {
+  std::string name;
+  std::size_t begin, bytes;  // in the program's thread-local storage
+};
+
+struct Symbols {
+  std::string name = "?";  // without namespaces, template arguments and parameters: "conv2d_naive"
+  std::size_t bytes = 0;   // of code
+  std::vector<SharedVariable> shared;
+};
+
+// The function that begins at `address`, and its __shared__ variables.
+Symbols read_symbols(const void* address);
+
+// ---- Lines ----
+
+// A place in the program's code as an offset, which fits 32 bits.
+uint32_t code_offset(const void* return_address);
+
+// "01_naive/naive.cu:41" of the call that returns there; without debugging information "code at
+// 0x1234".
+std::string source_line(uint32_t code_offset);
+
+// Of many at once, which takes no longer: each with its line first, then, where that is in a function
+// that was inlined, the lines that called it.
+std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets);
+
+// ---- Instructions ----
+
+// How often a kernel's code multiplies floats. The compiler calls no function of ours before a
+// multiplication, but one at the begin of every basic block: __sanitizer_cov_trace_pc().
+struct BlockProducts {
+  uintptr_t begin = 0;
+  std::size_t size = 0;
+  const uint16_t* of_block = nullptr;  // by the offset of the call's return; null: not known
+
+  // Products of floats in the block whose call returns to `pc`; 0 where that is no such block's.
+  unsigned of(const void* pc) const {
+    const std::size_t at = reinterpret_cast<uintptr_t>(pc) - begin;
+    return at < size ? of_block[at] : 0;
+  }
+};
+
+// Of the kernel that begins at `kernel` and has so many bytes of code; kept until the program ends.
+BlockProducts read_products(const void* kernel, std::size_t bytes);
+
+}  // namespace convladder
