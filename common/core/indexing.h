@@ -100,7 +100,8 @@ __device__ inline Tap tap_at(int crs, const ConvShape& shape) {
   return {(c * shape.H + h) * shape.W + w, h, w};
 }
 
-// In one access. Of a row's first tap all but w, which nobody looks up.
+// Reads a tap in one access. Where a row of the filter has several TAPS it is the row's first, of which
+// nobody needs w: half the bytes will do.
 template <int TAPS>
 __device__ inline Tap read_tap(const Tap* tap) {
   if (TAPS == 1) return *tap;

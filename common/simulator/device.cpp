@@ -221,21 +221,24 @@ bool is_planned(const LaunchWork& launch) {
   return plan != nullptr;
 }
 
-void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
-              std::size_t argument_bytes, const void* kernel) {
-  if (!is_valid(grid, block)) {
+void run_grid(Grid grid) {
+  note_work(grid.stream);
+  const dim3 blocks = grid.blocks;
+  if (!is_valid(blocks, grid.threads)) {
     set_last_error(cudaErrorInvalidConfiguration);
     return;
   }
-  if (is_planned({kernel, int64_t{grid.x} * grid.y * grid.z, 0, 0, 0, grid.y})) return;
+  const int64_t count = int64_t{blocks.x} * blocks.y * blocks.z;
+  if (is_planned({grid.kernel, count, 0, 0, 0, blocks.y})) return;
   if (fault_due(Call::kLaunch)) {
     set_last_error(cudaErrorUnknown);
     return;
   }
+  grid.seed = order_seed();
   try {
-    Device::instance().run({grid, block, body, argument, argument_bytes, kernel, order_seed()});
+    Device::instance().run(grid);
   } catch (const KernelError& error) {
-    set_last_error(error.code, "kernel " + read_symbols(kernel).name + ", " + error.what());
+    set_last_error(error.code, "kernel " + read_symbols(grid.kernel).name + ", " + error.what());
   } catch (const std::bad_alloc&) {
     set_last_error(cudaErrorMemoryAllocation);
   }

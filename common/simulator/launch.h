@@ -37,21 +37,28 @@ void note_work(cudaStream_t stream);
 // what a stage makes of the number.
 void set_multiprocessors(int count);
 
-// Runs a grid of `body(argument)`, one call per thread, and waits for its end. Gives its errors as
-// CUDA does, through cudaGetLastError(): cudaErrorInvalidConfiguration for a grid or block that
-// CUDA refuses, cudaErrorLaunchFailure and others for a kernel that failed. `kernel` is the address
-// of the kernel's code, for its name in messages. Grids of several host threads run one after
-// another. Throws std::invalid_argument when CONVLADDER_SIM_THREADS or CONVLADDER_SIM_SEED can't
-// be read.
-void run_grid(dim3 grid, dim3 block, void (*body)(const void*), const void* argument,
-              std::size_t argument_bytes, const void* kernel);
+// A grid to run: body(argument), once per thread.
+struct Grid {
+  dim3 blocks, threads;
+  void (*body)(const void*);
+  const void* argument;
+  std::size_t argument_bytes;
+  const void* kernel;  // its code
+  cudaStream_t stream;
+  uint64_t seed = 0;  // of the order of blocks and threads; 0: that of their indices
+};
+
+// Runs the grid in the order that was asked for, and waits for its end. Gives its errors as CUDA
+// does, through cudaGetLastError(): cudaErrorInvalidConfiguration for a grid or block that CUDA
+// refuses, cudaErrorLaunchFailure and others for a kernel that failed. Grids of several host threads
+// run one after another. Throws std::invalid_argument when CONVLADDER_SIM_THREADS or
+// CONVLADDER_SIM_SEED can't be read.
+void run_grid(Grid grid);
 
 template <typename Body>
-void launch(dim3 grid, dim3 block, cudaStream_t stream, const Body& body, const void* kernel) {
-  note_work(stream);
-  run_grid(
-      grid, block, [](const void* b) { (*static_cast<const Body*>(b))(); }, &body, sizeof(body),
-      kernel);
+void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Body& body, const void* kernel) {
+  const auto call = [](const void* argument) { (*static_cast<const Body*>(argument))(); };
+  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream});
 }
 
 // Makes kernels that touch these bytes of device memory fail, where the build counts (elsewhere it

@@ -12,22 +12,13 @@
 
 #include "common/simulator/errors.h"
 #include "common/simulator/fibre.h"
+#include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/random.h"
 #include "common/simulator/shared_memory.h"
 #include "common/simulator/tensor_core.h"
 
 namespace convladder::simulator {
-
-// A grid to run: body(argument), once per thread.
-struct Grid {
-  dim3 blocks, threads;
-  void (*body)(const void*);
-  const void* argument;
-  std::size_t argument_bytes;
-  const void* kernel;  // its code
-  uint64_t seed;       // of the order of blocks and threads; 0: that of their indices
-};
 
 // "(1,0,0)"
 inline std::string to_string(uint3 i) {
