@@ -6,7 +6,6 @@ page says.
 """
 
 import argparse
-import pathlib
 import statistics
 import sys
 import time

@@ -8,23 +8,9 @@ struct Description {
   const char* text;
 };
 
-constexpr Description DESCRIPTIONS[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
-     "invalid configuration argument"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
-     "invalid copy direction for memcpy"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no device"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "illegal memory access"},
-    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
-    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "the kernel failed"},
-    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
-};
+#define CONVLADDER_DESCRIPTION(name, code, text) {name, #name, text},
+constexpr Description DESCRIPTIONS[] = {CONVLADDER_CUDA_ERRORS(CONVLADDER_DESCRIPTION)};
+#undef CONVLADDER_DESCRIPTION
 
 const Description& describe(cudaError_t code) {
   for (const Description& description : DESCRIPTIONS) {

@@ -35,6 +35,22 @@ class BugFinding : public testing::Test {
     return "";
   }
 
+  // The launch fails, and all of `parts` are in what it says.
+  template <typename... Params, typename... Args>
+  void expect_found(const std::vector<std::string>& parts, void (*kernel)(Params...), dim3 grid,
+                    Args... args) {
+    expect_parts(error_of(kernel, grid, args...), parts);
+  }
+
+  // The same, in several orders of threads.
+  template <typename... Args>
+  void expect_found_in_orders(const std::vector<std::string>& parts, const Args&... args) {
+    for (const uint64_t seed : {0, 1, 2}) {
+      simulator::set_thread_order_seed(seed);
+      expect_found(parts, args...);
+    }
+  }
+
   DeviceBuffer input_{1024}, output_{1024};
 };
 
@@ -62,11 +78,10 @@ __global__ void read_beyond(const float* x, float* y, int at) {
 TEST_F(BugFinding, GlobalReadOutOfBounds) {
   // One past the end, one before the begin (both in a guard zone of the buffer), and far away.
   for (const int at : {1024, -1, 1 << 26}) {
-    const std::string error = error_of(read_beyond, 1, input_.data(), output_.data(), at);
-    expect_contains(error,
-                    "kernel read_beyond, block (0,0,0), thread (37,0,0): reads 4 bytes of "
-                    "global memory out of bounds");
-    expect_contains(error, line_of("reads beyond"));
+    expect_found({"kernel read_beyond, block (0,0,0), thread (37,0,0): reads 4 bytes of "
+                  "global memory out of bounds",
+                  line_of("reads beyond")},
+                 read_beyond, 1, input_.data(), output_.data(), at);
   }
   EXPECT_EQ(error_of(read_beyond, 1, input_.data(), output_.data(), 1023), "");
 }
@@ -78,12 +93,10 @@ __global__ void write_beyond(float* y, int at) {
 
 TEST_F(BugFinding, GlobalWriteOutOfBounds) {
   for (const int at : {1024, -1}) {
-    const std::string error = error_of(write_beyond, 4, output_.data(), at);
-    expect_contains(error,
-                    "block (3,0,0), thread (5,0,0): writes 4 bytes of global memory out of "
-                    "bounds, " +
-                        std::string(at < 0 ? "4 bytes before its begin" : "0 bytes past its end") +
-                        ", at " + line_of("writes beyond"));
+    const std::string where = at < 0 ? "4 bytes before its begin" : "0 bytes past its end";
+    expect_found({"block (3,0,0), thread (5,0,0): writes 4 bytes of global memory out of bounds, " +
+                  where + ", at " + line_of("writes beyond")},
+                 write_beyond, 4, output_.data(), at);
   }
 }
 
@@ -94,9 +107,8 @@ TEST_F(BugFinding, GlobalReadOfFreedMemory) {
   check_cuda(cudaMalloc(&freed, 1 << 20), "cudaMalloc");
   check_cuda(cudaMemset(freed, 0, 1 << 20), "cudaMemset");
   check_cuda(cudaFree(freed), "cudaFree");
-  const std::string error =
-      error_of(read_freed, 1, static_cast<const float*>(freed), output_.data());
-  expect_contains(error, "reads 4 bytes of global memory out of bounds");
+  expect_found({"reads 4 bytes of global memory out of bounds"}, read_freed, 1,
+               static_cast<const float*>(freed), output_.data());
 }
 
 __global__ void shared_beyond(float* y, int at, bool write) {
@@ -197,15 +209,10 @@ __global__ void reuse_too_early(const float* x, float* y, int rounds) {
 
 TEST_F(BugFinding, SecondBarrierOfALoopIsMissing) {
   EXPECT_EQ(error_of(reuse_too_early, 1, input_.data(), output_.data(), 1), "");
-  for (const uint64_t seed : {0, 1, 2}) {
-    simulator::set_thread_order_seed(seed);
-    const std::string error = error_of(reuse_too_early, 1, input_.data(), output_.data(), 3);
-    expect_contains(error, "data race");
-    expect_contains(error, "of shared memory (tile + ");
-    expect_contains(error, line_of("writes the next round's"));
-    expect_contains(error, line_of("reads this round's"));
-    expect_contains(error, "both come after 1 barrier)");
-  }
+  expect_found_in_orders(
+      {"data race", "of shared memory (tile + ", line_of("writes the next round's"),
+       line_of("reads this round's"), "both come after 1 barrier)"},
+      reuse_too_early, 1, input_.data(), output_.data(), 3);
 }
 
 __global__ void write_twice(float* y) {
@@ -237,11 +244,8 @@ __global__ void exchange_in_block_properly(float* y) {
 TEST_F(BugFinding, GlobalRaceWithinABlock) {
   const std::vector<float> ones(1024, 1.0f);
   output_.upload(ones.data());
-  const std::string error = error_of(exchange_in_block, 1, output_.data());
-  expect_contains(error, "data race");
-  expect_contains(error, "of global memory");
-  expect_contains(error, line_of("gives"));
-  expect_contains(error, line_of("takes"));
+  expect_found({"data race", "of global memory", line_of("gives"), line_of("takes")},
+               exchange_in_block, 1, output_.data());
   EXPECT_EQ(error_of(exchange_in_block_properly, 1, output_.data()), "");
 }
 
@@ -255,14 +259,9 @@ __global__ void read_and_one_writes(float* x, float* y) {
 }
 
 TEST_F(BugFinding, GlobalRaceBetweenBlocks) {
-  for (const uint64_t seed : {0, 1, 2}) {
-    simulator::set_thread_order_seed(seed);
-    const std::string sum = error_of(accumulate, 5, input_.data());
-    expect_contains(sum, "data race");
-    expect_contains(sum, line_of("adds up"));
-    expect_contains(sum, "nothing orders the blocks of a grid");
-    expect_contains(error_of(read_and_one_writes, 9, input_.data(), output_.data()), "data race");
-  }
+  expect_found_in_orders({"data race", line_of("adds up"), "nothing orders the blocks of a grid"},
+                         accumulate, 5, input_.data());
+  expect_found_in_orders({"data race"}, read_and_one_writes, 9, input_.data(), output_.data());
   EXPECT_EQ(error_of(accumulate, 1, input_.data()), "");
   EXPECT_EQ(error_of(accumulate, 1, input_.data()), "");  // launches are ordered
 }
@@ -300,11 +299,11 @@ __global__ void copy_without_wait(const float* x, float* y) {
 }
 
 TEST_F(BugFinding, CopyThatNobodyWaitedFor) {
-  const std::string error = error_of(copy_without_wait, 1, input_.data(), output_.data());
-  expect_contains(error,
-                  "reads 4 bytes of shared memory (tile + 0 bytes), into which an "
-                  "asynchronous copy is under way");
-  expect_contains(error, line_of("does not wait"));
+  expect_found(
+      {"reads 4 bytes of shared memory (tile + 0 bytes), into which an asynchronous copy is "
+       "under way",
+       line_of("does not wait")},
+      copy_without_wait, 1, input_.data(), output_.data());
 }
 
 __global__ void copy_without_barrier(const float* x, float* y) {

@@ -3,8 +3,6 @@
 All but the stopwatch's tests are skipped where PyTorch is missing.
 """
 
-import pathlib
-import sys
 import unittest
 from unittest import mock
 

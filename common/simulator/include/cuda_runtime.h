@@ -102,21 +102,24 @@ inline double max(double a, double b) { return fmax(a, b); }
 
 // The last error belongs to the host thread that caused it, and reading it clears it, even where
 // CUDA would keep it for good (a kernel that failed).
-enum cudaError_t {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorInvalidMemcpyDirection = 21,
-  cudaErrorNoDevice = 100,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorInvalidResourceHandle = 400,
-  cudaErrorNotReady = 600,
-  cudaErrorIllegalAddress = 700,
-  cudaErrorMisalignedAddress = 716,
-  cudaErrorLaunchFailure = 719,
-  cudaErrorUnknown = 999
-};
+#define CONVLADDER_CUDA_ERRORS(ERROR)                                             \
+  ERROR(cudaSuccess, 0, "no error")                                               \
+  ERROR(cudaErrorInvalidValue, 1, "invalid argument")                             \
+  ERROR(cudaErrorMemoryAllocation, 2, "out of memory")                            \
+  ERROR(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")       \
+  ERROR(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy") \
+  ERROR(cudaErrorNoDevice, 100, "no device")                                      \
+  ERROR(cudaErrorInvalidDevice, 101, "invalid device ordinal")                    \
+  ERROR(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")           \
+  ERROR(cudaErrorNotReady, 600, "device not ready")                               \
+  ERROR(cudaErrorIllegalAddress, 700, "illegal memory access")                    \
+  ERROR(cudaErrorMisalignedAddress, 716, "misaligned address")                    \
+  ERROR(cudaErrorLaunchFailure, 719, "the kernel failed")                         \
+  ERROR(cudaErrorUnknown, 999, "unknown error")
+
+#define CONVLADDER_ENUMERATOR(name, code, text) name = code,
+enum cudaError_t { CONVLADDER_CUDA_ERRORS(CONVLADDER_ENUMERATOR) };
+#undef CONVLADDER_ENUMERATOR
 
 const char* cudaGetErrorName(cudaError_t error);
 // For the error that this thread's last failed kernel gave: with kernel, block, thread and reason,
