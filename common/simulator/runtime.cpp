@@ -1,4 +1,4 @@
-// The rest of the runtime API: the device, streams and events.
+// The runtime API but for memory: errors, the device, streams and events.
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -6,22 +6,55 @@
 #include <cstdio>
 
 #include "common/simulator/errors.h"
+#include "common/simulator/fault.h"
 
 using namespace convladder::simulator;
 using Clock = std::chrono::steady_clock;
-
-static std::atomic<int> multiprocessors{132};  // an H200's
 
 // All work is done when a call returns: there is nothing else to remember.
 struct CUstream_st {
   std::atomic<int64_t> work{0};
 };
-static CUstream_st default_stream;
 
 struct CUevent_st {
   bool timing;
   Clock::time_point recorded = {};
 };
+
+namespace {
+
+CUstream_st default_stream;
+std::atomic<int> multiprocessors{132};  // an H200's
+
+// The fault that a test asks for, without a lock: a forked process may find that held.
+constexpr int64_t HAPPENED = -1, NONE = -2;
+std::atomic<Call> faulty;
+std::atomic<int64_t> left{NONE};  // calls until then
+
+struct Description {
+  cudaError_t code;
+  const char* name;
+  const char* text;
+};
+
+#define CONVLADDER_DESCRIPTION(name, code, text) {name, #name, text},
+constexpr Description DESCRIPTIONS[] = {CONVLADDER_CUDA_ERRORS(CONVLADDER_DESCRIPTION)};
+#undef CONVLADDER_DESCRIPTION
+
+const Description& describe(cudaError_t code) {
+  for (const Description& description : DESCRIPTIONS) {
+    if (description.code == code) return description;
+  }
+  static constexpr Description UNRECOGNIZED{cudaErrorUnknown, "unrecognized error code",
+                                            "unrecognized error code"};
+  return UNRECOGNIZED;
+}
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local cudaError_t detailed_error = cudaSuccess;
+thread_local std::string detailed_text;
+
+}  // namespace
 
 namespace convladder::simulator {
 
@@ -31,7 +64,39 @@ void note_work(cudaStream_t stream) { ++(stream ? stream : &default_stream)->wor
 
 void set_multiprocessors(int count) { multiprocessors = count; }
 
+void inject_fault(Call call, int64_t skip) {
+  faulty = call;
+  left = skip;
+}
+
+bool clear_fault() { return left.exchange(NONE) == HAPPENED; }
+
+bool fault_due(Call call) { return left >= 0 && call == faulty && left.fetch_sub(1) == 0; }
+
+cudaError_t set_last_error(cudaError_t error, const std::string& detail) {
+  if (error == cudaSuccess) return error;
+  last_error = error;
+  detailed_error = detail.empty() ? cudaSuccess : error;
+  detailed_text = std::string(describe(error).text) + " (" + detail + ")";
+  return error;
+}
+
 }  // namespace convladder::simulator
+
+const char* cudaGetErrorName(cudaError_t error) { return describe(error).name; }
+
+const char* cudaGetErrorString(cudaError_t error) {
+  const bool detailed = error != cudaSuccess && error == detailed_error;
+  return detailed ? detailed_text.c_str() : describe(error).text;
+}
+
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = last_error;
+  last_error = cudaSuccess;
+  return error;
+}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   if (!count) return set_last_error(cudaErrorInvalidValue);

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/core/program.h"
-#include "common/simulator/counting/device_memory.h"
+#include "common/simulator/counting/shadow.h"
 #include "common/simulator/counts.h"
 
 namespace convladder::simulator {

@@ -1,5 +1,16 @@
 #include "common/simulator/counting/shadow.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+
+extern char etext, end;  // the linker's: behind the program's code, and behind its data
+
 namespace convladder::simulator {
 namespace {
 
@@ -16,6 +27,45 @@ bool is_concurrent(Stamp before, Stamp now, Scope scope) {
   if (before.several_warps || !same_warp(before, now)) return true;
   if (before.phase != now.phase) return false;  // a __syncwarp() between
   return before.several_threads || before.thread != now.thread;
+}
+
+constexpr std::size_t SECTOR_WORDS = 8;
+
+// Zeros, which cost memory only where something is written.
+template <typename T>
+T* map_zeros(std::size_t count) {
+  void* memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<T*>(memory);
+}
+
+// Guards the shadow of a stretch of memory while a worker is at it.
+class StretchLock {
+ public:
+  explicit StretchLock(uintptr_t address) : flag_(flags_[address / 4096 % COUNT]) {
+    while (flag_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  ~StretchLock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  static constexpr std::size_t COUNT = 1024;
+  static inline std::atomic_flag flags_[COUNT] = {};
+  std::atomic_flag& flag_;
+};
+
+Stamp load(const Stamp& stamp) {
+  Stamp copy;
+  uint64_t bits = __atomic_load_n(reinterpret_cast<const uint64_t*>(&stamp), __ATOMIC_RELAXED);
+  std::memcpy(&copy, &bits, sizeof(copy));
+  return copy;
+}
+
+std::mutex mutex;
+Allocations& allocations() {
+  static auto* all = new Allocations;  // outlives every other static
+  return *all;
 }
 
 }  // namespace
@@ -46,6 +96,87 @@ Touch enter_write(ShadowWord& word, Touch now, Scope scope) {
   word.write = now.stamp;
   word.write_code = now.code;
   return {};
+}
+
+Allocation::Allocation(const void* begin, std::size_t bytes)
+    : begin_(reinterpret_cast<uintptr_t>(begin)),
+      bytes_(bytes),
+      state_(map_zeros<MemoryState>(words())),
+      shadow_(map_zeros<ShadowWord>(words())) {}
+
+Allocation::~Allocation() {
+  munmap(state_, words());
+  munmap(shadow_, words() * sizeof(ShadowWord));
+}
+
+void Allocation::set_state(std::size_t first, std::size_t count, MemoryState state) {
+  std::fill_n(state_ + first, count, state);
+}
+
+Touch Allocation::enter(std::size_t word, Touch now, bool write) {
+  ShadowWord& shadow = shadow_[word];
+  // The common case: what no kernel writes, and many blocks have read before.
+  if (!write && load(shadow.read).several_blocks && !load(shadow.write).present) return {};
+  const StretchLock lock(begin_ + word * 4);
+  return write ? enter_write(shadow, now, Scope::kGrid) : enter_read(shadow, now, Scope::kGrid);
+}
+
+void Allocation::forget_touches() {
+  madvise(shadow_, words() * sizeof(ShadowWord), MADV_DONTNEED);  // zeros again
+}
+
+int64_t Allocation::sectors_touched(bool written) const {
+  int64_t sectors = 0;
+  for (std::size_t first = 0; first < words(); first += SECTOR_WORDS) {
+    const auto touched = [&](const ShadowWord& word) {
+      return written ? word.write.present : word.read.present;
+    };
+    const ShadowWord* begin = shadow_ + first;
+    const ShadowWord* end = shadow_ + std::min(first + SECTOR_WORDS, words());
+    sectors += std::any_of(begin, end, touched);
+  }
+  return sectors;
+}
+
+Allocation* find(const Allocations& all, uintptr_t address) {
+  for (const auto& allocation : all) {
+    if (allocation->contains(address)) return allocation.get();
+  }
+  return nullptr;
+}
+
+Allocations device_memory() {
+  const std::lock_guard lock(mutex);
+  return allocations();
+}
+
+void memory_allocated(void* begin, std::size_t bytes) {
+  auto allocation = std::make_shared<Allocation>(begin, bytes);
+  const std::lock_guard lock(mutex);
+  allocations().push_back(std::move(allocation));
+}
+
+void memory_freed(void* begin) {
+  const std::lock_guard lock(mutex);
+  Allocations& all = allocations();
+  const auto is_it = [&](const auto& allocation) {
+    return allocation->begin() == reinterpret_cast<uintptr_t>(begin);
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_it), all.end());
+}
+
+void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
+  const std::lock_guard lock(mutex);
+  Allocation* allocation = find(allocations(), reinterpret_cast<uintptr_t>(begin));
+  if (!allocation || bytes == 0) return;
+  const std::size_t offset = reinterpret_cast<uintptr_t>(begin) - allocation->begin();
+  const std::size_t end = std::min(offset + bytes, allocation->bytes());
+  allocation->set_state(offset / 4, (end + 3) / 4 - offset / 4, state);
+}
+
+bool is_program_data(uintptr_t address) {
+  return address >= reinterpret_cast<uintptr_t>(&etext) &&
+         address < reinterpret_cast<uintptr_t>(&end);
 }
 
 }  // namespace convladder::simulator
