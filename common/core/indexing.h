@@ -100,8 +100,7 @@ __device__ inline Tap tap_at(int crs, const ConvShape& shape) {
   return {(c * shape.H + h) * shape.W + w, h, w};
 }
 
-// Reads a tap in one access. Where a row of the filter has several TAPS it is the row's first, of which
-// nobody needs w: half the bytes will do.
+// Reads a tap in one access. Of several TAPS in a row it is the first, and nobody needs its w.
 template <int TAPS>
 __device__ inline Tap read_tap(const Tap* tap) {
   if (TAPS == 1) return *tap;
