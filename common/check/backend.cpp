@@ -1,10 +1,11 @@
 #include "common/check/backend.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <stdexcept>
 
 #include "common/core/launch.h"
-#include "common/io/table.h"
 
 namespace convladder {
 namespace {
@@ -28,8 +29,9 @@ double available_memory() {
 void require_host_memory(double bytes) {
   const double available = available_memory();
   if (available < 0 || bytes <= available) return;
-  throw std::runtime_error("out of host memory: the problem needs about " + fixed(bytes / GIB, 1) +
-                           " GiB, " + fixed(available / GIB, 1) + " GiB are available");
+  throw std::runtime_error(fmt::format(
+      "out of host memory: the problem needs about {:.1f} GiB, {:.1f} GiB are available",
+      bytes / GIB, available / GIB));
 }
 
 double free_device_memory() {

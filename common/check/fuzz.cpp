@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "common/check/backend.h"
 #include "common/check/checker.h"
+#include "common/check/progress.h"
 #include "common/check/random_problem.h"
 #include "common/core/extents.h"
-#include "common/io/progress.h"
 #include "kernels_digest.h"  // made by common/command/cmake/KernelsDigest.cmake
 
 namespace convladder {
@@ -107,28 +108,25 @@ class Fuzzer {
   std::vector<StageFuzz> results_;
 };
 
-Json to_json(const StageFuzz& result) {
-  const std::vector<Json> reproduce(result.reproduce.begin(), result.reproduce.end());
-  return Json::object({{"problems", result.problems},
-                       {"failed", result.failed},
-                       {"misaligned", result.misaligned},
-                       {"reproduce", Json::array(reproduce)}});
-}
-
 }  // namespace
 
 std::vector<StageFuzz> fuzz(const FuzzSettings& settings) { return Fuzzer(settings).run(); }
 
 Json fuzz_json(const FuzzSettings& settings, const std::vector<StageFuzz>& results) {
-  std::vector<std::pair<std::string, Json>> stages;
-  for (const StageFuzz& result : results) stages.emplace_back(result.stage, to_json(result));
-  return Json::object({{"format", "convladder fuzz"},
-                       {"version", 1},
-                       {"kernels", KERNELS_DIGEST},
-                       {"backend", backend_name()},
-                       {"device", device_name()},
-                       {"seed", static_cast<int64_t>(settings.seed)},
-                       {"stages", Json::object(stages)}});
+  Json stages = Json::object();
+  for (const StageFuzz& result : results) {
+    stages[result.stage] = {{"problems", result.problems},
+                            {"failed", result.failed},
+                            {"misaligned", result.misaligned},
+                            {"reproduce", result.reproduce}};
+  }
+  return {{"format", "convladder fuzz"},
+          {"version", 1},
+          {"kernels", KERNELS_DIGEST},
+          {"backend", backend_name()},
+          {"device", device_name()},
+          {"seed", settings.seed},
+          {"stages", stages}};
 }
 
 }  // namespace convladder

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "common/check/files.h"
 #include "common/core/stage.h"
-#include "common/io/json.h"
 
 namespace convladder {
 

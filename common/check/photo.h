@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/io/image.h"
+#include "common/check/image.h"
 
 namespace convladder {
 

@@ -1,5 +1,7 @@
 #include "common/check/problems.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -7,14 +9,23 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <numeric>
 #include <stdexcept>
 
 #include "common/core/extents.h"
-#include "common/io/quoted.h"
 
 namespace convladder {
 namespace {
+
+constexpr std::size_t LONGEST_QUOTE = 60, MOST_NAMES = 3;
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+// 'text', fit for a message: it may come from a file that is not what it seems.
+std::string in_quotes(const std::string& text) {
+  std::string shown = text.substr(0, LONGEST_QUOTE);
+  std::replace_if(shown.begin(), shown.end(), is_control, '?');
+  return "'" + shown + (text.size() > LONGEST_QUOTE ? "...'" : "'");
+}
 
 // Where a reader stands; every complaint names it.
 struct Place {
@@ -22,8 +33,7 @@ struct Place {
   int64_t line;
 
   [[noreturn]] void fail(std::size_t column, const std::string& reason) const {
-    throw std::runtime_error(path + ":" + std::to_string(line) + ":" + std::to_string(column) +
-                             ": " + reason);
+    throw std::runtime_error(fmt::format("{}:{}:{}: {}", path, line, column, reason));
   }
 };
 
@@ -32,43 +42,29 @@ struct Field {
   std::size_t column;  // of its first character in the line, from 1
 };
 
-std::string trimmed(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
-// The text of the quoted field whose opening quote is line[i]; "" stands for one quote. Leaves i
-// behind the closing quote.
-std::string read_quoted(const std::string& line, std::size_t& i, const Place& place) {
-  const std::size_t start = i;
-  std::string text;
-  for (++i; i < line.size(); ++i) {
-    if (line[i] != '"') {
-      text += line[i];
-    } else if (i + 1 < line.size() && line[i + 1] == '"') {
-      text += line[++i];
-    } else {
-      ++i;
-      return text;
-    }
-  }
-  place.fail(start + 1, "the quoted field does not end in this line");
-}
-
+// The fields of a line, without the blanks around them. A field may stand in quotes, within which ""
+// is one quote.
 std::vector<Field> split(const std::string& line, const Place& place) {
   std::vector<Field> fields;
   for (std::size_t i = 0;; ++i) {  // one field per turn; i ends on the comma behind it
-    const std::size_t begin = std::min(line.find_first_not_of(" \t", i), line.size());
-    Field field = {"", begin + 1};
-    if (begin < line.size() && line[begin] == '"') {
-      i = begin;
-      field.text = read_quoted(line, i, place);
+    i = std::min(line.find_first_not_of(" \t", i), line.size());
+    Field field = {"", i + 1};
+    if (i < line.size() && line[i] == '"') {
+      do {
+        const std::size_t end = line.find('"', ++i);
+        if (end == std::string::npos) {
+          place.fail(field.column, "the quoted field does not end in this line");
+        }
+        field.text += line.substr(i, end - i);
+        i = end + 1;
+        if (i < line.size() && line[i] == '"') field.text += '"';
+      } while (i < line.size() && line[i] == '"');
       i = std::min(line.find_first_not_of(" \t", i), line.size());
       if (i < line.size() && line[i] != ',') place.fail(i + 1, "',' expected behind the quotes");
     } else {
       const std::size_t end = std::min(line.find(',', i), line.size());
-      field.text = trimmed(line.substr(i, end - i));
+      const std::string text = line.substr(i, end - i);
+      field.text = text.substr(0, text.find_last_not_of(" \t") + 1);
       i = end;
     }
     fields.push_back(field);
@@ -91,72 +87,25 @@ bool next_line(std::istream& file, std::string& line, int64_t& number) {
 
 using Columns = std::map<std::string, std::size_t>;  // name -> field number
 
-// Letters to insert, delete or change to turn one text into the other (Levenshtein).
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-// Extents that come for both axes, under a name that one might give both.
-constexpr const char* PAIRS[] = {"stride", "pad", "dil"};
-// What may be missing.
-std::vector<std::string> optional_columns() {
-  std::vector<std::string> names = {"name", "bias"};
-  for (const Extent& e : EXTENTS) {
-    if (!is_needed(e)) names.push_back(e.name);
-  }
-  return names;
-}
-
-bool is_column(const std::string& name) {
-  const std::vector<std::string> names = optional_columns();
-  return name.size() == 1 || std::count(names.begin(), names.end(), name) > 0;
-}
-
-// The columns that the writer of an unknown one may have meant; empty: none.
-std::string near_columns(std::string unknown) {
-  for (char& c : unknown) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  for (const std::string pair : PAIRS) {  // "stride", "padding", "dilation_h"
-    if (unknown.rfind(pair, 0) == 0) return pair + "_h and " + pair + "_w";
-  }
-  const std::vector<std::string> names = optional_columns();
-  const std::string nearest = *std::min_element(
-      names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-        return edit_distance(unknown, a) < edit_distance(unknown, b);
-      });
-  const std::size_t wrong = edit_distance(unknown, nearest);
-  return wrong <= std::max<std::size_t>(1, nearest.size() / 3) ? nearest : "";
-}
-
 Columns read_header(const std::vector<Field>& fields, const Place& place) {
   Columns columns;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const bool is_new = columns.emplace(fields[i].text, i).second;
-    if (!is_new && !fields[i].text.empty()) {
-      place.fail(fields[i].column,
-                 "column " + quoted(fields[i].text) + " stands here a second time");
+    const std::string& name = fields[i].text;
+    if (!columns.emplace(name, i).second && !name.empty()) {
+      place.fail(fields[i].column, "column " + in_quotes(name) + " stands here a second time");
+    }
+    for (const std::string axes : {"stride", "pad", "dil"}) {  // "stride", "padding": for both axes
+      const bool one_axis = name == axes + "_h" || name == axes + "_w";
+      if (name.rfind(axes, 0) != 0 || one_axis) continue;
+      fmt::print(stderr,
+                 "convladder: warning: {}:{}:{}: column {} is ignored; there is {}_h and {}_w\n",
+                 place.path, place.line, fields[i].column, in_quotes(name), axes, axes);
     }
   }
   for (const Extent& e : EXTENTS) {
     if (is_needed(e) && columns.count(e.name) == 0) {
-      place.fail(1, std::string("the header has no column '") + e.name + "'");
+      place.fail(1, fmt::format("the header has no column '{}'", e.name));
     }
-  }
-  for (const Field& field : fields) {
-    const std::string near = is_column(field.text) ? "" : near_columns(field.text);
-    if (near.empty()) continue;
-    std::fprintf(stderr, "convladder: warning: %s:%lld:%zu: column %s is ignored; there is %s\n",
-                 place.path.c_str(), static_cast<long long>(place.line), field.column,
-                 quoted(field.text).c_str(), near.c_str());
   }
   return columns;
 }
@@ -166,60 +115,40 @@ int64_t parse_integer(const Field& field, const std::string& name, const Place& 
   const char* end = field.text.data() + field.text.size();
   const auto [stop, error] = std::from_chars(field.text.data(), end, value);
   if (error == std::errc::result_out_of_range) {
-    place.fail(field.column, name + " = " + quoted(field.text) + " does not fit 64 bits");
+    place.fail(field.column, name + " = " + in_quotes(field.text) + " does not fit 64 bits");
   }
   if (error != std::errc() || stop != end) {
-    place.fail(field.column, name + " = " + quoted(field.text) + " is not an integer");
+    place.fail(field.column, name + " = " + in_quotes(field.text) + " is not an integer");
   }
   return value;
 }
 
 Problem read_row(const std::vector<Field>& fields, const Columns& columns, const Place& place) {
   // The field of a column; null when the column is absent or, if it may be, the field empty.
-  const auto find = [&](const char* name) -> const Field* {
+  const auto find = [&](const char* name, bool needed = false) -> const Field* {
     const auto column = columns.find(name);
-    return column == columns.end() ? nullptr : &fields[column->second];
+    const bool there = column != columns.end() && (needed || !fields[column->second].text.empty());
+    return there ? &fields[column->second] : nullptr;
   };
   Problem problem;
-  ConvArguments& a = problem.arguments;
   for (const Extent& e : EXTENTS) {
-    const Field* field = find(e.name);
-    if (is_needed(e) || (field && !field->text.empty())) {
-      a.*e.given = parse_integer(*field, e.name, place);
-    }
+    const Field* field = find(e.name, is_needed(e));
+    if (field) problem.arguments.*e.given = parse_integer(*field, e.name, place);
   }
-  const Field* bias = find("bias");
-  if (bias && !bias->text.empty()) {
+  if (const Field* bias = find("bias")) {
     if (bias->text != "0" && bias->text != "1") {
-      place.fail(bias->column, "bias = " + quoted(bias->text) + " must be 0 or 1");
+      place.fail(bias->column, "bias = " + in_quotes(bias->text) + " must be 0 or 1");
     }
     problem.bias = bias->text == "1";
   }
-  const Field* name = find("name");
-  if (name && has_control(name->text)) {
-    place.fail(name->column, "name = " + quoted(name->text) + " has a control character");
-  }
-  problem.name = name && !name->text.empty() ? name->text : "row" + std::to_string(place.line);
-  return problem;
-}
-
-// Up to three names that a user may have meant: a part of one was given, or a letter is wrong.
-std::string near_names(const std::vector<Problem>& problems, const std::string& name) {
-  std::vector<std::pair<std::size_t, std::string>> near;
-  for (const Problem& problem : problems) {
-    const bool part = !name.empty() && problem.name.find(name) != std::string::npos;
-    const std::size_t distance = part ? 0 : edit_distance(name, problem.name);
-    if (distance <= std::max<std::size_t>(2, name.size() / 3)) {
-      near.emplace_back(distance, problem.name);
+  problem.name = fmt::format("row{}", place.line);
+  if (const Field* name = find("name")) {
+    problem.name = name->text;
+    if (std::any_of(problem.name.begin(), problem.name.end(), is_control)) {
+      place.fail(name->column, "name = " + in_quotes(problem.name) + " has a control character");
     }
   }
-  std::stable_sort(near.begin(), near.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::string list;
-  for (std::size_t i = 0; i < near.size() && i < 3; ++i) {
-    list += (i == 0 ? "" : ", ") + near[i].second;
-  }
-  return list;
+  return problem;
 }
 
 // About half of `extent`, as odd or even as it is; `extent` itself when that would pass below
@@ -285,19 +214,14 @@ std::vector<Problem> read_problems(const std::string& path) {
   std::map<std::string, int64_t> lines;  // of the names
   while (next_line(file, line, place.line)) {
     const std::vector<Field> fields = split(line, place);
-    if (fields.size() < header.size()) {
-      place.fail(line.size() + 1, "the line ends after " + std::to_string(fields.size()) +
-                                      " fields, the header has " + std::to_string(header.size()));
-    }
-    if (fields.size() > header.size()) {
-      place.fail(fields[header.size()].column,
-                 "more fields than the header's " + std::to_string(header.size()));
+    if (fields.size() != header.size()) {
+      place.fail(1, fmt::format("{} fields, the header has {}", fields.size(), header.size()));
     }
     const Problem problem = read_row(fields, columns, place);
     const auto [other, is_new] = lines.emplace(problem.name, place.line);
     if (!is_new) {
-      place.fail(
-          1, "name " + quoted(problem.name) + " is that of line " + std::to_string(other->second));
+      place.fail(1,
+                 fmt::format("name {} is that of line {}", in_quotes(problem.name), other->second));
     }
     problems.push_back(problem);
   }
@@ -307,12 +231,14 @@ std::vector<Problem> read_problems(const std::string& path) {
 }
 
 const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name) {
+  std::string near;
+  std::size_t found = 0;
   for (const Problem& problem : problems) {
     if (problem.name == name) return problem;
+    const bool alike = !name.empty() && problem.name.find(name) != std::string::npos;
+    if (alike && found++ < MOST_NAMES) near += (near.empty() ? "; near it: " : ", ") + problem.name;
   }
-  const std::string near = near_names(problems, name);
-  throw InvalidArgument("problem " + quoted(name) + " is unknown" +
-                        (near.empty() ? "" : "; near it: " + near));
+  throw InvalidArgument("problem " + in_quotes(name) + " is unknown" + near);
 }
 
 double multiply_adds(const ConvArguments& arguments) {

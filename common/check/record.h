@@ -3,12 +3,9 @@
 
 #include <limits>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "common/check/backend.h"
+#include "common/check/files.h"
 #include "common/core/stage.h"
-#include "common/io/json.h"
 
 namespace convladder {
 
@@ -24,25 +21,10 @@ struct Record {
 };
 
 // Of a stage that has not run yet; one that has no ReLU, but is asked for it, is skipped.
-inline Record new_record(const Stage& stage, const std::string& problem, bool relu) {
-  Record record;
-  record.stage = stage.name;
-  record.problem = problem;
-  if (relu && !stage.fuses_relu) {
-    record.status = "skipped";
-    record.message = "does not fuse ReLU";
-  }
-  return record;
-}
+Record new_record(const Stage& stage, const std::string& problem, bool relu);
 
-// The members stage, problem, backend, status, max_error_ratio (null if nothing ran) and message.
-inline std::vector<std::pair<std::string, Json>> json_members(const Record& record) {
-  return {{"stage", record.stage},
-          {"problem", record.problem},
-          {"backend", backend_name()},
-          {"status", record.status},
-          {"max_error_ratio", record.max_error_ratio},
-          {"message", record.message}};
-}
+// The members version, stage, problem, backend, status, max_error_ratio (null if nothing ran) and
+// message.
+Json to_json(const Record& record);
 
 }  // namespace convladder

@@ -2,17 +2,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include <fmt/format.h>
 #include "common/check/backend.h"
 #include "common/check/checker.h"
 #include "common/check/fuzz.h"
 #include "common/check/problems.h"
+#include "common/check/progress.h"
 #include "common/check/record.h"
 #include "common/command/commands.h"
 #include "common/command/selection.h"
-#include "common/io/progress.h"
-#include "common/io/table.h"
 
 namespace convladder {
 namespace {
@@ -50,7 +51,6 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back({"--fuzz", "COUNT", "COUNT random problems (up to 0.001 by --max-gmac)"});
   specs.push_back({"--seconds", "T", "begin no random problem but the first after so long"});
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
-  specs.push_back({"--help", "", "this text"});
   return specs;
 }
 
@@ -132,13 +132,9 @@ class CheckRun {
   const std::string& error() const { return error_; }
 
   Json json() const {
-    std::vector<Json> items;
-    for (const Record& record : records_) {
-      auto members = json_members(record);
-      members.insert(members.begin(), {"version", RUN_VERSION});
-      items.push_back(Json::object(members));
-    }
-    return Json::array(items);
+    Json items = Json::array();
+    for (const Record& record : records_) items.push_back(to_json(record));
+    return items;
   }
 
  private:
@@ -158,7 +154,7 @@ class CheckRun {
   void finish(const Record& record) {
     progress_.clear();
     const bool ran = !std::isnan(record.max_error_ratio);
-    const std::string ratio = ran ? "error " + fixed(record.max_error_ratio, 3) : "";
+    const std::string ratio = ran ? "error " + fmt::format("{:.3f}", record.max_error_ratio) : "";
     std::printf("%-*s  %-*s  %-8s  %-11s  %s\n", stage_width_, record.stage.c_str(), problem_width_,
                 record.problem.c_str(), record.status.c_str(), ratio.c_str(),
                 record.message.c_str());
@@ -252,7 +248,7 @@ int check_random_problems(const Options& options) {
 int check_command(const std::vector<std::string>& arguments) {
   const Options options(option_specs(), arguments);
   if (options.has("--help")) {
-    std::printf("%s%s", HELP, describe(option_specs()).c_str());
+    std::printf("%s%s", HELP, options.help().c_str());
     return 0;
   }
   if (options.has("--fuzz")) return check_random_problems(options);

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "common/check/backend.h"
+#include "common/check/progress.h"
 #include "common/command/commands.h"
 #include "common/command/options.h"
 #include "common/core/stage.h"
-#include "common/io/progress.h"
 #include "common/measure/interrupt.h"
 
 namespace convladder {

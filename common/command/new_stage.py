@@ -10,7 +10,6 @@ of the others, and a line for CMake, which finds the folder by its digits. Then,
 """
 import os
 import re
-import sys
 
 from common.show.support import ROOT, fail, run_main
 

@@ -1,77 +1,79 @@
 #include "common/command/options.h"
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 namespace convladder {
-namespace {
-
-const OptionSpec& find_spec(const std::vector<OptionSpec>& specs, const std::string& name) {
-  for (const OptionSpec& spec : specs) {
-    if (spec.name == name) return spec;
-  }
-  throw UsageError("unknown option '" + name + "' (--help lists them)");
-}
-
-}  // namespace
 
 Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string word = arguments[i] == "-h" ? "--help" : arguments[i];
-    if (word.rfind("--", 0) != 0) {
-      throw UsageError("unexpected argument '" + word + "' (--help lists the options)");
+  CLI::App app;
+  app.set_help_flag();
+  bool wants_help = false;
+  app.add_flag("--help,-h", wants_help, "this text");
+  std::map<std::string, std::vector<std::string>> values;
+  std::map<std::string, bool> flags;
+  std::size_t width = 0;
+  for (const OptionSpec& spec : specs) {
+    width = std::max(width, spec.name.size() + spec.value.size() + 1);
+    if (spec.value.empty()) {
+      app.add_flag(spec.name, flags[spec.name]);
+    } else {
+      app.add_option(spec.name, values[spec.name])
+          ->expected(1, CLI::detail::expected_max_vector_size)
+          ->allow_extra_args(false);
     }
-    const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const OptionSpec& spec = find_spec(specs, name);
-    const bool takes_value = !spec.value.empty(), holds_value = equals != std::string::npos;
-    if (holds_value && !takes_value) throw UsageError(name + " takes no value");
-    std::string value;
-    if (holds_value) {
-      value = word.substr(equals + 1);
-    } else if (takes_value && i + 1 < arguments.size()) {
-      value = arguments[++i];
-    }
-    if (takes_value && value.empty()) {
-      throw UsageError(name + " needs a value: " + name + " " + spec.value);
-    }
-    given_.emplace_back(name, value);
   }
+  try {
+    std::vector<std::string> last_first(arguments.rbegin(),
+                                        arguments.rend());  // as CLI11 takes them
+    app.parse(last_first);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (--help lists the options)");
+  }
+  for (const OptionSpec& spec : specs) {
+    if (flags[spec.name]) given_[spec.name] = {""};
+    if (values[spec.name].empty()) continue;
+    given_[spec.name] = values[spec.name];
+    if (values[spec.name].size() > 1 && !spec.repeats) {
+      throw UsageError(spec.name + " is given twice");
+    }
+    if (values[spec.name].back().empty()) {
+      throw UsageError(fmt::format("{0} needs a value: {0} {1}", spec.name, spec.value));
+    }
+  }
+  if (!wants_help) return;
+  given_["--help"] = {""};
+  for (const OptionSpec& spec : specs) {
+    help_ += fmt::format("  {:{}}  {}\n", spec.name + " " + spec.value, width, spec.help);
+  }
+  help_ += fmt::format("  {:{}}  this text\n", "--help", width);
 }
 
 std::vector<std::string> Options::all(const std::string& name) const {
-  std::vector<std::string> values;
-  for (const auto& [given, value] : given_) {
-    if (given == name) values.push_back(value);
-  }
-  return values;
+  return has(name) ? given_.at(name) : std::vector<std::string>();
 }
 
-bool Options::has(const std::string& name) const { return !all(name).empty(); }
-
 std::string Options::text(const std::string& name, const std::string& fallback) const {
-  const std::vector<std::string> values = all(name);
-  return values.empty() ? fallback : values.back();
+  return has(name) ? given_.at(name).back() : fallback;
 }
 
 int64_t Options::integer(const std::string& name, int64_t fallback, int64_t least,
                          int64_t most) const {
   if (!has(name)) return fallback;
   const std::string value = text(name);
-  char* end = nullptr;
-  errno = 0;
-  const long long result = std::strtoll(value.c_str(), &end, 10);
-  if (*end != '\0' || errno == ERANGE) {
+  int64_t result = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+  if (error != std::errc() || end != value.data() + value.size()) {
     throw UsageError(name + " = '" + value + "': must be a whole number");
   }
-  if (result < least) {
-    throw UsageError(name + " = " + value + ": must be at least " + std::to_string(least));
-  }
-  if (result > most) {
-    throw UsageError(name + " = " + value + ": must be at most " + std::to_string(most));
+  if (result < least || result > most) {
+    throw UsageError(fmt::format("{} = {}: must be at {} {}", name, value,
+                                 result < least ? "least" : "most", result < least ? least : most));
   }
   return result;
 }
@@ -82,45 +84,27 @@ double Options::number(const std::string& name, double fallback, double least) c
   char* end = nullptr;
   const double result = std::strtod(value.c_str(), &end);
   if (*end != '\0' || !std::isfinite(result) || result < least) {
-    throw UsageError(name + " = '" + value + "': must be a number, at least " +
-                     std::to_string(least));
+    throw UsageError(fmt::format("{} = '{}': must be a number, at least {:g}", name, value, least));
   }
   return result;
 }
 
 void require_different_files(const Options& options, const std::vector<std::string>& written,
                              const std::vector<std::string>& read) {
-  std::vector<std::string> names = written;
-  names.insert(names.end(), read.begin(), read.end());
-  std::error_code ignored;  // what can't be looked at fails elsewhere, with the reason
-  const auto place = [&](const std::string& name) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(options.text(name), ignored),
-                                             ignored);
-  };
-  for (std::size_t i = 0; i < written.size(); ++i) {
-    for (std::size_t j = i + 1; j < names.size(); ++j) {
-      if (!options.has(names[i]) || !options.has(names[j]) || place(names[i]) != place(names[j])) {
-        continue;
+  std::map<std::filesystem::path, std::string> names;
+  for (const auto* list : {&read, &written}) {
+    for (const std::string& name : *list) {
+      if (!options.has(name)) continue;
+      std::error_code ignored;  // what can't be looked at fails elsewhere, with the reason
+      const auto place = std::filesystem::weakly_canonical(
+          std::filesystem::absolute(options.text(name), ignored), ignored);
+      const auto [other, is_new] = names.emplace(place, name);
+      if (!is_new && list == &written) {
+        throw UsageError(name + " and " + other->second +
+                         " name the same file: " + options.text(name));
       }
-      throw UsageError(names[i] + " and " + names[j] +
-                       " name the same file: " + options.text(names[i]));
     }
   }
-}
-
-std::string describe(const std::vector<OptionSpec>& specs) {
-  const auto usage = [](const OptionSpec& spec) {
-    return "  " + spec.name + (spec.value.empty() ? "" : " " + spec.value);
-  };
-  std::size_t width = 0;
-  for (const OptionSpec& spec : specs) width = std::max(width, usage(spec).size());
-  std::string text;
-  for (const OptionSpec& spec : specs) {
-    std::string line = usage(spec);
-    line.resize(width + 2, ' ');
-    text += line + spec.help + "\n";
-  }
-  return text;
 }
 
 }  // namespace convladder

@@ -1,10 +1,10 @@
-// The command line: a small parser of "--name value" and "--name=value".
+// The command line of a command, over CLI11.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace convladder {
@@ -18,18 +18,21 @@ struct OptionSpec {
   std::string name;   // with its dashes: "--seed"
   std::string value;  // what the help calls the value; empty: the option takes none
   std::string help;   // one line
+  bool repeats = false;
 };
 
 class Options {
  public:
-  // Throws UsageError for an unknown option, a missing or empty value, or a word that is no option.
-  // -h stands for --help.
+  // Throws UsageError for an unknown option, a missing value, or one that is given twice and doesn't
+  // repeat. --help is always there; -h stands for it.
   Options(const std::vector<OptionSpec>& specs, const std::vector<std::string>& arguments);
 
-  bool has(const std::string& name) const;
+  bool has(const std::string& name) const { return given_.count(name) > 0; }
+  // What --help prints after the command's own words: one line per option. Empty unless it was given.
+  const std::string& help() const { return help_; }
   // All values of a repeatable option, in order.
   std::vector<std::string> all(const std::string& name) const;
-  // The last value given, else `fallback`.
+  // The value given, else `fallback`.
   std::string text(const std::string& name, const std::string& fallback = "") const;
   // As text(); throw UsageError, naming the option and the value, unless it is a whole number
   // (respectively a finite number) from `least` to `most`.
@@ -38,15 +41,13 @@ class Options {
   double number(const std::string& name, double fallback, double least) const;
 
  private:
-  std::vector<std::pair<std::string, std::string>> given_;
+  std::map<std::string, std::vector<std::string>> given_;
+  std::string help_;
 };
 
 // Throws UsageError where one of the options `written` names the same file as another of them, or
 // as one of the options `read`.
 void require_different_files(const Options& options, const std::vector<std::string>& written,
                              const std::vector<std::string>& read);
-
-// One line per option, for --help.
-std::string describe(const std::vector<OptionSpec>& specs);
 
 }  // namespace convladder

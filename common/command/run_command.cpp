@@ -5,13 +5,19 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
 #include "common/check/backend.h"
+#include "common/check/files.h"
 #include "common/check/filter_bank.h"
+#include "common/check/image.h"
+#include "common/check/npy.h"
 #include "common/check/photo.h"
+#include "common/check/progress.h"
 #include "common/check/record.h"
 #include "common/check/trial.h"
 #include "common/command/commands.h"
@@ -19,11 +25,6 @@
 #include "common/command/selection.h"
 #include "common/core/launch.h"
 #include "common/core/program.h"
-#include "common/io/atomic_file.h"
-#include "common/io/image.h"
-#include "common/io/npy.h"
-#include "common/io/progress.h"
-#include "common/io/table.h"
 
 namespace convladder {
 namespace {
@@ -46,7 +47,6 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back({"--once", "", "launch each stage once and check nothing: for a profiler"});
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
   for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
-  specs.push_back({"--help", "", "this text"});
   return specs;
 }
 
@@ -59,7 +59,7 @@ double tflops(const ConvShape& shape, const Timing& timing) {
   return shape.flops() / (timing.milliseconds * 1e9);
 }
 
-std::string count_of(double count, const char* unit) { return significant(count, 3) + unit; }
+std::string count_of(double count, const char* unit) { return fmt::format("{:.3g}", count) + unit; }
 
 void print_heading(const RunJob& job) {
   std::printf("%s: %s%s%s\n", job.name.c_str(), to_string(job.shape).c_str(),
@@ -97,31 +97,34 @@ Result try_stage(const Stage& stage, const RunJob& job, const Reference& referen
   return result;
 }
 
-// Its rows are printed as the stages end.
-Table make_table(const std::vector<Stage>& stages) {
+// A row of the table as the stages end; the header without a result.
+void print_row(const std::vector<Stage>& stages, const Stage* stage, const Result* result,
+               const ConvShape& shape) {
   std::size_t name = 0, summary = 0;
-  for (const Stage& stage : stages) {
-    name = std::max(name, std::strlen(stage.name));
-    summary = std::max(summary, std::strlen(stage.summary));
+  for (const Stage& each : stages) {
+    name = std::max(name, std::strlen(each.name));
+    summary = std::max(summary, std::strlen(each.summary));
   }
-  Table table;
-  table.add_column("stage", Align::kLeft, name);
-  table.add_column("idea", Align::kLeft, summary);
-  table.add_column(on_gpu() ? "time [ms]" : "simulated in [ms]", Align::kRight);
-  if (on_gpu()) table.add_column("TFLOP/s", Align::kRight);
-  table.add_column("max error / allowed", Align::kRight);
-  table.add_column("check", Align::kLeft);
-  return table;
-}
-
-std::vector<std::string> row_of(const Result& result, const Stage& stage, const ConvShape& shape) {
-  std::vector<std::string> row = {result.record.stage, stage.summary};
-  row.push_back(result.timing ? significant(result.timing->milliseconds, 3) : "-");
-  if (on_gpu()) row.push_back(result.timing ? fixed(tflops(shape, *result.timing), 1) : "-");
-  const double ratio = result.record.max_error_ratio;
-  row.push_back(std::isnan(ratio) ? "-" : fixed(ratio, 3));
-  row.push_back(result.record.status);
-  return row;
+  const std::string time = on_gpu() ? "time [ms]" : "simulated in [ms]",
+                    error = "max error / allowed";
+  std::string tflop_rate, ratio = "-", took = "-";
+  if (!result) {
+    fmt::print("{:{}}  {:{}}  {}  {}{}  check\n", "stage", name, "idea", summary, time,
+               on_gpu() ? "TFLOP/s  " : "", error);
+    fmt::print("{:-<{}}  {:-<{}}  {:-<{}}  {}{:-<{}}  -----\n", "", name, "", summary, "",
+               time.size(), on_gpu() ? "-------  " : "", "", error.size());
+    return;
+  }
+  if (result->timing) took = fmt::format("{:.3g}", result->timing->milliseconds);
+  if (on_gpu()) {
+    tflop_rate =
+        result->timing ? fmt::format("{:7.1f}  ", tflops(shape, *result->timing)) : "      -  ";
+  }
+  if (!std::isnan(result->record.max_error_ratio)) {
+    ratio = fmt::format("{:.3f}", result->record.max_error_ratio);
+  }
+  fmt::print("{:{}}  {:{}}  {:>{}}  {}{:>{}}  {}\n", result->record.stage, name, stage->summary,
+             summary, took, time.size(), tflop_rate, ratio, error.size(), result->record.status);
 }
 
 // What stands below the table.
@@ -139,32 +142,33 @@ void print_remarks(const std::vector<Result>& results) {
 }
 
 Json to_json(const RunJob& job, const std::vector<Result>& results) {
-  std::vector<Json> records;
+  Json records = Json::array();
   for (const Result& result : results) {
-    auto members = json_members(result.record);
+    Json record = to_json(result.record);
     if (result.timing) {
-      members.push_back({"time_ms", result.timing->milliseconds});
-      members.push_back({"time_source", on_gpu() ? "cuda_events" : "simulator_wall_time"});
-      members.push_back({"runs", result.timing->runs});
-      if (on_gpu()) members.push_back({"tflops", tflops(job.shape, *result.timing)});
+      record["time_ms"] = result.timing->milliseconds;
+      record["time_source"] = on_gpu() ? "cuda_events" : "simulator_wall_time";
+      record["runs"] = result.timing->runs;
+      if (on_gpu()) record["tflops"] = tflops(job.shape, *result.timing);
     }
-    records.push_back(Json::object(members));
+    records.push_back(record);
   }
-  return Json::object({{"version", RUN_VERSION},
-                       {"backend", backend_name()},
-                       {"device", device_name()},
-                       {"problem", job.name},
-                       {"shape", to_string(job.shape)},
-                       {"flop", job.shape.flops()},
-                       {"data", job.source},
-                       {"stages", Json::array(records)}});
+  return {{"version", RUN_VERSION},
+          {"backend", backend_name()},
+          {"device", device_name()},
+          {"problem", job.name},
+          {"shape", to_string(job.shape)},
+          {"flop", number(job.shape.flops())},
+          {"data", job.source},
+          {"stages", records}};
 }
 
 void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
                   const Json& json) {
   std::vector<std::string> written;
   const auto write = [&](const char* name, const Image& image) {
-    written.push_back(write_image(folder + "/" + name, image));
+    written.push_back(folder + "/" + name);
+    write_image(written.back(), image);
   };
   const ConvShape& s = job.shape;
   write("input.png", denormalise(job.data.input.data(), s.H, s.W));
@@ -229,7 +233,7 @@ int run_once(const RunJob& job, const std::vector<Stage>& stages) {
 int run_command(const std::vector<std::string>& arguments) {
   const Options options(option_specs(), arguments);
   if (options.has("--help")) {
-    std::printf("%s%s", HELP, describe(option_specs()).c_str());
+    std::printf("%s%s", HELP, options.help().c_str());
     return 0;
   }
   const std::vector<Stage> stages = selected_stages(options);
@@ -250,13 +254,13 @@ int run_command(const std::vector<std::string>& arguments) {
   const Reference reference = affordable_reference(job, 1);
   std::vector<Result> results;
   std::vector<float> output;
-  const Table table = make_table(stages);
+  progress.clear();
+  print_row(stages, nullptr, nullptr, job.shape);
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
     results.push_back(try_stage(stage, job, reference, output));
     progress.clear();
-    if (results.size() == 1) std::printf("%s", table.header().c_str());
-    std::printf("%s", table.row(row_of(results.back(), stage, job.shape)).c_str());
+    print_row(stages, &stage, &results.back(), job.shape);
     flush_output();
   }
   print_remarks(results);

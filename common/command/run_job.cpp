@@ -2,13 +2,13 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include "common/check/backend.h"
 #include "common/check/filter_bank.h"
+#include "common/check/image.h"
+#include "common/check/npy.h"
 #include "common/check/photo.h"
 #include "common/command/selection.h"
-#include "common/io/image.h"
-#include "common/io/npy.h"
-#include "common/io/table.h"
 
 namespace convladder {
 namespace {
@@ -83,7 +83,7 @@ std::optional<ConvShape> larger_than(const ConvShape& shape, const ConvArguments
 }
 
 RunJob photo_job(const Options& options) {
-  const Image photo = read_ppm(repository_path(PHOTO));
+  const Image photo = read_image(repository_path(PHOTO));
   ConvArguments layer;
   layer.n = photo_batch(options);
   layer.c = BANK_CHANNELS;
@@ -152,7 +152,8 @@ Comparison judge(const Trial& trial, const std::vector<float>& output, const Run
 }
 
 std::string verdict(const Comparison& result, const ConvShape& shape) {
-  if (result.pass) return "right (max error / allowed: " + fixed(result.max_error_ratio, 3) + ")";
+  if (result.pass)
+    return "right (max error / allowed: " + fmt::format("{:.3f}", result.max_error_ratio) + ")";
   if (result.failures == 0) return "wrong: " + result.message;
   // Of a sample, but NaNs are looked for everywhere.
   const int64_t all = result.failures > result.checked ? shape.output_count() : result.checked;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include "common/check/backend.h"
+#include "common/check/files.h"
 #include "common/core/extents.h"
-#include "common/io/atomic_file.h"
-#include "common/io/table.h"
 
 namespace convladder {
 namespace {
@@ -42,8 +42,8 @@ std::vector<OptionSpec> stage_options() {
           {"--json", "FILE", "write the records there, too"},
           {"--max-gmac", "X",
            "cut problems down to X billion multiply-adds (default on the simulator: " +
-               significant(ALONE_MAX_GMAC, 3) + ", of a list " + significant(LISTED_MAX_GMAC, 3) +
-               "; none on a GPU)"}};
+               fmt::format("{:.3g}", ALONE_MAX_GMAC) + ", of a list " +
+               fmt::format("{:.3g}", LISTED_MAX_GMAC) + "; none on a GPU)"}};
 }
 
 OptionSpec precision_option() {
@@ -124,7 +124,7 @@ std::string fit_to_backend(Problem& problem, const Options& options, double max_
   if (multiply_adds(problem.arguments) <= max_gmac * 1e9) return "";
   problem.arguments = reduce(problem.arguments, max_gmac * 1e9);
   return "cut down to " + to_string(make_conv_shape(problem.arguments)) + " (--max-gmac " +
-         significant(max_gmac, 3) + ")";
+         fmt::format("{:.3g}", max_gmac) + ")";
 }
 
 std::string json_path(const Options& options, const char* name) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/io/table.h"
+#include <fmt/format.h>
 
 namespace convladder {
 namespace {
@@ -44,9 +44,9 @@ void flag_impossible(BenchRecord& bench, const Work& work, const Machine& machin
     const double floor = floor_ms(work, machine, cache);
     if (time >= floor) return;  // which a NaN is not
     bench.record.status = "impossible";
-    bench.record.message += (bench.record.message.empty() ? "" : "; ") + significant(time, 4) +
-                            " ms " + name + " is below the floor of " + significant(floor, 4) +
-                            " ms";
+    bench.record.message += (bench.record.message.empty() ? "" : "; ") +
+                            fmt::format("{:.4g}", time) + " ms " + name +
+                            " is below the floor of " + fmt::format("{:.4g}", floor) + " ms";
   };
   check("cold", bench.cold ? bench.cold->median : std::nan(""), Cache::kCold);
   check("warm", bench.warm ? bench.warm->median : std::nan(""), Cache::kWarm);
@@ -66,8 +66,8 @@ double trial_bytes(const std::vector<Stage>& stages, const ConvShape& shape, boo
 }
 
 std::string memory_shortage(double needed, const std::string& what, double available, int batch) {
-  return "out of device memory: " + fixed(needed, 0) + " bytes needed for " + what + ", " +
-         fixed(available, 0) + " free; " +
+  return "out of device memory: " + fmt::format("{:.0f}", needed) + " bytes needed for " + what +
+         ", " + fmt::format("{:.0f}", available) + " free; " +
          (batch > 0 ? "--batch " + std::to_string(batch) + " would fit" : "no batch would fit");
 }
 

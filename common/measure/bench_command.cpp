@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 
+#include <fmt/format.h>
+#include "common/check/files.h"
+#include "common/check/progress.h"
 #include "common/command/selection.h"
-#include "common/io/atomic_file.h"
-#include "common/io/json.h"
-#include "common/io/progress.h"
-#include "common/io/table.h"
 #include "common/measure/bench.h"
 #include "common/measure/bench_problem.h"
 #include "common/measure/bench_report.h"
@@ -62,8 +62,7 @@ std::vector<OptionSpec> option_specs() {
           {"--machine", "FILE", "write the GPU's rates there, and time nothing else"},
           {"--repeats", "N", "rounds that count (default 15)"},
           {"--seed", "S", "of the random data (default 1)"},
-          {"--json", "FILE", "write the records there (default build/report/bench.json)"},
-          {"--help", "", "this text"}};
+          {"--json", "FILE", "write the records there (default build/report/bench.json)"}};
 }
 
 std::vector<Problem> selected_problems(const Options& options) {
@@ -159,7 +158,7 @@ void print_machine(const Machine& m) {
 // reaches more: where a rate is known by the architecture and the clock, it is that.
 void write_rates(const std::string& path, const Machine& m) {
   const auto of_it = [](const char* what, double measured, double most) {
-    return std::string(what) + "; measured: " + fixed(measured / most, 3) + " of it";
+    return std::string(what) + "; measured: " + fmt::format("{:.3f}", measured / most) + " of it";
   };
   const double cycles = m.multiprocessors * m.clock_hz;
   constexpr double WAVEFRONT_BYTES = 128;
@@ -184,7 +183,7 @@ void write_rates(const std::string& path, const Machine& m) {
   write_json(path, Json::object({{"format", "convladder machine"},
                                  {"version", 1},
                                  {"gpu", m.name},
-                                 {"rates", Json::array(rates)}}));
+                                 {"rates", Json(rates)}}));
   std::printf("wrote %s\n", shortened(path).c_str());
 }
 
@@ -199,52 +198,22 @@ void print_heading(const BenchResult& result, const Machine& machine) {
   std::printf("\n");
 }
 
+void print(const BenchRecord& bench) {
+  const Record& record = bench.record;
+  const std::string time = bench.cold ? fmt::format("{:.4g} ms", bench.cold->median) : "-";
+  fmt::print("{:22}  {:>11}  {:10}  {}\n", record.stage, time, record.status, record.message);
+}
+
 void print(const BenchResult& result, const Machine& machine) {
   print_heading(result, machine);
-  const auto timed = [](const BenchRecord& bench) { return bench.cold.has_value(); };
-  if (std::any_of(result.records.begin(), result.records.end(), timed)) {
-    std::printf("%s", bench_table(result, machine).c_str());
-  }
-  for (const BenchRecord& bench : result.records) {
-    const Record& record = bench.record;
-    if (record.message.empty() || record.message == result.error) continue;
-    std::printf("%s: %s: %s\n", record.stage.c_str(), record.status.c_str(),
-                record.message.c_str());
-  }
-  for (const CompetitorRecord& competitor : result.competitors) {
-    const Record& record = competitor.bench.record;
-    const std::string& how = competitor.algorithm;
-    const std::string gap = how.empty() || record.message.empty() ? "" : "; ";
-    std::printf("%s: %s%s%s\n", record.stage.c_str(), how.c_str(), gap.c_str(),
-                record.message.c_str());
-  }
-  if (!result.error.empty()) std::printf("not measured: %s\n", result.error.c_str());
+  for (const BenchRecord& bench : result.records) print(bench);
+  for (const CompetitorRecord& competitor : result.competitors) print(competitor.bench);
+  if (!result.error.empty()) fmt::print("not measured: {}\n", result.error);
   if (result.before && result.after) {
-    std::printf("GPU before: %s; after: %s\n", to_string(*result.before).c_str(),
-                to_string(*result.after).c_str());
+    fmt::print("GPU before: {}; after: {}\n", to_string(*result.before), to_string(*result.after));
   }
-  std::printf("\n");
-  std::fflush(stdout);
-}
-
-void print_legend(int repeats) {
-  std::printf(
-      "Medians of %d runs; cold: after a flush of the L2, warm: right after the cold run.\n"
-      "TFLOP/s and percentages are of the cold median; copy rate: least bytes / time.\n"
-      "x: that competitor's cold median / the stage's; above 1 the stage is faster.\n",
-      repeats);
-}
-
-// What many problems come to.
-void print_standings(const std::vector<BenchResult>& results) {
-  const std::string table = results.size() > 1 ? standings_table(results) : "";
-  if (table.empty()) return;
-  std::printf(
-      "\nOver %zu problems, x: geometric mean of that competitor's cold median / the stage's, and "
-      "on\n"
-      "how many of those that both have computed the stage is faster. TF32 keeps 10 bits of each\n"
-      "factor; the stages compute in FP32, unless their names say TF32.\n%s",
-      results.size(), table.c_str());
+  fmt::print("\n");
+  flush_output();
 }
 
 // Each problem is written to the file `records` with those before it, as soon as it is measured: what
@@ -288,7 +257,7 @@ int exit_status(const std::vector<BenchResult>& results, bool listed) {
 int bench_command(const std::vector<std::string>& arguments) {
   const Options options(option_specs(), arguments);
   if (options.has("--help")) {
-    std::printf("%s%s", HELP, describe(option_specs()).c_str());
+    std::printf("%s%s", HELP, options.help().c_str());
     return 0;
   }
   const std::vector<Problem> problems = wanted_problems(options);
@@ -303,8 +272,6 @@ int bench_command(const std::vector<std::string>& arguments) {
   if (!rates.empty()) return write_rates(rates, machine), 0;
   wanted.competitors = find_competitors(names, machine);
   const std::vector<BenchResult> results = measure(problems, wanted, machine, records);
-  print_legend(wanted.repeats);
-  print_standings(results);
   throw_if_interrupted();
 
   const bool listed = options.has("--shapes") && !options.has("--shape");

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <optional>
 
+#include <fmt/format.h>
 #include "common/check/backend.h"
 #include "common/core/launch.h"
-#include "common/io/table.h"
 #include "common/measure/bench.h"
 #include "common/measure/competitor.h"
 
@@ -230,8 +230,8 @@ class CudnnCompetitor : public Competitor {
       const std::string name = run_->name(plan);
       if (!result.pass) {
         passed_over += (passed_over.empty() ? "" : "; ") + name + " takes " +
-                       significant(plan.milliseconds, 3) + " ms, but error / allowed is " +
-                       significant(result.max_error_ratio, 3);
+                       fmt::format("{:.3g}", plan.milliseconds) + " ms, but error / allowed is " +
+                       fmt::format("{:.3g}", result.max_error_ratio);
         continue;
       }
       run_->adopt(plan);  // NaN again: what is checked at the end is what was timed

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "common/io/table.h"
+#include <fmt/format.h>
 
 namespace convladder {
 namespace {
@@ -80,7 +81,7 @@ std::string to_string(const GpuState& state) {
   std::string text;
   const auto append = [&](const std::string& item) { text += (text.empty() ? "" : ", ") + item; };
   const auto append_number = [&](double value, const char* unit) {
-    if (!std::isnan(value)) append(fixed(value, 0) + unit);
+    if (!std::isnan(value)) append(fmt::format("{:.0f}", value) + unit);
   };
   append_number(state.sm_clock_mhz, " MHz");
   append_number(state.power_watt, " W");
@@ -90,12 +91,11 @@ std::string to_string(const GpuState& state) {
 }
 
 Json to_json(const std::optional<GpuState>& state) {
-  if (!state) return std::nan("");
+  if (!state) return nullptr;
   return Json::object({{"sm_clock_mhz", state->sm_clock_mhz},
                        {"power_watt", state->power_watt},
                        {"temperature_celsius", state->temperature_celsius},
-                       {"throttle_reasons", Json::array({state->throttle_reasons.begin(),
-                                                         state->throttle_reasons.end()})}});
+                       {"throttle_reasons", state->throttle_reasons}});
 }
 
 }  // namespace convladder

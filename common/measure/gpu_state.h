@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/io/json.h"
+#include "common/check/files.h"
 
 namespace convladder {
 

@@ -222,11 +222,10 @@ void show_handle(Layer& layer) {
 }
 
 int show(const std::vector<std::string>& arguments) {
-  const std::vector<OptionSpec> specs = {{"--n", "N", "images (default 256 on a GPU, else 1)"},
-                                         {"--help", "", "this text"}};
+  const std::vector<OptionSpec> specs = {{"--n", "N", "images (default 256 on a GPU, else 1)"}};
   const Options options(specs, arguments);
   if (options.has("--help")) {
-    std::printf("usage: pitfall_times [OPTION...]\n\n%s\n", describe(specs).c_str());
+    std::printf("usage: pitfall_times [OPTION...]\n\n%s\n", options.help().c_str());
     return 0;
   }
   const auto images = static_cast<int>(options.integer("--n", on_gpu() ? 256 : 1, 1, 1024));

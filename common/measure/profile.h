@@ -6,21 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include "common/check/files.h"
 #include "common/check/trial.h"
 #include "common/command/options.h"
 #include "common/command/run_job.h"
-#include "common/io/json.h"
 
 namespace convladder {
-
-using JsonMembers = std::vector<std::pair<std::string, Json>>;
 
 // A kernel of a stage, all its launches together.
 struct ProfiledKernel {
   std::string name;
   int launches = 0;
   bool library = false;  // the kernel is a library's, not the stage's
-  JsonMembers members;   // of its record, besides those that all records have
+  Json members;          // of its record, besides those that all records have
 };
 
 class Profiler {

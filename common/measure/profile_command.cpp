@@ -2,12 +2,13 @@
 // of them are common/show's, and `./ladder profile` prints those.
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include <fmt/format.h>
 #include "common/check/backend.h"
+#include "common/check/progress.h"
 #include "common/command/commands.h"
 #include "common/command/selection.h"
-#include "common/io/progress.h"
-#include "common/io/table.h"
 #include "common/measure/profile.h"
 #include "common/measure/work.h"
 
@@ -33,30 +34,29 @@ std::vector<OptionSpec> option_specs() {
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
   for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
   specs.push_back({"--shapes", "FILE.csv", "where --shape is found, instead"});
-  specs.push_back({"--help", "", "this text"});
   return specs;
 }
 
 Json record_of(const Stage& stage, const RunJob& job, const ProfiledKernel& kernel) {
   const bool bias = job.bias != nullptr;
   const Work work = work_of(job.shape, bias);
-  JsonMembers members = {{"version", VERSION},
-                         {"stage", stage.name},
-                         {"problem", job.name},
-                         {"shape", to_string(job.shape)},
-                         {"bias", bias},
-                         {"kernel", kernel.name},
-                         {"launches", kernel.launches},
-                         {"source", profile_backend().source},
-                         {"library", kernel.library},
-                         {"flop", work.flops},
-                         {"least_bytes", work.bytes}};
+  Json members = {{"version", VERSION},
+                  {"stage", stage.name},
+                  {"problem", job.name},
+                  {"shape", to_string(job.shape)},
+                  {"bias", bias},
+                  {"kernel", kernel.name},
+                  {"launches", kernel.launches},
+                  {"source", profile_backend().source},
+                  {"library", kernel.library},
+                  {"flop", number(work.flops)},
+                  {"least_bytes", number(work.bytes)}};
   if (job.whole) {
     members.push_back({"whole_shape", to_string(*job.whole)});
-    members.push_back({"whole_flop", job.whole->flops()});
+    members.push_back({"whole_flop", number(job.whole->flops())});
   }
-  members.insert(members.end(), kernel.members.begin(), kernel.members.end());
-  return Json::object(members);
+  members.update(kernel.members);
+  return members;
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   const Options options(option_specs(), arguments);
   if (options.has("--help")) {
     std::printf(HELP, profile_backend().about);
-    std::printf("%s", describe(option_specs()).c_str());
+    std::printf("%s", options.help().c_str());
     return 0;
   }
   const std::vector<Stage> stages = capable_stages(options);
@@ -73,7 +73,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   const std::unique_ptr<Profiler> profiler = make_profiler(options, stages.size());
   const RunJob job = make_job(options);
   std::printf("%s: %s%s; %s GFLOP; backend: %s\n\n", job.name.c_str(), to_string(job.shape).c_str(),
-              job.bias ? ", bias" : "", significant(job.shape.flops() / 1e9, 3).c_str(),
+              job.bias ? ", bias" : "", fmt::format("{:.3g}", job.shape.flops() / 1e9).c_str(),
               backend_name());
   flush_output();
   Progress progress(static_cast<int64_t>(stages.size()));
@@ -94,7 +94,7 @@ int profile_command(const std::vector<std::string>& arguments) {
     for (const ProfiledKernel& kernel : kernels) records.push_back(record_of(stage, job, kernel));
   }
   if (right == 0) return 1;
-  write_json(path, Json::array(records));
+  write_json(path, Json(records));
   profiler->finish(job);
   std::printf("wrote %s\n", shortened(path).c_str());
   return right == stages.size() ? 0 : 1;

@@ -1,5 +1,6 @@
 // What the simulator counts of each kernel, for its record.
 #include <map>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "common/measure/enlarge.h"
@@ -16,15 +17,15 @@ using simulator::LaunchWork;
 
 // [[amount, how many blocks ask for as much]]
 Json amounts_json(const std::map<int64_t, int64_t>& amounts) {
-  std::vector<Json> pairs;
+  Json pairs = Json::array();
   for (const auto& [amount, blocks] : amounts) pairs.push_back(Json::array({amount, blocks}));
-  return Json::array(pairs);
+  return pairs;
 }
 
-JsonMembers work_members(const LaunchWork& work) {
-  JsonMembers members = {{"blocks", work.blocks},
-                         {"sectors_read", work.sectors_read},
-                         {"sectors_written", work.sectors_written}};
+Json work_members(const LaunchWork& work) {
+  Json members = {{"blocks", work.blocks},
+                  {"sectors_read", work.sectors_read},
+                  {"sectors_written", work.sectors_written}};
   if (work.library_products > 0) members.push_back({"library_products", work.library_products});
   const std::pair<const char*, const std::map<int64_t, int64_t>&> amounts[] = {
       {"products", work.products},
@@ -40,25 +41,25 @@ JsonMembers work_members(const LaunchWork& work) {
 // The stage's first launch is marked: it alone begins with a cold L2.
 Json work_json(const std::string& kernel, const std::vector<StageLaunch>& launches) {
   struct Entry {
-    JsonMembers members;
+    Json members;
     std::string text;
     int64_t times;
   };
   std::vector<Entry> entries;
   for (const StageLaunch& launch : launches) {
     if (launch.kernel != kernel) continue;
-    JsonMembers members = work_members(launch.work);
+    Json members = work_members(launch.work);
     if (&launch == launches.data()) members.push_back({"first", true});
-    const std::string text = Json::object(members).text();
+    const std::string text = members.dump();
     if (entries.empty() || entries.back().text != text) entries.push_back({members, text, 0});
     ++entries.back().times;
   }
   std::vector<Json> all;
   for (Entry& entry : entries) {
     if (entry.times > 1) entry.members.push_back({"times", entry.times});
-    all.push_back(Json::object(entry.members));
+    all.push_back(entry.members);
   }
-  return Json::array(all);
+  return Json(all);
 }
 
 class CountingProfiler : public Profiler {
@@ -77,9 +78,9 @@ class CountingProfiler : public Profiler {
     const auto of_whole = launches_of_whole(stage, job, counts);
     std::vector<ProfiledKernel> kernels;
     for (const KernelCounts& kernel : counts) {
-      JsonMembers members = {{"work", work_json(kernel.kernel, launches)}};
+      Json members = {{"work", work_json(kernel.kernel, launches)}};
       if (of_whole) members.push_back({"whole_work", work_json(kernel.kernel, *of_whole)});
-      for (const auto& [name, value] : metrics(kernel)) members.push_back({name, value});
+      for (const auto& [name, value] : metrics(kernel)) members.push_back({name, number(value)});
       kernels.push_back({kernel.kernel, kernel.launches, kernel.library, members});
     }
     return kernels;

@@ -17,7 +17,8 @@ import re
 import subprocess
 
 from common.measure import ncu
-from common.show.support import ROOT, fail, run_main, stage_names
+from common.show.files import stage_names
+from common.show.support import ROOT, fail, run_main
 
 from common.show import files, metrics
 

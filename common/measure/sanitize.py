@@ -18,7 +18,8 @@ import subprocess
 import time
 
 from common.show import formats, results
-from common.show.support import REPORT, ROOT, fail, progress, run_main, shortened, stage_names
+from common.show.files import stage_names
+from common.show.support import REPORT, ROOT, fail, progress, run_main, shortened
 
 TOOLS = ["racecheck", "memcheck", "initcheck", "synccheck"]  # the one that takes longest first
 REPORTS_FOUND = 86  # compute-sanitizer's status then; no status of the program itself

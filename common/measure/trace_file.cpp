@@ -6,11 +6,12 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include <fmt/format.h>
+#include "common/check/files.h"
 #include "common/command/selection.h"
-#include "common/io/atomic_file.h"
-#include "common/io/table.h"
 #include "common/simulator/observer.h"
 
 namespace convladder {
@@ -61,7 +62,7 @@ class GlobalMap {
       all.push_back(
           Json::object({{"name", tensor.name}, {"begin", begin}, {"bytes", tensor.bytes}}));
     }
-    return Json::array(all);
+    return Json(all);
   }
 
  private:
@@ -109,14 +110,14 @@ class Patterns {
     for (double& value : key) value = std::isnan(value) ? 0.5 : value;
     const auto [found, is_new] = numbers_.try_emplace(key, static_cast<int>(texts_.size()));
     if (is_new) {
-      texts_.push_back(Json::array({pattern.begin(), pattern.end()}));
-      bytes_ += texts_.back().text().size() + 1;
+      texts_.push_back(Json(pattern));
+      bytes_ += texts_.back().dump().size() + 1;
     }
     return found->second;
   }
 
   std::size_t bytes() const { return bytes_; }
-  Json json() const { return Json::array(texts_); }
+  Json json() const { return Json(texts_); }
 
  private:
   std::map<std::vector<double>, int> numbers_;
@@ -154,7 +155,7 @@ struct Runs {
     bytes += 40 + (copy ? 16 : 0);  // as long as they get, more or less
   }
 
-  Json json() const { return Json::array({numbers.begin(), numbers.end()}); }
+  Json json() const { return Json(numbers); }
 };
 
 // A warp, as far as `bytes` go.
@@ -197,10 +198,8 @@ Json warp_json(const TracedKernel& kernel, const TracedWarp& warp, const GlobalM
   std::vector<Json> lists, indices;
   for (const std::size_t instruction : cut) indices.push_back(instruction);
   for (const Runs& own : runs) lists.push_back(own.json());
-  return Json::object({{"block", warp.block},
-                       {"warp", warp.warp},
-                       {"cut", Json::array(indices)},
-                       {"runs", Json::array(lists)}});
+  return Json::object(
+      {{"block", warp.block}, {"warp", warp.warp}, {"cut", Json(indices)}, {"runs", Json(lists)}});
 }
 
 // Where an instruction's data lie: a tensor, or a shared variable.
@@ -250,7 +249,7 @@ Json instruction_json(const TracedInstruction& instruction, const TracedKernel& 
   const simulator::InstructionCounts& counts = instruction.counts;
   const std::vector<Json> inlined(instruction.lines.begin(), instruction.lines.end() - 1);
   return Json::object({{"line", instruction.lines.back()},
-                       {"inlined", Json::array(inlined)},
+                       {"inlined", Json(inlined)},
                        {"space", instruction.space == Space::kShared ? "shared" : "global"},
                        {"operation", name_of(instruction.operation)},
                        {"bytes", instruction.bytes},
@@ -278,9 +277,9 @@ Json kernel_json(const TracedKernel& kernel, const GlobalMap& memory,
                        {"launches", kernel.launches},
                        {"grid", extents(kernel.blocks)},
                        {"block", extents(kernel.threads)},
-                       {"shared", Json::array(shared)},
-                       {"instructions", Json::array(instructions)},
-                       {"warps", Json::array(warps)}});
+                       {"shared", Json(shared)},
+                       {"instructions", Json(instructions)},
+                       {"warps", Json(warps)}});
 }
 
 // The texts of the files that the lines lie in; a file that isn't there is left out.
@@ -292,13 +291,13 @@ Json files_json(const std::vector<TracedKernel>& kernels) {
       names.insert(line.substr(0, line.rfind(':')));
     }
   }
-  std::vector<std::pair<std::string, Json>> files;
+  Json files = Json::object();
   for (const std::string& name : names) {
     std::ifstream file(name.front() == '/' ? name : repository_path(name));
     if (!file) continue;
-    files.push_back({name, Json(std::string(std::istreambuf_iterator<char>(file), {}))});
+    files[name] = std::string(std::istreambuf_iterator<char>(file), {});
   }
-  return Json::object(files);
+  return files;
 }
 
 }  // namespace
@@ -320,7 +319,7 @@ Json trace_record(const std::string& stage, const std::vector<TracedKernel>& ker
       const std::size_t share = (bytes - std::min(bytes, used)) / left--;
       const std::size_t patterns_before = patterns.bytes();
       const Json warp = warp_json(kernels[k], kernels[k].warps[i], memory, patterns, share);
-      used += warp.text().size() + patterns.bytes() - patterns_before;
+      used += warp.dump().size() + patterns.bytes() - patterns_before;
       warps[k].push_back(warp);
     }
   }
@@ -332,35 +331,7 @@ Json trace_record(const std::string& stage, const std::vector<TracedKernel>& ker
                        {"files", files_json(kernels)},
                        {"memory", memory.json()},
                        {"patterns", patterns.json()},
-                       {"kernels", Json::array(all)}});
-}
-
-std::string trace_table(const std::vector<TracedKernel>& kernels,
-                        const std::vector<TensorPlace>& tensors) {
-  const GlobalMap memory(tensors);
-  Table table;
-  for (const char* header : {"line", "kernel", "instruction"}) {
-    table.add_column(header, Align::kLeft);
-  }
-  for (const char* header : {"requests", "sectors", "wavefronts", "conflicts", "per request"}) {
-    table.add_column(header, Align::kRight);
-  }
-  for (const TracedKernel& kernel : kernels) {
-    for (const TracedInstruction& instruction : kernel.instructions) {
-      const simulator::InstructionCounts& counts = instruction.counts;
-      const bool shared = instruction.space == Space::kShared;
-      const int64_t cost = shared ? counts.wavefronts : counts.sectors;
-      table.add_row({instruction.lines.back(), kernel.kernel,
-                     std::string(name_of(instruction.operation)) + " of " +
-                         std::to_string(instruction.bytes) + " bytes, " +
-                         (shared ? "shared " : "global ") + memory_of(instruction, kernel, memory),
-                     std::to_string(counts.requests), shared ? "" : std::to_string(counts.sectors),
-                     shared ? std::to_string(counts.wavefronts) : "",
-                     shared ? std::to_string(counts.conflicts) : "",
-                     fixed(static_cast<double>(cost) / static_cast<double>(counts.requests), 2)});
-    }
-  }
-  return table.text();
+                       {"kernels", Json(all)}});
 }
 
 std::vector<OptionSpec> trace_options() {
@@ -397,24 +368,17 @@ void TraceFile::end(const std::string& stage, const Trial& trial) {
   if ((sample_.block || sample_.warp) && std::all_of(kernels.begin(), kernels.end(), empty)) {
     throw UsageError(stage + ": no kernel has such a block and warp");
   }
-  table_ = trace_table(kernels, trial.tensors());
   records_.push_back(trace_record(stage, kernels, trial.tensors(), bytes_per_stage_));
 }
 
 void TraceFile::write(const RunJob& job) const {
   if (path_.empty()) return;
-  if (records_.size() == 1) {  // of more it would be pages
-    std::printf(
-        "\nEach instruction that touches memory, over the whole kernel; the sectors of global\n"
-        "memory and the wavefronts of shared memory that it takes.\n\n%s\n",
-        table_.c_str());
-  }
   write_json(path_, Json::object({{"format", "convladder trace"},
                                   {"version", TRACE_VERSION},
                                   {"problem", job.name},
                                   {"shape", to_string(job.shape)},
-                                  {"bias", job.bias},
-                                  {"stages", Json::array(records_)}}));
+                                  {"bias", job.bias != nullptr},
+                                  {"stages", Json(records_)}}));
   std::printf("wrote %s\n", shortened(path_).c_str());
 }
 

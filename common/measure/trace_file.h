@@ -26,10 +26,10 @@
 #include <string>
 #include <vector>
 
+#include "common/check/files.h"
 #include "common/check/trial.h"
 #include "common/command/options.h"
 #include "common/command/run_job.h"
-#include "common/io/json.h"
 #include "common/simulator/counting/warp_trace.h"
 
 namespace convladder {
@@ -41,10 +41,6 @@ constexpr int TRACE_VERSION = 2;
 // The kernels of one stage as a JSON object of at most about `bytes`.
 Json trace_record(const std::string& stage, const std::vector<simulator::TracedKernel>& kernels,
                   const std::vector<TensorPlace>& tensors, std::size_t bytes);
-
-// One line for each memory instruction: what it costs over the whole kernel.
-std::string trace_table(const std::vector<simulator::TracedKernel>& kernels,
-                        const std::vector<TensorPlace>& tensors);
 
 // --trace, --block, --warp
 std::vector<OptionSpec> trace_options();
@@ -66,7 +62,6 @@ class TraceFile {
   simulator::TraceSample sample_;
   std::size_t bytes_per_stage_;
   std::vector<Json> records_;
-  std::string table_;
 };
 
 }  // namespace convladder

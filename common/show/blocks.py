@@ -6,7 +6,6 @@ gives it arguments.
 import glob
 import os
 import re
-import sys
 
 from common.show import (
     counted, counter_tables, files, floors, formats, ladder_picture, page, results, text, time_tables)
@@ -45,8 +44,8 @@ class Results:
         return [results.read_bench(path) for path in self.paths(pattern)]
 
     def page(self, trace=None, pictures=None):
-        """index.html, for those who only look: the text of the file. The trace and the pictures are those that
-        the page has already, unless newer are given."""
+        """index.html, for those who only look: the text of the file. The trace and the pictures are
+        those that the page has already, unless newer are given."""
         old = self.page_path()
         return page.html(page.page_data(page.Inputs(
             self.bench.path if self.bench else None, self.profiles, pictures, trace,
@@ -117,7 +116,9 @@ def full_report(data):
     """docs/results/README.md: the times of all problems, the traffic of the first; the page has the rest."""
     if not data.problems:
         return ""
-    parts = [text.machine(data.bench), text.LAYERS, time_tables.layers_table(data.bench)] if data.bench else []
+    parts = []
+    if data.bench:
+        parts = [text.machine(data.bench), text.LAYERS, time_tables.layers_table(data.bench)]
     first = data.problems[0]
     for profile in first.profiles[:1]:
         parts += [f"{formats.title_of(first)}, counted by {counter_tables.source_of(profile)}:\n",

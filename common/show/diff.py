@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-from common.show.support import ROOT, fail, run_main, stage_names
+from common.show.files import stage_names
+from common.show.support import ROOT, fail, run_main
 
 from common.show import counter_tables, files, formats, results
 

@@ -13,8 +13,8 @@ PANELS = (("global memory", "requests / multiply-add", ORANGE),
           ("DRAM", "least MB / image", GREEN))
 NOTES = ("Shorter is better. Counted by the simulator, one image, without what 02's library does inside.",
          "A multiprocessor gives one wavefront per cycle, and could do four such multiply-adds in that time.",
-         "All loads, stores and copies of a stage, per multiply-add that the layer needs. (The lessons divide",
-         "the reads of a stage's inner loop by the multiply-adds made there.)")
+         "All loads, stores and copies of a stage, per multiply-add that the layer needs. (The lessons",
+         "divide the reads of a stage's inner loop by the multiply-adds made there.)")
 
 
 def text(x, y, words, size=14, bold=False, fill=BLACK):
@@ -54,7 +54,8 @@ def draw(path, ideas):
             parts.append(text(x + (length + 7 if value is not None else 0), y + 21, said,
                               fill=GREY if value is None else BLACK))
     for row, stage in enumerate(stages):
-        parts += [text(15, top + 12 + row * step, stage, bold=True), text(15, top + 31 + row * step, ideas[stage])]
+        parts += [text(15, top + 12 + row * step, stage, bold=True),
+                  text(15, top + 31 + row * step, ideas[stage])]
     parts.append(f'<path d="M15 {bottom + 1}h800" stroke="{BLACK}" stroke-width="0.5"/>')
     parts += [text(15, bottom + 24 + 20 * i, note) for i, note in enumerate(NOTES)]
     height = 170 + step * len(stages)

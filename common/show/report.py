@@ -114,7 +114,7 @@ def check_docs(data):
     for complaint in complaints:
         print(f"ladder report: {complaint}; ./ladder report --docs renews it", file=sys.stderr)
     if not complaints:
-        print(f"up to date with {blocks.FOLDER}: {len(blocks.texts(data.root))} texts, a picture and the page")
+        print(f"up to date with {blocks.FOLDER}: {len(blocks.texts(data.root))} texts, a picture, the page")
     return 1 if complaints else 0
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 from common.show import files
-from common.show.files import ROOT, stage_names
+from common.show.files import ROOT
 
 REPORT = os.path.join(ROOT, "build", "report")
 

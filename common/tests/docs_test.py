@@ -11,10 +11,11 @@ import unittest
 import unittest.mock
 
 from common.tests.folder_test import FolderTest, called
-from common.show import support, files
+from common.show import files
+
+from common.tests import commands, links
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-from common.tests import commands, links
 
 
 def page(*lines):

@@ -17,11 +17,12 @@ import unittest.mock
 
 from common.tests.folder_test import called
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 from common.variants import exercise, golf, gpu, judge
 from common.command import new_stage
 from common.variants.build import Build
 from common.variants import task as tasks
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SAMPLE = ("tail", "race")  # in every run of the tests
 TASKS = tasks.read_all()

@@ -113,10 +113,9 @@ TEST(Fuzz, WritesItsOutcomeAsJson) {
   const TempFolder folder;
   const std::string path = folder.path("fuzz.json");
   EXPECT_EQ(check_command({"--fuzz", "4", "--stage", "98_right", "--json", path}), 0);
-  expect_parts(
-      folder.read("fuzz.json"),
-      {R"("format": "convladder fuzz")", R"("version": 1)", R"("backend": "sim")", R"("seed": 1)",
-       R"("kernels": ")", R"("98_right": {"problems": 4, "failed": 0, "misaligned": 2)"});
+  expect_parts(folder.read("fuzz.json"), {R"("format": "convladder fuzz")", R"("version": 1)",
+                                          R"("backend": "sim")", R"("seed": 1)", R"("kernels": ")",
+                                          R"("98_right":{"problems":4,"failed":0,"misaligned":2)"});
   EXPECT_EQ(check_command({"--fuzz", "100", "--max-gmac", "0.0001", "--stage", "99_wrong"}), 1);
 }
 

@@ -10,42 +10,44 @@
 #include "common/check/photo.h"
 #include "common/command/options.h"
 #include "common/core/launch.h"
-#include "common/io/table.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
 namespace convladder {
 namespace {
 
-const std::vector<OptionSpec> SPECS = {
-    {"--stage", "NAME", "which"}, {"--seed", "S", "of the data"}, {"--relu", "", "apply ReLU"}};
+const std::vector<OptionSpec> SPECS = {{"--stage", "NAME", "which", true},
+                                       {"--seed", "S", "of the data"},
+                                       {"--relu", "", "apply ReLU"}};
 
 TEST(Options, ValuesFlagsAndRepetitions) {
   const Options options(SPECS, {"--stage", "a", "--relu", "--seed=-5", "--stage=b=c"});
   EXPECT_TRUE(options.has("--relu"));
   EXPECT_EQ(options.all("--stage"), (std::vector<std::string>{"a", "b=c"}));
-  EXPECT_EQ(options.text("--stage"), "b=c");
   EXPECT_EQ(options.integer("--seed", 1), -5);
   EXPECT_EQ(Options(SPECS, {}).integer("--seed", 1), 1);
-}
-
-std::string complaint(const std::vector<std::string>& arguments) {
-  return message_of<UsageError>([&] {
-    const Options options(SPECS, arguments);
-    options.integer("--seed", 1, 0, 9);
-  });
+  expect_contains(Options(SPECS, {"-h"}).help(), "--seed S");
 }
 
 TEST(Options, MistakesNameTheOptionAndTheValue) {
-  EXPECT_EQ(complaint({"--sed", "3"}), "unknown option '--sed' (--help lists them)");
-  EXPECT_EQ(complaint({"seed"}), "unexpected argument 'seed' (--help lists the options)");
-  EXPECT_EQ(complaint({"--seed"}), "--seed needs a value: --seed S");
-  EXPECT_EQ(complaint({"--stage="}), "--stage needs a value: --stage NAME");
-  EXPECT_EQ(complaint({"--stage", "", "--stage", "a"}), "--stage needs a value: --stage NAME");
-  EXPECT_EQ(complaint({"--relu=1"}), "--relu takes no value");
-  EXPECT_EQ(complaint({"--seed", "1.5"}), "--seed = '1.5': must be a whole number");
-  EXPECT_EQ(complaint({"--seed", "-1"}), "--seed = -1: must be at least 0");
-  EXPECT_EQ(complaint({"--seed", "10"}), "--seed = 10: must be at most 9");
+  const std::pair<std::vector<std::string>, const char*> mistakes[] = {
+      {{"--sed", "3"}, "--sed"},
+      {{"seed"}, "seed"},
+      {{"--seed"}, "--seed"},
+      {{"--seed", "1", "--seed", "2"}, "--seed is given twice"},
+      {{"--stage", ""}, "--stage needs a value: --stage NAME"},
+      {{"--seed", "1.5"}, "--seed = '1.5': must be a whole number"},
+      {{"--seed", "-1"}, "--seed = -1: must be at least 0"},
+      {{"--seed", "10"}, "--seed = 10: must be at most 9"},
+      {{"--seed", "99999999999999999999"}, "--seed = '99999999999999999999'"}};
+  for (const auto& [words, said] : mistakes) {
+    expect_contains(message_of<UsageError>(
+                        [&, words = words] { Options(SPECS, words).integer("--seed", 1, 0, 9); }),
+                    said);
+  }
+  for (const char* value : {"nan", "inf", "0.5", "2,5", "x"}) {
+    EXPECT_THROW(Options(SPECS, {"--seed", value}).number("--seed", 0, 1), UsageError) << value;
+  }
 }
 
 TEST(Options, FilesMustDiffer) {
@@ -60,31 +62,12 @@ TEST(Options, FilesMustDiffer) {
   EXPECT_EQ(message_of<UsageError>([&] {
               check({"--json", "y", "--output", "./y"});
             }),
-            "--json and --output name the same file: y");
+            "--output and --json name the same file: ./y");
   EXPECT_EQ(message_of<UsageError>([&] {
               check({"--output", a, "--input", folder.path("link")});
             }),
             "--output and --input name the same file: " + a);
   EXPECT_NO_THROW(check({"--json", "x", "--output", "y", "--input", a, "--bias", a}));
-}
-
-TEST(Options, NumbersMustBeFinite) {
-  EXPECT_EQ(Options(SPECS, {"--seed", "2.5"}).number("--seed", 0, 1), 2.5);
-  for (const char* value : {"nan", "inf", "0.5", "2,5", "x"}) {
-    const Options options(SPECS, {"--seed", value});
-    EXPECT_THROW(options.number("--seed", 0, 1), UsageError) << value;
-  }
-}
-
-TEST(Table, CanBePrintedAsItGrows) {
-  Table table;
-  table.add_column("stage", Align::kLeft, 6);
-  table.add_column("ms", Align::kRight);
-  EXPECT_EQ(table.header(),
-            "stage   ms\n"
-            "------  --\n");
-  EXPECT_EQ(table.row({"naive", "9"}), "naive    9\n");
-  EXPECT_EQ(table.row({"too wide", "123"}), "too wide  123\n");
 }
 
 const float* filter_of(const TestData& bank, int k) {
@@ -154,7 +137,7 @@ TEST(Photo, FirstImageIsThePhotoNormalised) {
 }
 
 TEST(Photo, EveryImageOfABatchDiffers) {
-  const Image photo = read_ppm(CONVLADDER_PHOTO);
+  const Image photo = read_image(CONVLADDER_PHOTO);
   const int batch = 512;
   const std::vector<float> images = make_photo_batch(photo, batch);
   std::set<std::vector<float>> different;  // by their first rows

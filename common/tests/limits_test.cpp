@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "common/check/backend.h"
-#include "common/io/table.h"
 #include "common/tests/device_test.h"
 #include "common/tests/on_device.h"
 #include "common/tests/support.h"
@@ -103,10 +102,10 @@ double bytes_on_device(const ConvShape& shape, std::size_t workspace_limit) {
 // Skips the test where there is no GPU, or too little memory.
 void expect_right_on_gpu(const ConvShape& shape, std::size_t workspace_limit) {
   const double needed = bytes_on_device(shape, workspace_limit) + GIB / 4;
-  if (!on_gpu()) GTEST_SKIP() << "needs a GPU, with " << fixed(needed / GIB, 1) << " GiB";
+  if (!on_gpu()) GTEST_SKIP() << "needs a GPU, with " << needed / GIB << " GiB";
   if (needed > free_device_memory()) {
-    GTEST_SKIP() << fixed(needed / GIB, 1) << " GiB of device memory needed, "
-                 << fixed(free_device_memory() / GIB, 1) << " GiB free";
+    GTEST_SKIP() << needed / GIB << " GiB of device memory needed, " << free_device_memory() / GIB
+                 << " GiB free";
   }
   with_memory_for(shape, [&](const ConvShape&) {
     const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);

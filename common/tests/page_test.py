@@ -196,15 +196,16 @@ class InABrowser(FolderTest):
     def evaluate(self, path, expression, width=1280):
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        script = ("<script>const thrown = [];</script>", f"""<script>
+        first = """<head><script>
+            const thrown = []; window.addEventListener("error", event => thrown.push(event.message));
+            </script>"""
+        last = f"""<script>
             window.addEventListener("load", () => {{
               let value; try {{ value = {expression}; }} catch (error) {{ thrown.push(String(error)); }}
               const own = document.createElement("pre"); own.id = "result";
               own.textContent = JSON.stringify({{value, thrown}}); document.body.replaceChildren(own);
-            }});</script>""")
-        page_path = self.save("evaluated.html", text.replace("<head>", "<head>" + script[0].replace(
-            "const thrown = [];", "const thrown = []; window.addEventListener('error', e => thrown.push(e.message));"), 1)
-            .replace("</body>", script[1] + "</body>", 1))
+            }});</script></body>"""
+        page_path = self.save("evaluated.html", text.replace("<head>", first, 1).replace("</body>", last, 1))
         done = subprocess.run([BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
                                f"--window-size={width},900", f"--user-data-dir={self.path('profile')}",
                                "--virtual-time-budget=20000", "file://" + page_path],
@@ -231,7 +232,8 @@ class InABrowser(FolderTest):
         self.assertEqual(shown["values"], [f"{text} " + (f"× {factor}" if factor else "")
                                            for _, text, factor in cells.values()])
         self.assertEqual(shown["steps"], [
-            [column["heading"], column["cells"]["04_register_blocking"][1], *column["cells"]["05_fused_bias"][1:]]
+            [column["heading"], column["cells"]["04_register_blocking"][1],
+             *column["cells"]["05_fused_bias"][1:]]
             for column in problem["columns"] + problem["profiles"][0]["columns"]])
         points = problem["profiles"][0]["roofline"]["points"]
         self.assertEqual(shown["marks"], sum(map(len, points.values())))
@@ -244,12 +246,15 @@ class InABrowser(FolderTest):
 
     def test_it_fits_a_telephone(self):
         for width in (1280, 500):
-            self.assertLessEqual(self.evaluate(PUBLISHED, "document.documentElement.scrollWidth", width), width)
+            taken = self.evaluate(PUBLISHED, "document.documentElement.scrollWidth", width)
+            self.assertLessEqual(taken, width)
 
     def test_a_wrong_count_is_told(self):
-        page.write(self.path("wrong.html"), NOTHING._replace(trace=self.save("trace.json", small_trace(cost=5))))
+        trace = self.save("trace.json", small_trace(cost=5))
+        page.write(self.path("wrong.html"), NOTHING._replace(trace=trace))
         notices, wrong = self.evaluate(self.path("wrong.html"), """[
-            [...document.querySelectorAll(".notice")].map(e => e.textContent).join(" "), """ + CHECK_ALL + "(1).wrong]")
+            [...document.querySelectorAll(".notice")].map(e => e.textContent).join(" "),
+            """ + CHECK_ALL + "(1).wrong]")
         self.assertIn("Drawn: 1; counted: 5", notices)
         self.assertIn("No times", notices)
         self.assertEqual(len(wrong), 3)

@@ -15,55 +15,30 @@ std::vector<Problem> read_text(const std::string& text) {
   return read_problems(folder.write("list.csv", text));
 }
 
-// The complaint about a file holding `text`, without the folder's name.
-std::string complaint(const std::string& text) {
-  const TempFolder folder;
-  const std::string path = folder.write("list.csv", text);
-  const std::string message = message_of<std::runtime_error>([&] { read_problems(path); });
-  EXPECT_EQ(message.compare(0, path.size(), path), 0) << message;
-  return message.substr(std::min(path.size(), message.size()));
-}
-
-// The warning that comes with a column called `name`.
-std::string warning(const std::string& name) {
-  const TempFolder folder;
-  const std::string path =
-      folder.write("list.csv", "n,c,h,w,k,r,s," + name + "\n1,1,4,4,1,3,3,1\n");
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(read_problems(path).size(), 1u);
-  const std::string text = testing::internal::GetCapturedStderr();
-  const std::string start = "convladder: warning: " + path + ":1:15: column '" + name + "' ";
-  if (!text.empty()) {
-    EXPECT_EQ(text.compare(0, start.size(), start), 0) << text;
-  }
-  return text.substr(std::min(start.size(), text.size()));
-}
-
-TEST(Problems, AMistypedColumnIsWarnedOf) {
-  EXPECT_EQ(warning("stride"), "is ignored; there is stride_h and stride_w\n");
-  EXPECT_EQ(warning("Padding"), "is ignored; there is pad_h and pad_w\n");
-  EXPECT_EQ(warning("dilation_h"), "is ignored; there is dil_h and dil_w\n");
-  EXPECT_EQ(warning("sride_w"), "is ignored; there is stride_w\n");
-  EXPECT_EQ(warning("group"), "is ignored; there is groups\n");
-  EXPECT_EQ(warning("Bias"), "is ignored; there is bias\n");
-  for (const char* other : {"note", "comment", "p", "kind", "stride_h", "bias"}) {
-    EXPECT_EQ(warning(other), "") << other;
+TEST(Problems, AColumnForBothAxesIsWarnedOf) {
+  for (const char* name : {"stride", "padding", "dilation", "stride_h", "note"}) {
+    testing::internal::CaptureStderr();
+    const std::string header = std::string("n,c,h,w,k,r,s,") + name;
+    EXPECT_EQ(read_text(header + "\n1,1,4,4,1,3,3,1\n").size(), 1u);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.find("list.csv:1:15: column '" + std::string(name) + "' is ignored; there is") !=
+                  std::string::npos,
+              name[0] != 'n' && name != std::string("stride_h"))
+        << said;
   }
 }
 
-TEST(Problems, NamesAreUniqueAndPlain) {
-  const std::string header = "name,n,c,h,w,k,r,s\n";
-  EXPECT_EQ(complaint(header + "a,1,1,4,4,1,3,3\nb,1,1,4,4,1,3,3\na,2,1,4,4,1,3,3\n"),
-            ":4:1: name 'a' is that of line 2");
-  EXPECT_EQ(complaint(header + ",1,1,4,4,1,3,3\nrow2,1,1,4,4,1,3,3\n"),
-            ":3:1: name 'row2' is that of line 2");
-  EXPECT_EQ(complaint(header + "\x1B[31mred,1,1,4,4,1,3,3\n"),
-            ":2:1: name = '?[31mred' has a control character");
-  EXPECT_EQ(complaint(header + "\xC2\x9B"
-                               "31mred,1,1,4,4,1,3,3\n"),
-            ":2:1: name = '?\x9B"
-            "31mred' has a control character");
-  EXPECT_EQ(read_text(header + "gr\xC3\xBC\xC3\x9F,1,1,4,4,1,3,3\n").size(), 1u);
+TEST(FindProblem, GivesNamesThatHaveThePart) {
+  std::vector<Problem> problems(3);
+  problems[0].name = "alexnet_conv1", problems[1].name = "alexnet_conv2";
+  problems[2].name = "unet";
+  EXPECT_EQ(&find_problem(problems, "alexnet_conv2"), &problems[1]);
+  const auto message = [&](const char* name) {
+    return message_of<InvalidArgument>([&] { find_problem(problems, name); });
+  };
+  EXPECT_EQ(message("alexnet"),
+            "problem 'alexnet' is unknown; near it: alexnet_conv1, alexnet_conv2");
+  EXPECT_EQ(message("resnet152"), "problem 'resnet152' is unknown");
 }
 
 TEST(Problems, ReadsEveryColumn) {
@@ -112,64 +87,6 @@ TEST(Problems, RowsThatMustBeRejectedAreStillRead) {
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[0].arguments.c, -1);
   EXPECT_EQ(problems[0].arguments.groups, 2);
-}
-
-TEST(Problems, MalformedFilesAreReportedWithLineAndColumn) {
-  const std::string header = "name,n,c,h,w,k,r,s,bias\n";
-  EXPECT_EQ(complaint(header + "a,1,2,x,4,5,6,7,1\n"), ":2:7: h = 'x' is not an integer");
-  EXPECT_EQ(complaint(header + "# note\n\na,1,2,3,4,5,6, 7.0,1\n"),
-            ":4:16: s = '7.0' is not an integer");
-  EXPECT_EQ(complaint(header + "a,,2,3,4,5,6,7,1\n"), ":2:3: n = '' is not an integer");
-  EXPECT_EQ(complaint(header + "a,1 2,2,3,4,5,6,7,1\n"), ":2:3: n = '1 2' is not an integer");
-  EXPECT_EQ(complaint(header + "a,0x10,2,3,4,5,6,7,1\n"), ":2:3: n = '0x10' is not an integer");
-  EXPECT_EQ(complaint(header + "a,1,2,3,4,5,9223372036854775808,7,1\n"),
-            ":2:13: r = '9223372036854775808' does not fit 64 bits");
-  EXPECT_EQ(complaint(header + "a,1,2,3,4,5,6,7,yes\n"), ":2:17: bias = 'yes' must be 0 or 1");
-  EXPECT_EQ(complaint(header + "a,1,2,3\n"),
-            ":2:8: the line ends after 4 fields, the header has 9");
-  EXPECT_EQ(complaint(header + "a,1,2,3,4,5,6,7,1,8\n"), ":2:19: more fields than the header's 9");
-  EXPECT_EQ(complaint(header + "\"a,1,2,3,4,5,6,7,1\n"),
-            ":2:1: the quoted field does not end in this line");
-  EXPECT_EQ(complaint(header + "\"a\"b,1,2,3,4,5,6,7,1\n"), ":2:4: ',' expected behind the quotes");
-  EXPECT_EQ(complaint("name,n,c,h,w,k,r\na,1,2,3,4,5,6\n"), ":1:1: the header has no column 's'");
-  EXPECT_EQ(complaint("n,c,h,w,k,r,s,h\n1,2,3,4,5,6,7,8\n"),
-            ":1:15: column 'h' stands here a second time");
-}
-
-TEST(Problems, FilesWithoutProblemsAreReported) {
-  EXPECT_EQ(complaint(""), ": has no header line");
-  EXPECT_EQ(complaint("\n# nothing\n"), ": has no header line");
-  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n"), ": has a header, but no problem");
-  EXPECT_EQ(message_of<std::runtime_error>([] { read_problems("/nonexistent/list.csv"); }),
-            "/nonexistent/list.csv: can't be read");
-  EXPECT_EQ(message_of<std::runtime_error>([] { read_problems("/"); }), "/: is a folder");
-}
-
-TEST(Problems, BytesThatAreNoTextAreReportedToo) {
-  const std::string zeros(100, '\0');
-  EXPECT_EQ(complaint(zeros), ":1:1: the header has no column 'n'");
-  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n1,2,3,4,5,6," + std::string("7\0\x1b", 3) + "\n"),
-            ":2:13: s = '7?"
-            "?' is not an integer");
-  const std::string long_text(100000, 'x');
-  EXPECT_EQ(complaint("n,c,h,w,k,r,s\n1,2,3,4,5,6," + long_text + "\n"),
-            ":2:13: s = '" + long_text.substr(0, 60) + "...' is not an integer");
-}
-
-TEST(FindProblem, GivesNearNames) {
-  std::vector<Problem> problems(3);
-  problems[0].name = "alexnet_conv1", problems[1].name = "alexnet_conv2";
-  problems[2].name = "unet";
-  EXPECT_EQ(&find_problem(problems, "alexnet_conv2"), &problems[1]);
-  const auto message = [&](const char* name) {
-    return message_of<InvalidArgument>([&] { find_problem(problems, name); });
-  };
-  EXPECT_EQ(message("alexnet_conv3"),
-            "problem 'alexnet_conv3' is unknown; near it: alexnet_conv1, alexnet_conv2");
-  EXPECT_EQ(message("conv2"), "problem 'conv2' is unknown; near it: alexnet_conv2");
-  EXPECT_EQ(message("unte"), "problem 'unte' is unknown; near it: unet");
-  EXPECT_EQ(message("resnet152"), "problem 'resnet152' is unknown");
-  EXPECT_EQ(message(""), "problem '' is unknown");
 }
 
 class ShippedProblems : public testing::Test {

@@ -235,7 +235,8 @@ class CommittedTexts(unittest.TestCase):
     def test_all_of_them_have_their_block(self):
         wanted = {"README.md": ["summary", "layers"], "docs/results/README.md": ["report"],
                   "docs/reliability.md": ["campaigns"]}
-        wanted.update((name, ["ladder", "measured"]) for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
+        wanted.update((name, ["ladder", "measured"]) for name in blocks.texts(ROOT)
+                      if name[0].isdigit() and name < "90")
         wanted["11_split_k/README.md"].append("some_layers")
         wanted["12_tensor_cores/README.md"].append("tf32")
         self.assertEqual(len(wanted), 3 + len(files.rungs()))

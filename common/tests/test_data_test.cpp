@@ -159,14 +159,5 @@ TEST(ParallelFor, CoversEveryIndexOnce) {
   }
 }
 
-TEST(ParallelFor, PassesExceptionsOn) {
-  EXPECT_EQ(message_of<std::runtime_error>([] {
-              parallel_for(1000, 1, [](int64_t begin, int64_t) {
-                if (begin == 500) throw std::runtime_error("at 500");
-              });
-            }),
-            "at 500");
-}
-
 }  // namespace
 }  // namespace convladder

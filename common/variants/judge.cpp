@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,11 +19,11 @@
 
 #include "common/check/backend.h"
 #include "common/check/checker.h"
+#include "common/check/files.h"
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
 #include "common/check/trial.h"
 #include "common/core/stage.h"
-#include "common/io/json.h"
 #ifdef CONVLADDER_COUNTING
 #include "common/core/program.h"
 #include "common/simulator/counts.h"
@@ -36,8 +37,8 @@ constexpr int NO_MEMORY = 0;  // in place of a signal's number
 
 int findings = -1;  // the file
 
-void tell(const std::vector<std::pair<std::string, Json>>& members) {
-  std::string line = Json::object(members).text();
+void tell(const Json& members) {
+  std::string line = members.text();
   std::replace(line.begin(), line.end(), '\n', ' ');  // between the items of an array
   line += "\n";
   if (write(findings, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(3);
@@ -149,18 +150,18 @@ void count(const Stage& stage, const std::vector<Problem>& problems) {
                                        {"requests", place.requests},
                                        {"cost", place.cost}}));
       }
-      std::vector<std::pair<std::string, Json>> members = {{"kernel", kernel.kernel},
-                                                           {"launches", kernel.launches},
-                                                           {"blocks", kernel.blocks},
-                                                           {"barriers", kernel.barriers},
-                                                           {"shared_bytes", kernel.shared_bytes},
-                                                           {"places", Json::array(places)}};
+      Json members = {{"kernel", kernel.kernel},
+                      {"launches", kernel.launches},
+                      {"blocks", kernel.blocks},
+                      {"barriers", kernel.barriers},
+                      {"shared_bytes", kernel.shared_bytes},
+                      {"places", Json(places)}};
       for (const auto& [name, value] : metrics(kernel)) members.push_back({name, value});
       members.push_back({"tensor_instructions", kernel.tensor_instructions});  // zero, too
-      kernels.push_back(Json::object(members));
+      kernels.push_back(members);
     }
 #endif
-    tell({{"counted", problem.name}, {"kernels", Json::array(kernels)}});
+    tell({{"counted", problem.name}, {"kernels", Json(kernels)}});
   }
 }
 

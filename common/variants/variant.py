@@ -31,7 +31,8 @@ from common.variants.build import Build, BuildError
 RECORDS = os.path.join(ROOT, "docs/results/experiments_h200.json")
 FORMAT = "convladder experiments"
 # Small problems, every extent another, and cut down: a check of a few seconds.
-CHECK = ("check", "--shapes", os.path.join(ROOT, "common/tests/data/counted_problems.csv"), "--max-gmac", "0.003")
+CHECK = ("check", "--max-gmac", "0.003", "--shapes",
+         os.path.join(ROOT, "common/tests/data/counted_problems.csv"))
 ROUNDING = os.path.join(variants.FOLDER, "rounding.h")  # for bugs of less precision
 NEAR = 0.02  # a change by less than this is only named
 TEST_SECONDS = 60  # of one test
@@ -150,7 +151,8 @@ def catch(bug, build):
     """(verdict, text): "passed" if the bug is caught, "failed", or "skipped" where this machine can't run
     its own test. One without edits is the stage as it stands, and must pass."""
     with tempfile.TemporaryDirectory(prefix="variant_", dir=build.folder) as folder:
-        program = make(build, bug, target_of(bug.stage, build.preset), folder, ("-Og", "-w", "-include", ROUNDING))
+        program = make(build, bug, target_of(bug.stage, build.preset), folder,
+                       ("-Og", "-w", "-include", ROUNDING))
         chosen = OBSERVED if bug.expect else f"*.{bug.test}:*/{bug.test}" if bug.test else PROBLEMS
         if not bug.edits:
             chosen = FEW[build.preset]
@@ -254,7 +256,7 @@ class Measured:
             checked = os.path.join(folder, "checked.json")
             try:
                 run([program, *CHECK, "--stage", experiment.stage, "--json", checked])
-                record["after"] = self.measure(program, experiment)  # which checks again: a race shows now and then
+                record["after"] = self.measure(program, experiment)  # a race shows now and then: checks again
             except Failed as failed:
                 wrong = [row["message"] for row in json.loads(files.read_existing(checked) or "[]")
                          if row["status"] == "fail"] + re.findall(r"\w+: fail: .*", str(failed))
@@ -292,11 +294,13 @@ def table_of(record):
     """What changed, as text for a terminal: the time, and the counters, before and after."""
     before, after = record["before"], record["after"]
     if record["failure"]:
-        return f"the check fails{' on an ' + before['machine'] if before['machine'] else ''}: {record['failure']}\n"
+        where = " on an " + before["machine"] if before["machine"] else ""
+        return f"the check fails{where}: {record['failure']}\n"
     rows, near, same = [], [], []
     if before["cold_ms"] and after["cold_ms"]:
-        rows.append([f"time on an {after['machine']}, cold [ms]", formats.milliseconds(before["cold_ms"]),
-                     formats.milliseconds(after["cold_ms"]), formats.ratio(after["cold_ms"] / before["cold_ms"])])
+        old, new = before["cold_ms"], after["cold_ms"]
+        rows.append([f"time on an {after['machine']}, cold [ms]", formats.milliseconds(old),
+                     formats.milliseconds(new), formats.ratio(new / old)])
     if before["counted"] and after["counted"]:
         for name, old, new, text in _figures(before["counted"], after["counted"]):
             if old.value == new.value:
@@ -338,8 +342,8 @@ def try_experiments(chosen, options):
         print(f"\n{experiment.name}: {experiment.about}\n")
         for edit in experiment.edits:
             print("\n".join([f"  - {line}" for line in edit.old] + [f"  + {line}" for line in edit.new]))
-        print(f"\n{experiment.on}{'' if measured.build.on_gpu else ', batch ' + experiment.batch}:\n\n{table_of(record)}",
-              end="", flush=True)
+        batch = "" if measured.build.on_gpu else f", batch {experiment.batch}"
+        print(f"\n{experiment.on}{batch}:\n\n{table_of(record)}", end="", flush=True)
         if not measured.build.on_gpu and experiment.name in recorded:
             print(f"measured once, with the whole batch:\n\n{table_of(recorded[experiment.name])}", end="")
         if options.json:
@@ -358,12 +362,13 @@ def select(options):
         for bug in every:
             if bug.kind == "bug":
                 of_stage.setdefault(bug.stage, []).append(bug)
-        return [each for stage, bugs in of_stage.items()
-                for each in [variants.Variant("", "bug", stage, SOUND, "the stage as it stands"), *canaries(bugs)]
+        sound = [variants.Variant("", "bug", stage, SOUND, "the stage as it stands") for stage in of_stage]
+        return [each for none, bugs in zip(sound, of_stage.values()) for each in [none, *canaries(bugs)]
                 if not each.edits or preset_of(each) == options.preset]
     if options.stage and options.stage not in {each.stage for each in every}:
         fail(f"variant: there are none of a stage '{options.stage}'", 2)
-    chosen = [each for each in every if options.kind in (None, each.kind) and options.stage in (None, each.stage)
+    chosen = [each for each in every
+              if options.kind in (None, each.kind) and options.stage in (None, each.stage)
               and options.preset in (None, preset_of(each))]
     if options.names:
         for name in options.names:
@@ -394,7 +399,7 @@ def main(words):
     parser.add_argument("--backend", choices=("gpu", "sim"), default="sim")
     parser.add_argument("--repeats", type=int, default=7, help="of a time on a GPU")
     parser.add_argument("--json", metavar="FILE", help="keep the experiments' records there")
-    parser.add_argument("--stale", action="store_true", help="only those whose record there is of other kernels")
+    parser.add_argument("--stale", action="store_true", help="only those whose record is of other kernels")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--canaries", action="store_true", help=argparse.SUPPRESS)  # these for the tests
     parser.add_argument("--preset", help=argparse.SUPPRESS)

@@ -146,7 +146,7 @@ def read(path, owner=None):
             out = _chosen(taken, rest.split(), place)
             taken = {name: bug for name, bug in taken.items() if name not in out}
         elif not own or not variant.take(word, rest):
-            raise BadVariant(f"{place}: '{word}' is no word of a variant; common/variants/variants.py lists them")
+            raise BadVariant(f"{place}: '{word}' is no word of a variant; variants.py lists them")
     for variant in own.values():
         if not variant.edits or not all(edit.old and edit.new for edit in variant.edits):
             raise BadVariant(f"{variant.place}: {variant.name}: an edit needs lines with - and with +")

@@ -9,6 +9,24 @@ convladder_need("CMake" cmake "configures the build" REQUIRED
   FOUND "${CMAKE_COMMAND}" DETAIL "${CMAKE_VERSION}")
 convladder_need("ninja or make" make "runs the build" REQUIRED FOUND "${CMAKE_MAKE_PROGRAM}")
 
+# Headers alone: nothing of them is linked. A machine without network can have them unpacked anywhere
+# (dpkg -x), named by CMAKE_PREFIX_PATH.
+add_library(convladder_headers INTERFACE)
+target_compile_definitions(convladder_headers INTERFACE FMT_HEADER_ONLY)
+function(convladder_need_header name package purpose header)
+  find_path(path "${header}" NO_CACHE)
+  set(found "")
+  if(path)
+    set(found "${path}/${header}")
+    target_include_directories(convladder_headers SYSTEM INTERFACE "${path}")
+  endif()
+  convladder_need("${name}" "${package}" "${purpose}" REQUIRED FOUND "${found}" DETAIL "no header ${header}")
+endfunction()
+convladder_need_header("nlohmann-json" nlohmann-json3-dev "records" nlohmann/json.hpp)
+convladder_need_header("CLI11" libcli11-dev "options" CLI/CLI.hpp)
+convladder_need_header("fmt" libfmt-dev "text" fmt/format.h)
+convladder_need_header("stb" libstb-dev "pictures" stb/stb_image_write.h)
+
 if(CONVLADDER_BACKEND STREQUAL "sim")
   convladder_need("Boost.Context" libboost-context-dev "simulator: fibres, its CUDA threads" REQUIRED
     HEADER boost/context/fiber.hpp LIBRARIES boost_context boost_context-mt TARGET convladder_fibres
@@ -32,11 +50,6 @@ endif()
 convladder_need("GoogleTest" libgtest-dev "tests" OPTIONAL FOR test build bugs
   HEADER gtest/gtest.h LIBRARIES gtest_main+gtest TARGET GTest::gtest_main
   CODE "#include <gtest/gtest.h>\nint main(int n, char** words) { testing::InitGoogleTest(&n, words); return RUN_ALL_TESTS(); }")
-convladder_need("libpng" libpng-dev "pictures as PNG rather than PPM" OPTIONAL
-  FOR run test build bench check profile sanitize
-  HEADER png.h LIBRARIES png png16 TARGET PNG::PNG
-  CODE "return !png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);")
-
 convladder_need("Python 3" python3 "3.10 or later: tables, reports, and tests by scripts" OPTIONAL
   FOR run test profile report bugs sanitize diff exercise new PYTHON VARIABLE CONVLADDER_PYTHON)
 set(sees_gpu "")

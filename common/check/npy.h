@@ -14,10 +14,10 @@ struct Array {
 };
 
 // Throws std::runtime_error, naming the file and what is wrong: it can't be read, is no .npy, has
-// another dtype ("dtype is '<f8', must be float32 ('<f4')"), is in Fortran order, is truncated.
+// another dtype, is in Fortran order, is truncated.
 Array read_npy(const std::string& path);
 
-// Writes to a temporary file beside `path`, then renames it: never a half-written file.
+// Never a half-written file: see files.h.
 void write_npy(const std::string& path, const std::vector<int64_t>& shape, const float* data);
 
 }  // namespace convladder

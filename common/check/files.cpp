@@ -1,0 +1,90 @@
+#include "common/check/files.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace convladder {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a file is written before it has its name. Removed unless it was renamed.
+struct Temporary {
+  explicit Temporary(const std::string& given) {
+    std::error_code ignored;
+    fs::path target = given;
+    if (fs::is_symlink(target, ignored)) {
+      target = target.parent_path() / fs::read_symlink(target);
+    }
+    // Renaming onto /dev/stdout would replace the device.
+    if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
+      throw std::runtime_error(given + ": is not a regular file, can't be replaced");
+    }
+    path = target.string();
+    partial = fmt::format("{}.partial{}", path, getpid());
+    errno = 0;
+    stream.open(partial, std::ios::binary);
+    require(stream.good());
+  }
+  ~Temporary() {
+    std::error_code ignored;
+    if (!partial.empty()) fs::remove(partial, ignored);
+  }
+
+  void require(bool good) const {
+    if (!good) throw std::runtime_error(path + ": can't be written: " + std::strerror(errno));
+  }
+
+  std::string path, partial;
+  std::ofstream stream;
+};
+
+// An array with each of its items on one line; all else on one.
+std::string list(const Json& value) {
+  if (!value.is_array() || value.empty()) return value.dump();
+  std::string text;
+  for (const Json& item : value) text += (text.empty() ? "[\n" : ",\n") + item.dump();
+  return text + "\n]";
+}
+
+}  // namespace
+
+Json number(double value) {
+  const bool whole = std::abs(value) < 9e15 && value == std::floor(value);
+  return whole ? Json(static_cast<int64_t>(value)) : Json(value);
+}
+
+void write_file(const std::string& path, const std::vector<std::string_view>& parts) {
+  Temporary file(path);
+  for (const std::string_view part : parts) {
+    file.stream.write(part.data(), static_cast<std::streamsize>(part.size()));
+  }
+  file.stream.close();  // a full disk may show only now
+  file.require(file.stream.good());
+  fs::rename(file.partial, file.path);
+  file.partial.clear();
+}
+
+void write_json(const std::string& path, const Json& value) {
+  std::string text = list(value);
+  if (value.is_object()) {
+    text.clear();
+    for (const auto& [name, member] : value.items()) {
+      text += fmt::format("{}\"{}\": {}", text.empty() ? "{\n" : ",\n", name, list(member));
+    }
+    text += "\n}";
+  }
+  write_file(path, {std::string_view(text), std::string_view("\n")});
+}
+
+void require_writable(const std::string& path) { const Temporary removed(path); }
+
+}  // namespace convladder
