@@ -96,17 +96,12 @@ TEST(StageWorkspace, InvalidShapesAreRejected) {
 TEST_F(RunArguments, Tf32IsForStagesThatHaveIt) {
   conv.precision = Precision::kTf32;
   expect_rejected(PLAIN, "precision = tf32: 98_plain has FP32 alone");
+  EXPECT_THROW(in_tf32(PLAIN), InvalidArgument);
   constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, false, "96_both (TF32)"};
-  expect_accepted(BOTH);
-}
-
-TEST(StageInTf32, HasAnotherName) {
-  constexpr Stage BOTH = {"96_both", "", count_call, nullptr, false, false, "96_both (TF32)"};
-  EXPECT_EQ(BOTH.precision, Precision::kFp32);
   const Stage changed = in_tf32(BOTH);
   EXPECT_STREQ(changed.name, "96_both (TF32)");
   EXPECT_EQ(changed.precision, Precision::kTf32);
-  EXPECT_THROW(in_tf32(PLAIN), InvalidArgument);
+  expect_accepted(BOTH);
 }
 
 TEST_F(RunArguments, BuffersMayBeLarger) {
