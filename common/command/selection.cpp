@@ -35,7 +35,7 @@ bool has_extent(const Options& options) {
 }  // namespace
 
 std::vector<OptionSpec> stage_options() {
-  return {{"--stage", "NAME", "only this stage; may be repeated (default: all)"},
+  return {{"--stage", "NAME", "only this stage; may be repeated (default: all)", true},
           precision_option(),
           {"--relu", "", "apply ReLU, in the stages that fuse it"},
           {"--seed", "S", "of the random data (default 1)"},

@@ -52,17 +52,18 @@ nothing passed at all.
 )";
 
 std::vector<OptionSpec> option_specs() {
-  return {{"--shape", "NAME", "a problem of common/problems.csv or --shapes; may be repeated"},
-          {"--shapes", "FILE.csv", "problems, one per row"},
-          {"--stage", "NAME", "only this stage; may be repeated (default: all)"},
-          precision_option(),
-          {"--batch", "N", "images, instead of the problem's own number"},
-          {"--bias", "0|1", "without or with bias, whatever the problem says"},
-          {"--competitors", "LIST", "all (default), none, cudnn, pytorch or cudnn,pytorch"},
-          {"--machine", "FILE", "write the GPU's rates there, and time nothing else"},
-          {"--repeats", "N", "rounds that count (default 15)"},
-          {"--seed", "S", "of the random data (default 1)"},
-          {"--json", "FILE", "write the records there (default build/report/bench.json)"}};
+  return {
+      {"--shape", "NAME", "a problem of common/problems.csv or --shapes; may be repeated", true},
+      {"--shapes", "FILE.csv", "problems, one per row"},
+      {"--stage", "NAME", "only this stage; may be repeated (default: all)"},
+      precision_option(),
+      {"--batch", "N", "images, instead of the problem's own number"},
+      {"--bias", "0|1", "without or with bias, whatever the problem says"},
+      {"--competitors", "LIST", "all (default), none, cudnn, pytorch or cudnn,pytorch"},
+      {"--machine", "FILE", "write the GPU's rates there, and time nothing else"},
+      {"--repeats", "N", "rounds that count (default 15)"},
+      {"--seed", "S", "of the random data (default 1)"},
+      {"--json", "FILE", "write the records there (default build/report/bench.json)"}};
 }
 
 std::vector<Problem> selected_problems(const Options& options) {

@@ -11,7 +11,6 @@
 #include "common/check/device_buffer.h"
 #include "common/core/launch.h"
 #include "common/core/mma.h"
-#include "common/measure/trace_file.h"
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/counts.h"
 
@@ -348,36 +347,6 @@ TEST_F(Counting, PlacesInTheCodeAddUpToTheTotals) {
   EXPECT_EQ(global.cost, counted.load.sectors + counted.store.sectors);
   EXPECT_EQ(shared.requests, counted.shared_load.requests + counted.shared_store.requests);
   EXPECT_EQ(shared.cost, counted.shared_load.wavefronts + counted.shared_store.wavefronts);
-}
-
-// A trace of one warp that loads from places of no order.
-simulator::TracedKernel without_order(int executions) {
-  simulator::TracedKernel kernel;
-  kernel.kernel = "without_order";
-  kernel.instructions.resize(1);
-  kernel.instructions[0].lines = {"nowhere.cu:1"};
-  kernel.warps.push_back({0, 0, {}});
-  uint32_t state = 1;
-  for (int i = 0; i < executions; ++i) {
-    simulator::TracedExecution execution = {};
-    execution.access.lanes = ~0u;
-    for (uint64_t& address : execution.access.address) {
-      address = (state = state * 1664525 + 1013904223) / 4 * 4;
-    }
-    kernel.warps[0].executions.push_back(execution);
-  }
-  return kernel;
-}
-
-TEST(TraceFileOf, AnyProblemStaysBelowItsBytes) {
-  const std::vector<simulator::TracedKernel> kernels = {without_order(2000), without_order(2000)};
-  const std::string whole = trace_record("stage", kernels, {}, TRACE_BYTES).text();
-  EXPECT_GT(whole.size(), 400000u);
-  EXPECT_EQ(whole.find("\"cut\": [0]"), std::string::npos);
-  const std::string cut = trace_record("stage", kernels, {}, 100000).text();
-  EXPECT_LT(cut.size(), 105000u);
-  EXPECT_GT(cut.size(), 50000u);
-  EXPECT_NE(cut.find("\"cut\": [0]"), std::string::npos);
 }
 
 TEST_F(Counting, TraceKeepsTheFirstTimesOfALongLoop) {

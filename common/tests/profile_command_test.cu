@@ -71,7 +71,7 @@ TEST_F(ProfileCommand, TheOthersAreCountedBesideIt) {
   expect_contains(folder_.read("profile.json"), "98_right");
   // The input, the filter and the bias are loaded, by two warps each.
   expect_contains(folder_.read("profile.json"),
-                  "\"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum\": 6");
+                  "\"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum\":6");
   EXPECT_EQ(folder_.read("profile.json").find("99_wrong"), std::string::npos);
 }
 
