@@ -184,8 +184,8 @@ def profile(own, options):
         floors.read_machine(own.machine)  # a bad file is said before anything is measured
     os.makedirs(REPORT, exist_ok=True)
     require_folder(own.json)
-    options = [word for stage in own.stage for word in ("--stage", stage)] + options
-    records, status = records_of(own.program, options)
+    chosen = [word for stage in own.stage for word in ("--stage", stage)]  # ncu reads one at a time
+    records, status = records_of(own.program, chosen + options)
     if own.ui:
         write_ui_reports(own.program, records, options)
         return status
@@ -194,7 +194,7 @@ def profile(own, options):
         try:
             records, failed = read_all(own.program, records, options)
         except ncu.CountersUnavailable as error:
-            fall_back(error, records, options, own.json)
+            fall_back(error, records, chosen + options, own.json)
             return status
         if not records:
             return 1

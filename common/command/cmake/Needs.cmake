@@ -51,19 +51,13 @@ convladder_need("GoogleTest" libgtest-dev "tests" OPTIONAL FOR test build bugs
   HEADER gtest/gtest.h LIBRARIES gtest_main+gtest TARGET GTest::gtest_main
   CODE "#include <gtest/gtest.h>\nint main(int n, char** words) { testing::InitGoogleTest(&n, words); return RUN_ALL_TESTS(); }")
 convladder_need("Python 3" python3 "3.10 or later: tables, reports, and tests by scripts" OPTIONAL
-  FOR run test profile report bugs sanitize diff exercise new PYTHON VARIABLE CONVLADDER_PYTHON)
+  FOR run test profile bench report bugs variant sanitize diff exercise new PYTHON VARIABLE CONVLADDER_PYTHON)
 set(sees_gpu "")
 if(CONVLADDER_BACKEND STREQUAL "gpu")
   set(sees_gpu "assert torch.cuda.is_available(), 'PyTorch sees no GPU'")
 endif()
 convladder_need("PyTorch" "" "timed beside the stages; the stages as its module" OPTIONAL
   REMEDY "pip install torch" PYTHON torch CODE "${sees_gpu}" VARIABLE CONVLADDER_TORCH_PYTHON)
-convladder_need("libFuzzer" "" "fuzzes what reads files" OPTIONAL
-  REMEDY "apt-get install clang libclang-rt-dev" VARIABLE CONVLADDER_FUZZ_CXX
-  PROGRAMS clang++ clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14
-  FLAGS -fsanitize=fuzzer,address,undefined
-  CODE "extern \"C\" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }")
-
 # ---- For a GPU; none of it is ever installed -----------------------------------------------------------
 
 set(gpu "")
