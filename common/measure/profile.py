@@ -21,7 +21,8 @@ import sys
 import tempfile
 
 from common.measure import ncu
-from common.show import counter_tables, floors, formats, last, results
+from common.show import counter_tables, floors, formats, last
+from common.show.records import BadInput, read_json, read_profiles
 from common.show.support import (
     REPORT, ROOT, fail, progress, require_folder, run_main, shortened, write_json)
 
@@ -47,7 +48,7 @@ def records_of(program, options):
         if not os.path.exists(path):
             sys.exit(process.returncode)
         print()
-        return results.read_json(path), process.returncode
+        return read_json(path), process.returncode
 
 
 def once(program, stage, options):
@@ -115,14 +116,14 @@ def fall_back(reason, own, options, path):
     print("ladder: registers and occupancy come from the CUDA runtime, counts from the simulator",
           file=sys.stderr)
     write_json(path, own)
-    for profile in results.read_profiles(path):
+    for profile in read_profiles(path):
         print_tables(profile)
     command = [LADDER, "--backend", "sim", "profile", "--json", path] + options
     status = subprocess.run(command, check=False).returncode
     if status != 0:
         fail(f"the simulator could not count either: {shlex.join(command)} ended with status "
              f"{status}", status)
-    write_json(path, own + results.read_json(path))
+    write_json(path, own + read_json(path))
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ def profile(own, options):
             return 1
     rates = add_floors(records, own.machine)
     write_json(own.json, records)
-    counted, = results.read_profiles(own.json)
+    counted, = read_profiles(own.json)
     print_tables(counted, last.read(records, "--relu" in options), rates)
     print(f"wrote {shortened(own.json)}")
     last.keep(records, "--relu" in options)
@@ -214,7 +215,7 @@ def main(arguments):
         return subprocess.run([own.program, "profile", "--help"], check=False).returncode
     try:
         return profile(own, options)
-    except (results.BadInput, ncu.NcuError) as error:
+    except (BadInput, ncu.NcuError) as error:
         fail(str(error))
 
 

@@ -17,7 +17,7 @@ import shlex
 import subprocess
 import time
 
-from common.show import formats, results
+from common.show import formats, records
 from common.show.files import stage_names
 from common.show.support import REPORT, ROOT, fail, progress, run_main, shortened
 
@@ -65,8 +65,8 @@ def sanitize(tool, stage, arguments, folder):
         log.seek(0)
         text = log.read()
     try:
-        checks = results.read_json(path + ".json")
-    except results.BadInput:
+        checks = records.read_json(path + ".json")
+    except records.BadInput:
         checks = []  # the program did not get that far
     reports = count_reports(tool, text)
     passed, reason = verdict(status, reports, checks, text)

@@ -1,13 +1,13 @@
 """The tables of ./ladder bench, from the records that it wrote: python3 -m common.show.bench FILE."""
 
-from common.show import formats, results, text, time_tables
+from common.show import formats, records, text, time_tables
 from common.show.support import fail, run_main
 
 
 def main(words):
     try:
-        bench = results.read_bench(words[0])
-    except results.BadInput as error:
+        bench = records.read_bench(words[0])
+    except records.BadInput as error:
         fail(str(error))
     for problem in bench.problems:
         print(f"{formats.title_of(problem)}\n")

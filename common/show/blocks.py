@@ -8,7 +8,7 @@ import os
 import re
 
 from common.show import (
-    counted, counter_tables, files, floors, formats, ladder_picture, page, results, text, time_tables)
+    counted, counter_tables, files, floors, formats, ladder_picture, page, records, text, time_tables)
 from common.show.formats import ratio, significant
 
 FOLDER = "docs/results"
@@ -28,20 +28,20 @@ class Results:
         self.root, self.folder = root, os.path.join(root, FOLDER)
         benches = self.benches("bench_*.json")
         if len(benches) > 1:
-            raise results.BadInput(f"{benches[1].path}: one bench_*.json is shown, and there are "
+            raise records.BadInput(f"{benches[1].path}: one bench_*.json is shown, and there are "
                                    f"{len(benches)}")
         self.bench = benches[0] if benches else None
         self.layers = self.benches("floors_*.json")  # times for floors.md alone
         self.profiles = self.paths("profile_*.json")
-        self.problems = results.join(self.bench, [
-            profile for path in self.profiles for profile in results.read_profiles(path)])
+        self.problems = records.join(self.bench, [
+            profile for path in self.profiles for profile in records.read_profiles(path)])
 
     def paths(self, pattern):
         """Of docs/results, in the order of their names."""
         return sorted(glob.glob(os.path.join(self.folder, pattern)))
 
     def benches(self, pattern):
-        return [results.read_bench(path) for path in self.paths(pattern)]
+        return [records.read_bench(path) for path in self.paths(pattern)]
 
     def page(self, trace=None, pictures=None):
         """index.html, for those who only look: the text of the file. The trace and the pictures are
@@ -87,12 +87,12 @@ def renewed(data, name):
 
     def fill(match):
         if match[2] not in makers:
-            raise results.BadInput(f"{name}: no block is called '{match[2]}'")
+            raise records.BadInput(f"{name}: no block is called '{match[2]}'")
         words = [word.strip() for word in match[3].split(" | ")[1:]]
         return match[1] + makers[match[2]](data, *words) + match[5]
 
     if old.count("<!-- generated:") != len(BLOCK.findall(old)):
-        raise results.BadInput(f"{name}: a generated block has no '<!-- end -->'")
+        raise records.BadInput(f"{name}: a generated block has no '<!-- end -->'")
     return old, BLOCK.sub(fill, old)
 
 
@@ -203,7 +203,7 @@ def some_layers(data, stage, names):
     rows = []
     for name in names:
         if name not in known:
-            raise results.BadInput(f"{stage}/README.md: both stages were timed on no layer '{name}'")
+            raise records.BadInput(f"{stage}/README.md: both stages were timed on no layer '{name}'")
         old, new, factor = time_tables.step_cells(*known[name], before, stage)
         rows.append([name, known[name][0].shape, old.cold, new.cold, factor])
     header = ["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before"]
@@ -281,7 +281,7 @@ def measured(data, stage, rows):
         counted = counter_tables.step_rows(profile, before, stage)
         for name in rows:
             if name not in counted:
-                raise results.BadInput(f"{stage}/README.md: '{name}' is none of {', '.join(counted)}")
+                raise records.BadInput(f"{stage}/README.md: '{name}' is none of {', '.join(counted)}")
         kept = [counted[name] for name in rows]
         of = shown[0][0] if shown else None
         if of and (of.name, of.shape, of.bias) == (profile.name, profile.shape, profile.bias):

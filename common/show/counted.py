@@ -2,7 +2,7 @@
 import os
 from typing import NamedTuple
 
-from common.show import files, formats, results
+from common.show import files, formats, records
 
 KEY = ["problem", "stage", "kernel"]
 # Instructions don't know that warps wait for each other at shared memory; what they say has other names.
@@ -31,7 +31,7 @@ def read_table(path):
     """{(problem, stage, kernel): {column: value}} of a CSV; empty cells are left out. Raises BadInput."""
     rows = files.read_rows(path)
     if not rows or not set(KEY) <= set(rows[0]):
-        raise results.BadInput(f"{path}: has no columns {', '.join(KEY)}")
+        raise records.BadInput(f"{path}: has no columns {', '.join(KEY)}")
     return {tuple(row[name] for name in KEY):
             {name: float(value) for name, value in row.items() if name not in KEY and value} for row in rows}
 

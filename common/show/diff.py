@@ -15,7 +15,7 @@ import tempfile
 from common.show.files import stage_names
 from common.show.support import ROOT, fail, run_main
 
-from common.show import counter_tables, files, formats, results
+from common.show import counter_tables, files, formats, records
 
 
 def neighbours(word):
@@ -64,8 +64,8 @@ def main(words):
             print(done.stdout, end="")
             return done.returncode
         try:
-            profiles = results.read_profiles(path)
-        except results.BadInput as error:
+            profiles = records.read_profiles(path)
+        except records.BadInput as error:
             fail(str(error))
     print("\n".join(difflib.unified_diff(old, new, old_path, new_path, n=2, lineterm="")))
     for profile in profiles:

@@ -9,7 +9,7 @@ import math
 import os
 from typing import NamedTuple
 
-from common.show import counters, files, formats, results
+from common.show import counters, files, formats, records
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "machines")
 FORMAT, VERSION = "convladder machine", 1
@@ -21,20 +21,20 @@ TENSOR_FLOP = 2 * 16 * 8 * 8  # of an instruction of stage 12; other kernels her
 
 def read_machine(path):
     """(the GPU's name, {rate: value}). Raises BadInput."""
-    file = results.Members(results.read_json(path), path)
+    file = records.Members(records.read_json(path), path)
     if file.value.get("format") != FORMAT:
-        raise results.BadInput(f"{path}: its format is not \"{FORMAT}\"")
+        raise records.BadInput(f"{path}: its format is not \"{FORMAT}\"")
     file.require_version(VERSION)
     rates = {}
     for rate in file.objects("rates"):
         name = rate.text("name")
         if name in rates or name not in RATES + OTHER_RATES:
-            raise results.BadInput(f"{path}: '{name}' is " + ("there twice" if name in rates else
+            raise records.BadInput(f"{path}: '{name}' is " + ("there twice" if name in rates else
                                                              "no rate that is known"))
         rates[name] = rate.positive("value")
     for name in RATES:
         if name not in rates:
-            raise results.BadInput(f"{path}: '{name}' is missing")
+            raise records.BadInput(f"{path}: '{name}' is missing")
     return file.text("gpu"), rates
 
 
@@ -64,7 +64,7 @@ def of_counters(metrics, rates):
     """(milliseconds, what limits it) of a kernel that Nsight Compute has read, all launches together; None
     without any of these counters."""
     per_cycle = 1e3 * rates["clock_mhz"] * rates["multiprocessors"]  # and per millisecond
-    kernel = results.Kernel("", False, metrics)
+    kernel = records.Kernel("", False, metrics)
 
     def time(amount, rate):
         return None if amount is None else amount / rate
@@ -173,7 +173,7 @@ def read_floors(path):
     floors = {}
     for row in files.read_rows(path):
         if list(row) != COLUMNS:
-            raise results.BadInput(f"{path}: its columns aren't {', '.join(COLUMNS)}")
+            raise records.BadInput(f"{path}: its columns aren't {', '.join(COLUMNS)}")
         floors.setdefault((row["problem"], row["shape"]), {})[row["stage"]] = (
             float(row["floor_ms"]), row["limit"])
     return floors

@@ -4,7 +4,7 @@ apart. The other pictures of docs/pictures are drawn by hand.
 """
 from xml.sax.saxutils import escape
 
-from common.show import counters, results
+from common.show import counters, records
 
 WIDTH, LANES = 830, 32
 BLACK, GREY, WHITE, ORANGE, GREEN, BLUE = "#000000", "#767676", "#ffffff", "#e69f00", "#009e73", "#0072b2"
@@ -35,7 +35,7 @@ def bars(profile, stage):
 
 def draw(path, ideas):
     """The picture's text: a row for each stage of the records, three bars each. `ideas`: {stage: words}."""
-    profile, = results.read_profiles(path)
+    profile, = records.read_profiles(path)
     stages = {stage: bars(profile, stage) for stage in profile.stages}
     left, width, top, step = 270, 190, 78, 48
     bottom = top + len(stages) * step

@@ -2,8 +2,8 @@
 import os
 import re
 
-from common.show import results
 from common.show.support import REPORT, write_json
+from common.show.records import BadInput, read_profiles
 
 FOLDER = os.path.join(REPORT, "last")
 
@@ -28,8 +28,8 @@ def read(records, relu):
     profiles = {}
     for stage, own in by_stage(records).items():
         try:
-            profiles[stage], = results.read_profiles(path_of(own, relu))
-        except (results.BadInput, ValueError):
+            profiles[stage], = read_profiles(path_of(own, relu))
+        except (BadInput, ValueError):
             pass
     return profiles
 

@@ -14,7 +14,7 @@ import webbrowser
 import zlib
 from typing import NamedTuple
 
-from common.show import counter_tables, counters, files, floors, formats, results, shape, text, time_tables
+from common.show import counter_tables, counters, files, floors, formats, records, shape, text, time_tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRACE_FORMAT, TRACE_VERSION = "convladder trace", 2
@@ -62,7 +62,7 @@ def data_of(path):
     """What a page made before has in it."""
     found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', files.read(path), re.DOTALL)
     if not found:
-        raise results.BadInput(f"{path}: not made by ./ladder report")
+        raise records.BadInput(f"{path}: not made by ./ladder report")
     return json.loads(found[1])
 
 
@@ -70,16 +70,16 @@ def data_of(path):
 
 def page_data(inputs):
     notices = []
-    bench = attempt(notices, "bench", inputs.bench, results.read_bench)
+    bench = attempt(notices, "bench", inputs.bench, records.read_bench)
     profiles = [profile for path in inputs.profiles or [None]
-                for profile in attempt(notices, "profile", path, results.read_profiles) or []]
+                for profile in attempt(notices, "profile", path, records.read_profiles) or []]
     kept = inputs.kept or {}
     trace, pictures = kept.get("trace"), kept.get("pictures")
     if inputs.trace or not trace:
         trace = attempt(notices, "trace", inputs.trace, read_trace)
     if inputs.pictures or not pictures:
         pictures = attempt(notices, "run", inputs.pictures, read_pictures)
-    problems = results.join(bench, profiles)
+    problems = records.join(bench, profiles)
     code = code_of(problems, trace, inputs.root)
     data = {"notices": notices, "machine": text.machine(bench) if bench else None,
             "problems": [problem_data(problem, bench) for problem in problems],
@@ -92,12 +92,12 @@ def attempt(notices, kind, path, read):
     """What `read` makes of the file; None, and a notice, without it or where it is no good."""
     try:
         if path is None:
-            raise results.BadInput({"bench": "No times: nothing was timed on a GPU.",
+            raise records.BadInput({"bench": "No times: nothing was timed on a GPU.",
                                     "profile": "No counters: nothing was counted.",
                                     "run": "No pictures: the photograph wasn't convolved.",
                                     "trace": "No addresses: no warp was traced."}[kind])
         return read(path)
-    except (results.BadInput, OSError) as error:
+    except (records.BadInput, OSError) as error:
         notices.append({"about": kind, "text": str(error), "command": COMMANDS[kind]})
         return None
 
@@ -211,11 +211,11 @@ def changes(code):
 
 def read_trace(path):
     """What `profile --trace` wrote; common/measure/trace_file.h says what is in it."""
-    trace = results.read_json(path)
+    trace = records.read_json(path)
     if not isinstance(trace, dict) or trace.get("format") != TRACE_FORMAT:
-        raise results.BadInput(f"{path}: not made by profile --trace: its format isn't "
+        raise records.BadInput(f"{path}: not made by profile --trace: its format isn't "
                                f"\"{TRACE_FORMAT}\"")
-    results.Members(trace, path).require_version(TRACE_VERSION)
+    records.Members(trace, path).require_version(TRACE_VERSION)
     try:
         trace["extents"] = shape.extents(shape.parse(trace["shape"]))
         for stage in whole(trace, "problem", stages=list)["stages"]:
@@ -231,7 +231,7 @@ def read_trace(path):
                     if len(warp["runs"]) != len(kernel["instructions"]):
                         raise ValueError("a warp without all instructions")
     except (KeyError, TypeError, ValueError) as error:
-        raise results.BadInput(f"{path}: not a whole trace: {error!r}") from error
+        raise records.BadInput(f"{path}: not a whole trace: {error!r}") from error
     return trace
 
 
@@ -239,7 +239,7 @@ def whole(value, *names, **types):
     """The object, which must have members of these names and types. Raises KeyError, TypeError."""
     for name, kind in {**dict.fromkeys(names, object), **types}.items():
         if not isinstance(value[name], kind):
-            raise TypeError(f"'{name}' is {results.shortened(value[name])}")
+            raise TypeError(f"'{name}' is {records.shortened(value[name])}")
     return value
 
 
@@ -274,11 +274,11 @@ def read_pictures(folder):
     """The three pictures that `run` draws beside its run.json, as data URLs, and where in them which
     filter and which map stands."""
     run_path = os.path.join(folder, "run.json")
-    run = results.read_json(run_path)
+    run = records.read_json(run_path)
     try:
         own = shape.parse(run["shape"])
     except (KeyError, TypeError, ValueError) as error:
-        raise results.BadInput(f"{run_path}: not made by run: it has no shape") from error
+        raise records.BadInput(f"{run_path}: not made by run: it has no shape") from error
     data = {**{name: getattr(own, name) for name in ("H", "W", "K", "R", "S", "P", "Q")},
             "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w],
             "columns": COLUMNS, "gap": GAP, "filter_scale": FILTER_SCALE, "map_scale": MAP_SCALE,
@@ -290,7 +290,7 @@ def read_pictures(folder):
         png = read_picture(os.path.join(folder, name))
         found = struct.unpack(">II", png[16:24])
         if found != size:
-            raise results.BadInput(f"{folder}/{name}: {found[0]}x{found[1]} pixels, where run.json's "
+            raise records.BadInput(f"{folder}/{name}: {found[0]}x{found[1]} pixels, where run.json's "
                                    f"shape gives {size[0]}x{size[1]}: of another run")
         data[name] = "data:image/png;base64," + base64.b64encode(png).decode()
     return data
@@ -315,8 +315,8 @@ def read_picture(path):
                 pixels = content[header.end():]
                 if len(pixels) == 3 * width * height:
                     return png_of(pixels, width, height)
-            raise results.BadInput(f"{path}{kind}: no picture, or cut short")
-    raise results.BadInput(f"{path}.png: isn't there")
+            raise records.BadInput(f"{path}{kind}: no picture, or cut short")
+    raise records.BadInput(f"{path}.png: isn't there")
 
 
 def png_of(pixels, width, height):

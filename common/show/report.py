@@ -16,7 +16,7 @@ import os
 import sys
 import time
 
-from common.show import blocks, files, page, results, text
+from common.show import blocks, files, page, records, text
 from common.show.files import ROOT, write
 
 
@@ -86,12 +86,12 @@ def make_report(options):
     if options.open:
         page.show(page_path)
     if not (bench_path or profile_paths or run_path or trace_path):
-        raise results.BadInput("nothing to report: build/report has no bench.json, profile.json, "
+        raise records.BadInput("nothing to report: build/report has no bench.json, profile.json, "
                                "run.json or trace.json; ./ladder bench, profile or run makes one")
-    bench = results.read_bench(bench_path) if bench_path else None
-    problems = results.join(bench, [profile for path in profile_paths
-                                    for profile in results.read_profiles(path)])
-    runs = results.read_runs(run_path) if run_path else []
+    bench = records.read_bench(bench_path) if bench_path else None
+    problems = records.join(bench, [profile for path in profile_paths
+                                    for profile in records.read_profiles(path)])
+    runs = records.read_runs(run_path) if run_path else []
     paths = [path for path in (bench_path, *profile_paths, run_path) if path]
     title = (f"# Report\n\nOf {', '.join(map(written, paths))}: each has the stages that its command was "
              "asked for.\n\n")
@@ -127,7 +127,7 @@ def main(arguments):
             make_docs(blocks.Results(ROOT), options)
         else:
             make_report(options)
-    except (results.BadInput, OSError) as error:
+    except (records.BadInput, OSError) as error:
         print(f"ladder report: error: {error}", file=sys.stderr)
         return 1
     return 0

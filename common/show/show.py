@@ -14,7 +14,7 @@ import tempfile
 
 from common.show.support import REPORT, ROOT, fail, run_main
 
-from common.show import files, page, results
+from common.show import files, page, records
 
 BEFORE = ", before"
 
@@ -48,8 +48,8 @@ def join(path, new, read, joined):
     """Writes the new value, joined with what the file has, if that can be read."""
     try:
         read(path)  # is it whole, and of this version?
-        new = joined(results.read_json(path), new)
-    except results.BadInput:
+        new = joined(records.read_json(path), new)
+    except records.BadInput:
         pass
     files.write(path, json.dumps(new) + "\n")
 
@@ -69,11 +69,11 @@ def main(words):
                     print(line, end="", flush=True)
         if profile.returncode != 0 or not os.path.exists(trace):  # --help has none
             return profile.returncode
-        new_trace, new_counts = results.read_json(trace), results.read_json(counts)
+        new_trace, new_counts = records.read_json(trace), records.read_json(counts)
     paths = {name: os.path.join(REPORT, name + ".json")
              for name in ("bench", "profile", "run", "trace")}
     join(paths["trace"], new_trace, page.read_trace, joined_trace)
-    join(paths["profile"], new_counts, results.read_profiles, joined_counts)
+    join(paths["profile"], new_counts, records.read_profiles, joined_counts)
     document = os.path.join(REPORT, "index.html")
     page.write(document, page.Inputs(files.existing(paths["bench"]), [paths["profile"]],
                                      files.existing(paths["run"]) and REPORT, paths["trace"], ROOT,

@@ -13,15 +13,16 @@ import unittest
 from common.tests.folder_test import FolderTest, called
 
 from common.measure import ncu, profile, read_ncu, sanitize
-from common.show import counted, counter_tables, counters, floors, last, metrics, results
+from common.show import counted, counter_tables, counters, floors, last, metrics
 from common.show.files import ROOT
+from common.show.records import BadInput, read_bench, read_json, read_profiles
 
 DATA = os.path.join(ROOT, "common/tests/data")
 PROGRAM = os.environ.get("CONVLADDER_PROGRAM")
 
 
 def committed(name):
-    return results.read_profiles(os.path.join(ROOT, f"docs/results/profile_{name}.json"))[0]
+    return read_profiles(os.path.join(ROOT, f"docs/results/profile_{name}.json"))[0]
 
 
 def rows_of(markdown):
@@ -247,7 +248,7 @@ class LeastTimes(FolderTest):
         h200 = floors.machine_of("NVIDIA H200")
         ceiling = 2e-6 * h200["fmas_per_cycle"] * h200["multiprocessors"] * h200["clock_mhz"]
         self.assertLessEqual(h200["fma_tflops"], ceiling)
-        benches = [results.read_bench(os.path.join(ROOT, "docs/results", name))
+        benches = [read_bench(os.path.join(ROOT, "docs/results", name))
                    for name in ("bench_h200.json", "floors_h200.json")]
         cases = floors.cases(benches, floors.read_floors(os.path.join(ROOT, "docs/results/floors.csv")))
         self.assertGreaterEqual(len(cases), 40)
@@ -255,7 +256,7 @@ class LeastTimes(FolderTest):
         self.assertEqual(len(floors.above_time([cases[0]._replace(floor=cases[0].measured * 1.02)])), 1)
 
     def test_a_file_of_rates_that_is_none_is_refused(self):
-        good = results.read_json(profile.H200)
+        good = read_json(profile.H200)
         clock, other = good["rates"][1], {"name": "cores", "value": 1}
         for bad, reason in (([], "an object was expected"), ({"format": "x"}, "its format is not"),
                             ({"version": 2}, "version 2"), ({"rates": good["rates"][1:]}, "is missing"),
@@ -263,7 +264,7 @@ class LeastTimes(FolderTest):
                             ({"rates": good["rates"] + [other]}, "'cores' is no rate that is known"),
                             ({"rates": [clock | {"value": 0}]}, "'value' is 0, not a number above 0")):
             path = self.save("machine.json", good | bad if isinstance(bad, dict) else bad)
-            with self.assertRaisesRegex(results.BadInput, f"^{path}.*{reason}"):
+            with self.assertRaisesRegex(BadInput, f"^{path}.*{reason}"):
                 floors.read_machine(path)
 
 
@@ -286,7 +287,7 @@ class CountsBesideReadings(FolderTest):
                      f"| 02 | 1 | 3 | 2 | -9.1 % | `{self.SHARED}`, p: 50 for 55 |", "| 75.0 to 75.0 % |"):
             self.assertIn(part, said)
         self.assertEqual(counted.Figure("p", "01", "k", "a", 3, 0).deviation, 1)
-        with self.assertRaisesRegex(results.BadInput, "has no columns problem"):
+        with self.assertRaisesRegex(BadInput, "has no columns problem"):
             counted.read_table(self.save("x.csv", "a,b\n1,2\n"))
 
 
@@ -337,13 +338,13 @@ class OfTheProgram(FolderTest):
 
     def test_the_tables_and_the_last_time(self):
         self.profile(*self.SMALL)
-        records = results.read_json(self.path("profile.json"))
+        records = read_json(self.path("profile.json"))
         names = {metric.metric for metric in metrics.ALL}
         for record in records:
             self.assertLessEqual({name for name in record if "." in name}, names)
             self.assertNotIn("work", record)
         path = last.path_of([record for record in records if record["stage"] == "05_fused_bias"], False)
-        kept = results.read_json(path)
+        kept = read_json(path)
         name = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
         kept[0][name] += kept[0]["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]
         kept[0]["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] = 0
@@ -372,7 +373,7 @@ class OfTheProgram(FolderTest):
         for words in (whole, whole + ["--batch", "1"]):
             status, out, err = self.profile(*words)
             self.assertEqual(status, 0, out + err)
-            for record in results.read_json(self.path("profile.json")):
+            for record in read_json(self.path("profile.json")):
                 kernels.setdefault((record["stage"], record["kernel"]), []).append(record)
         for kernel, (counted_whole, part) in kernels.items():
             self.assertLessEqual(part["whole_floor_ms"], counted_whole["floor_ms"] * 1.0001, kernel)

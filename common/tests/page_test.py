@@ -12,7 +12,7 @@ import subprocess
 import unittest
 from unittest import mock
 
-from common.show import page, report, results, show
+from common.show import page, records, report, show
 from common.tests.folder_test import ROOT, FolderTest, called
 
 RESULTS = os.path.join(ROOT, "docs/results")
@@ -61,7 +61,7 @@ class Data(FolderTest):
 
     def test_what_the_lines_cost_is_what_the_kernels_cost(self):
         counted = {(record["stage"], record["kernel"]): record
-                   for record in results.read_json(f"{RESULTS}/profile_sim.json")}
+                   for record in records.read_json(f"{RESULTS}/profile_sim.json")}
         compared = 0
         for stage in page.data_of(PUBLISHED)["trace"]["stages"]:
             for kernel in stage["kernels"]:

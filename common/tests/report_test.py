@@ -9,7 +9,7 @@ import os
 import re
 import unittest
 
-from common.show import blocks, files, report, results, text, time_tables
+from common.show import blocks, files, records, report, text, time_tables
 from common.tests.folder_test import ROOT, FolderTest, called
 
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
@@ -66,15 +66,15 @@ class Folder(FolderTest):
     """What is read from files."""
 
     def bench(self, value):
-        return results.read_bench(self.save("bench.json", value))
+        return records.read_bench(self.save("bench.json", value))
 
     def profiles(self, value):
-        return results.read_profiles(self.save("profile.json", value))
+        return records.read_profiles(self.save("profile.json", value))
 
     def page(self, value):
         """The report of a bench alone."""
         bench = self.bench(value)
-        return text.report(bench, results.join(bench, []), [])
+        return text.report(bench, records.join(bench, []), [])
 
     def run_report(self, *arguments):
         return called(report.main, [*arguments, "--out", self.folder])
@@ -142,7 +142,7 @@ class Traffic(Folder):
     def test_batches_and_sources_are_not_mixed(self):
         other = [{**record, "shape": SHAPE.replace("n2", "n1")} for record in profile_json()]
         bench = self.bench(bench_json())
-        problems = results.join(bench, self.profiles(other + profile_json("simulator")))
+        problems = records.join(bench, self.profiles(other + profile_json("simulator")))
         self.assertEqual([(p.shape[:2], p.bench is not None, [q.source for q in p.profiles])
                           for p in problems],
                          [("n2", True, ["simulator"]), ("n1", False, ["ncu"])])
@@ -222,9 +222,9 @@ class CommandLine(Folder):
     def test_run_and_check(self):
         for source, time in (("cuda_events", 4.0), ("simulator_wall_time", None)):
             path = self.save("run.json", {"stages": [{**RUN_RECORD, "time_source": source}]})
-            self.assertEqual(results.read_runs(path)[0].time_ms, time)
+            self.assertEqual(records.read_runs(path)[0].time_ms, time)
         failed = {**RUN_RECORD, "status": "fail", "time_source": "cuda_events"}
-        row, = rows_of(time_tables.runs_table(results.read_runs(self.save("check.json", [failed]))))
+        row, = rows_of(time_tables.runs_table(records.read_runs(self.save("check.json", [failed]))))
         self.assertEqual((row["check"], "warm [ms]" in row), ("fail", False))
 
 
@@ -313,7 +313,7 @@ class Blocks(Folder):
     def test_some_of_many_layers(self):
         self.assertIn(f"| small | {SHAPE} | 8.000 | 4.000 | 0.500 |\n",
                       self.made("some_layers | small", layers_gpu=bench_json()))
-        with self.assertRaisesRegex(results.BadInput, "on no layer 'large'"):
+        with self.assertRaisesRegex(records.BadInput, "on no layer 'large'"):
             self.made("some_layers | large")
 
     def test_times_in_tf32(self):
@@ -331,14 +331,14 @@ class Blocks(Folder):
                          "| Shared memory |")
 
     def test_a_counter_that_nobody_counts(self):
-        with self.assertRaisesRegex(results.BadInput, "'DRUM' is none of L1, L2"):
+        with self.assertRaisesRegex(records.BadInput, "'DRUM' is none of L1, L2"):
             self.made("measured | DRUM", profile_gpu=profile_json())
 
     def test_broken_markers(self):
         for broken, message in (("<!-- generated: summary -->\n", "no '<!-- end -->'"),
                                 ("<!-- generated: sumary -->\n<!-- end -->\n", "called 'sumary'")):
             self.save("README.md", broken)
-            with self.assertRaisesRegex(results.BadInput, message):
+            with self.assertRaisesRegex(records.BadInput, message):
                 blocks.renewed(blocks.Results(self.folder), "README.md")
 
     def test_layers(self):

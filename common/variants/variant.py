@@ -22,7 +22,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-from common.show import counter_tables, files, formats, results
+from common.show import counter_tables, files, formats, records
 from common.show.files import ROOT
 from common.show.support import fail, run_main
 from common.variants import variants
@@ -236,7 +236,7 @@ class Measured:
             words = ["--stage", experiment.stage, "--shape", experiment.on, "--json", file.name]
             if self.build.on_gpu:
                 run([program, "bench", *words, "--competitors", "none", "--repeats", str(self.repeats)])
-                timed = results.read_bench(file.name)
+                timed = records.read_bench(file.name)
                 return {"counted": [], "cold_ms": timed.problems[0].stages[experiment.stage].cold.median,
                         "machine": timed.machine["gpu"]}
             run([program, "profile", *words, "--batch", experiment.batch])
@@ -277,9 +277,9 @@ def read_records(path):
     """{name: record} of a file that this module has written; nothing without it."""
     if not os.path.exists(path):
         return {}
-    value = results.read_json(path)
+    value = records.read_json(path)
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise results.BadInput(f"{path}: not made by ./ladder variant")
+        raise records.BadInput(f"{path}: not made by ./ladder variant")
     return {record["name"]: record for record in value["experiments"]}
 
 
@@ -323,7 +323,7 @@ def _figures(before, after):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(both, file)
         file.flush()
-        profile, = results.read_profiles(file.name)
+        profile, = records.read_profiles(file.name)
     for column in counter_tables.COLUMNS:
         old, new = column.figure(profile, "before"), column.figure(profile, "after")
         if old and new and (old.value or new.value):
@@ -418,7 +418,7 @@ def main(words):
         if experiments:
             status = try_experiments(experiments, options) or status
         return status
-    except (Failed, BuildError, variants.BadVariant, results.BadInput) as error:
+    except (Failed, BuildError, variants.BadVariant, records.BadInput) as error:
         fail(str(error))
 
 
