@@ -80,7 +80,7 @@ void Checker::check_stage(const Stage& stage, DataKind kind, const CheckCase& c,
     trial.enqueue();
     trial.wait();
     const Comparison result =
-        judge(trial, trial.output(), reference, rule_for(kind, stage.precision));
+        check_output(trial, trial.output(), reference, rule_for(kind, stage.precision));
     record.status = result.pass ? "pass" : "fail";
     record.max_error_ratio = std::fmax(record.max_error_ratio, result.max_error_ratio);
     if (!result.pass) append(record.message, to_string(kind) + (": " + result.message));

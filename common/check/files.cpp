@@ -26,7 +26,8 @@ struct Temporary {
     }
     // Renaming onto /dev/stdout would replace the device.
     if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
-      throw std::runtime_error(given + ": is not a regular file, can't be replaced");
+      throw std::runtime_error(
+          given + ": is not a regular file; what is written replaces one when it is whole");
     }
     path = target.string();
     partial = fmt::format("{}.partial{}", path, getpid());

@@ -62,7 +62,7 @@ class Fuzzer {
     const Clock::time_point start = Clock::now();
     for (int64_t i = 0; i < settings_.count && !checker_.device_lost(); ++i) {
       const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-      if (i > 0 && settings_.seconds > 0 && elapsed > settings_.seconds) break;
+      if (i > 0 && elapsed > settings_.seconds) break;
       progress_.show(i + 1, "problems");
       check(random_problem(settings_.seed, static_cast<uint64_t>(i), settings_.max_macs));
     }

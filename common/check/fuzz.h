@@ -1,6 +1,7 @@
 // `check --fuzz`: random problems for every stage, each failure with the line that repeats it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,9 +14,9 @@ namespace convladder {
 struct FuzzSettings {
   std::vector<Stage> stages;
   uint64_t seed = 1;
-  int64_t count = 0;    // problems for each stage
-  double seconds = 0;   // begin no problem but the first after so long; 0: no limit
-  double max_macs = 0;  // of a problem
+  int64_t count = 0;          // problems for each stage
+  double seconds = INFINITY;  // begin no problem but the first after so long
+  double max_macs = 0;        // of a problem
 };
 
 struct StageFuzz {

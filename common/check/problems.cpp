@@ -16,7 +16,7 @@
 namespace convladder {
 namespace {
 
-constexpr std::size_t LONGEST_QUOTE = 60, MOST_NAMES = 3;
+constexpr std::size_t LONGEST_QUOTE = 60, MOST_NAMES = 3, MOST_BYTES = 1 << 24;
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
@@ -201,7 +201,9 @@ bool halve_groups(ConvArguments& a) {
 
 std::vector<Problem> read_problems(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw std::runtime_error(path + ": is a folder");
+  const auto bytes = std::filesystem::file_size(path, error);  // fails for folders, pipes, devices
+  if (error) throw std::runtime_error(path + ": can't be read: " + error.message());
+  if (bytes > MOST_BYTES) throw std::runtime_error(path + ": is too large for a list of problems");
   std::ifstream file(path);
   if (!file) throw std::runtime_error(path + ": can't be read");
 

@@ -109,8 +109,8 @@ std::string Trial::damage() const {
   return "";
 }
 
-Comparison judge(const Trial& trial, const std::vector<float>& output, const Reference& reference,
-                 Rule rule, Signs signs) {
+Comparison check_output(const Trial& trial, const std::vector<float>& output,
+                        const Reference& reference, Rule rule, Signs signs) {
   const ConvShape& shape = trial.problem().shape;
   double factor = error_factor(shape, trial.precision());
   if (signs == Signs::kAny) factor += std::max(0.0, any_data_factor(shape) - error_factor(shape));

@@ -69,8 +69,8 @@ class Trial {
 enum class Signs { kRandom, kAny };
 
 // The two halves of a check, together: the output by `rule`, and damage() above.
-Comparison judge(const Trial& trial, const std::vector<float>& output, const Reference& reference,
-                 Rule rule, Signs signs = Signs::kRandom);
+Comparison check_output(const Trial& trial, const std::vector<float>& output,
+                        const Reference& reference, Rule rule, Signs signs = Signs::kRandom);
 
 // Every output where that is affordable on a CPU, else some thousands of them.
 Reference affordable_reference(const HostProblem& problem, uint64_t seed);

@@ -42,6 +42,7 @@ constexpr double FUZZ_MAX_GMAC = 0.001;
 
 std::vector<OptionSpec> option_specs() {
   std::vector<OptionSpec> specs = problem_options();
+  specs.front().repeats = true;  // --shape
   specs.push_back({"--bias", "0|1", "without or with bias (default 1)"});
   specs.push_back({"--shapes", "FILE.csv", "problems, one per row"});
   specs.push_back(
@@ -67,10 +68,6 @@ std::array<int, 4> parse_offsets(const std::string& text) {
   return offsets;
 }
 
-uint64_t seed_of(const Options& options) {
-  return static_cast<uint64_t>(options.integer("--seed", 1, 0));
-}
-
 // Puts problem after problem to the stages that the options select, and prints the outcome.
 class CheckRun {
  public:
@@ -91,7 +88,7 @@ class CheckRun {
   // `listed`: a row of a file, which may rightly describe a problem that must be rejected.
   void check(Problem problem, bool listed) {
     const std::string note =
-        fit_to_backend(problem, options_, listed ? LISTED_MAX_GMAC : ALONE_MAX_GMAC);
+        cut_down(problem, max_gmac(options_, listed ? LISTED_MAX_GMAC : ALONE_MAX_GMAC));
     cut_ += !note.empty();
     try {
       CheckCase c = settings_;
@@ -108,7 +105,7 @@ class CheckRun {
       if (!checker_.error().empty()) error_ = checker_.error();
     } catch (const InvalidArgument& error) {
       reject(problem, error.what());
-      error_ = error.what();
+      rejection_ = error.what();
       ok_ = ok_ && listed;
     }
     ++done_;
@@ -130,6 +127,8 @@ class CheckRun {
 
   // What last kept a stage from running; empty if all ran.
   const std::string& error() const { return error_; }
+  // Why the last problem that is none was rejected; empty if there was none.
+  const std::string& rejection() const { return rejection_; }
 
   Json json() const {
     Json items = Json::array();
@@ -175,19 +174,15 @@ class CheckRun {
   Checker checker_;
   int stage_width_ = 0, problem_width_ = 0;  // columns of the output
   std::vector<Record> records_;
-  std::string error_;
+  std::string error_, rejection_;
   bool ok_ = true;  // no rejection where none was due
 };
 
 int check_problems(const Options& options) {
   require_different_files(options, {"--json"}, {"--shapes"});
   const bool named = names_problem(options);
-  std::vector<Problem> problems;
-  if (named) {
-    problems.push_back(named_problem(options));
-  } else {
-    problems = read_problems(problems_file(options));
-  }
+  std::vector<Problem> problems =
+      named ? named_problems(options) : read_problems(problems_file(options));
   const int64_t bias = options.integer("--bias", -1, 0, 1);  // -1: as the problem says
   const std::string records = json_path(options);
 
@@ -199,7 +194,8 @@ int check_problems(const Options& options) {
   }
   const int status = run.summarise();
   if (!records.empty()) write_json(records, run.json());
-  // In a list the line of the problem says it; a single problem that can't run is an error.
+  // In a list the line of the problem says it; a problem that is named and can't run is an error.
+  if (named && !run.rejection().empty()) throw UsageError(run.rejection());
   if (named && !run.error().empty()) throw std::runtime_error(run.error());
   return status;
 }
@@ -217,7 +213,7 @@ FuzzSettings fuzz_settings(const Options& options) {
   settings.stages = selected_stages(options);
   settings.seed = seed_of(options);
   settings.count = options.integer("--fuzz", 0, 1);
-  settings.seconds = options.number("--seconds", 0, 0);
+  settings.seconds = options.number("--seconds", INFINITY, 0);
   settings.max_macs = 1e9 * options.number("--max-gmac", FUZZ_MAX_GMAC, 1e-5);
   return settings;
 }

@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
     const int status = convladder::dispatch({argv + 1, argv + argc});
     convladder::flush_output();
     return status;
-  } catch (const convladder::UsageError& error) {
+  } catch (const std::invalid_argument& error) {  // of the command line, or of the problem
     return convladder::fail(error.what(), 2);
   } catch (const std::bad_alloc&) {
     return convladder::fail("out of host memory", 1);

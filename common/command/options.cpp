@@ -68,9 +68,10 @@ int64_t Options::integer(const std::string& name, int64_t fallback, int64_t leas
   const std::string value = text(name);
   int64_t result = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (error != std::errc() || end != value.data() + value.size()) {
+  if (error == std::errc::invalid_argument || end != value.data() + value.size()) {
     throw UsageError(name + " = '" + value + "': must be a whole number");
   }
+  if (error != std::errc()) throw UsageError(name + " = " + value + ": does not fit 64 bits");
   if (result < least || result > most) {
     throw UsageError(fmt::format("{} = {}: must be at {} {}", name, value,
                                  result < least ? "least" : "most", result < least ? least : most));

@@ -21,8 +21,8 @@
 #include "common/check/record.h"
 #include "common/check/trial.h"
 #include "common/command/commands.h"
-#include "common/command/run_job.h"
 #include "common/command/selection.h"
+#include "common/command/workload.h"
 #include "common/core/launch.h"
 #include "common/core/program.h"
 
@@ -41,7 +41,7 @@ random data and without pictures.
 )";
 
 std::vector<OptionSpec> option_specs() {
-  std::vector<OptionSpec> specs = job_options();
+  std::vector<OptionSpec> specs = workload_options();
   specs.push_back({"--output", "Y.npy", "write the output of the last stage that passed"});
   specs.push_back({"--report", "DIR", "where pictures and run.json go (default build/report)"});
   specs.push_back({"--once", "", "launch each stage once and check nothing: for a profiler"});
@@ -61,7 +61,7 @@ double tflops(const ConvShape& shape, const Timing& timing) {
 
 std::string count_of(double count, const char* unit) { return fmt::format("{:.3g}", count) + unit; }
 
-void print_heading(const RunJob& job) {
+void print_heading(const Workload& job) {
   std::printf("%s: %s%s%s\n", job.name.c_str(), to_string(job.shape).c_str(),
               job.bias ? ", bias" : "", job.relu ? ", ReLU" : "");
   std::printf("output %dx%d, %s; data: %s; backend: %s (%s)\n\n", job.shape.P(), job.shape.Q(),
@@ -72,7 +72,7 @@ void print_heading(const RunJob& job) {
 // Times first and checks afterwards, so that the result checked is one that was timed. A stage that
 // can't run is a result, too, and the others still run. `output` is left alone unless the stage
 // passes.
-Result try_stage(const Stage& stage, const RunJob& job, const Reference& reference,
+Result try_stage(const Stage& stage, const Workload& job, const Reference& reference,
                  std::vector<float>& output) {
   Result result = {new_record(stage, job.name, job.relu), {}};
   Record& record = result.record;
@@ -83,7 +83,7 @@ Result try_stage(const Stage& stage, const RunJob& job, const Reference& referen
     result.timing = time_on_backend([&] { trial.enqueue(); }, TIMED_RUNS);
     trial.wait();
     std::vector<float> values = trial.output();
-    const Comparison check = judge(trial, values, job, reference);
+    const Comparison check = check_output(trial, values, reference, Rule::kBounded, job.signs);
     record.max_error_ratio = check.max_error_ratio;
     record.message = check.message;
     if (!check.pass) return result;
@@ -141,7 +141,7 @@ void print_remarks(const std::vector<Result>& results) {
   }
 }
 
-Json to_json(const RunJob& job, const std::vector<Result>& results) {
+Json to_json(const Workload& job, const std::vector<Result>& results) {
   Json records = Json::array();
   for (const Result& result : results) {
     Json record = to_json(result.record);
@@ -163,7 +163,7 @@ Json to_json(const RunJob& job, const std::vector<Result>& results) {
           {"stages", records}};
 }
 
-void write_report(const RunJob& job, const std::vector<float>& output, const std::string& folder,
+void write_report(const Workload& job, const std::vector<float>& output, const std::string& folder,
                   const Json& json) {
   std::vector<std::string> written;
   const auto write = [&](const char* name, const Image& image) {
@@ -211,7 +211,7 @@ void note_launch(const void* kernel, dim3, dim3) { ++launches[kernel]; }
 
 // For a profiler: one launch of each stage, and nothing else that runs a kernel. Prints which kernels
 // those were, and how often each.
-int run_once(const RunJob& job, const std::vector<Stage>& stages) {
+int run_once(const Workload& job, const std::vector<Stage>& stages) {
   for (const Stage& stage : stages) {
     const Trial trial(stage, job);
     launches.clear();
@@ -240,14 +240,15 @@ int run_command(const std::vector<std::string>& arguments) {
   require_consistent(options);
   const std::string records = json_path(options);
   if (options.has("--output")) require_writable(options.text("--output"));
-  const bool report = !names_problem(options) && !options.has("--once");
+  bool report = !names_problem(options) && !options.has("--once");
   const std::string folder = options.text("--report", repository_path("build/report"));
   if (report) require_report_folder(folder);
   require_device();
-  const RunJob job = make_job(options);
+  const Workload job = make_workload(options);
   print_heading(job);
   flush_output();
   if (options.has("--once")) return run_once(job, stages);
+  report &= job.shape.C == BANK_CHANNELS && job.shape.groups == 1;  // arrays need not be pictures
 
   Progress progress(static_cast<int64_t>(stages.size()));
   progress.show(0, "reference");

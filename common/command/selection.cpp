@@ -1,9 +1,11 @@
 #include "common/command/selection.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include "common/check/backend.h"
 #include "common/check/files.h"
 #include "common/core/extents.h"
@@ -11,25 +13,31 @@
 namespace convladder {
 namespace {
 
-// Options that set two extents at once; the single ones override them.
-struct Both {
-  const char* name;
-  const char* meaning;
-  int64_t ConvArguments::*along_h;
-  int64_t ConvArguments::*along_w;
-};
+std::string option(const Extent& extent) { return std::string("--") + extent.name; }
 
-using A = ConvArguments;
-constexpr Both BOTH[] = {{"stride", "both strides", &A::stride_h, &A::stride_w},
-                         {"pad", "both pads", &A::pad_h, &A::pad_w},
-                         {"dil", "both dilations", &A::dil_h, &A::dil_w}};
-
-std::string option(const char* name) { return std::string("--") + name; }
+// The option that sets an extent along both axes: --stride for stride_h and stride_w.
+std::string option_for_both(const Extent& extent) {
+  const std::string name = option(extent);
+  return name.substr(0, name.find('_'));
+}
 
 bool has_extent(const Options& options) {
-  const auto given = [&](const auto& extent) { return options.has(option(extent.name)); };
-  return std::any_of(std::begin(EXTENTS), std::end(EXTENTS), given) ||
-         std::any_of(std::begin(BOTH), std::end(BOTH), given);
+  return std::any_of(std::begin(EXTENTS), std::end(EXTENTS), [&](const Extent& extent) {
+    return options.has(option(extent)) || options.has(option_for_both(extent));
+  });
+}
+
+// The name of the one stage that is called `name`, or whose number it is: "01" for "01_naive".
+std::string stage_called(const std::string& name) {
+  std::vector<std::string> found;
+  for (const Stage& stage : stages()) {
+    if (name == stage.name) return name;
+    if (std::string(stage.name).rfind(name + "_", 0) == 0) found.emplace_back(stage.name);
+  }
+  if (found.size() > 1) {
+    throw UsageError(fmt::format("--stage = '{}': could be {}", name, fmt::join(found, " or ")));
+  }
+  return found.empty() ? find_stage(name).name : found[0];
 }
 
 }  // namespace
@@ -55,29 +63,29 @@ std::vector<OptionSpec> problem_options() {
       {"--shape", "NAME",
        "a problem of common/problems.csv; the options below change it. "
        "Without it each is 1 unless given, a pad 0"}};
-  for (const Extent& e : EXTENTS) specs.push_back({option(e.name), "X", e.meaning});
-  for (const Both& both : BOTH) specs.push_back({option(both.name), "X", both.meaning});
+  for (const Extent& e : EXTENTS) {
+    specs.push_back({option(e), "X", e.meaning});
+    if (option(e).back() != 'w' || is_needed(e)) continue;
+    const std::string both = option_for_both(e);
+    specs.push_back({both, "X", "both " + both + "_h and " + both + "_w"});
+  }
   return specs;
 }
 
 std::vector<Stage> selected_stages(const Options& options) {
-  const std::vector<std::string> names = options.all("--stage");
+  std::vector<std::string> names = options.all("--stage");
   const std::string precision = options.text("--precision", "fp32");
   if (precision != "fp32" && precision != "tf32" && precision != "both") {
     throw UsageError("--precision = '" + precision + "': must be fp32, tf32 or both");
   }
   const bool tf32 = precision == "tf32";
   std::vector<Stage> selected;
-  try {
-    for (const std::string& name : names) find_stage(name);
-    for (const Stage& stage : stages()) {
-      const bool named = std::count(names.begin(), names.end(), stage.name) > 0;
-      if (!named && (!names.empty() || (tf32 && !stage.tf32_name))) continue;
-      selected.push_back(tf32 ? in_tf32(stage) : stage);
-      if (precision == "both" && stage.tf32_name) selected.push_back(in_tf32(stage));
-    }
-  } catch (const InvalidArgument& error) {
-    throw UsageError(error.what());
+  for (std::string& name : names) name = stage_called(name);
+  for (const Stage& stage : stages()) {
+    const bool named = std::count(names.begin(), names.end(), stage.name) > 0;
+    if (!named && (!names.empty() || (tf32 && !stage.tf32_name))) continue;
+    selected.push_back(tf32 ? in_tf32(stage) : stage);
+    if (precision == "both" && stage.tf32_name) selected.push_back(in_tf32(stage));
   }
   if (selected.empty()) throw UsageError("--precision = 'tf32': no stage here has it");
   return selected;
@@ -93,38 +101,40 @@ std::vector<Stage> capable_stages(const Options& options) {
 
 bool names_problem(const Options& options) { return options.has("--shape") || has_extent(options); }
 
-Problem named_problem(const Options& options) {
-  Problem problem;
-  problem.name = "command line";
-  if (options.has("--shape")) {
-    try {
-      problem = find_problem(read_problems(problems_file(options)), options.text("--shape"));
-    } catch (const InvalidArgument& error) {
-      throw UsageError(error.what());
-    }
-    if (has_extent(options)) problem.name += " (changed)";
+std::vector<Problem> named_problems(const Options& options, const ConvArguments& base) {
+  std::vector<Problem> problems;
+  for (const std::string& name : options.all("--shape")) {
+    problems.push_back(find_problem(read_problems(problems_file(options)), name));
+    if (has_extent(options)) problems.back().name += " (changed)";
   }
-  ConvArguments& a = problem.arguments;
-  for (const Both& both : BOTH) {
-    for (const auto given : {both.along_h, both.along_w}) {
-      a.*given = options.integer(option(both.name), a.*given);
+  if (problems.empty()) problems.push_back({"command line", base});
+  for (Problem& problem : problems) {
+    ConvArguments& a = problem.arguments;
+    for (const Extent& e : EXTENTS) {
+      a.*e.given = options.integer(option_for_both(e), a.*e.given);
+      a.*e.given = options.integer(option(e), a.*e.given);
     }
   }
-  for (const Extent& e : EXTENTS) a.*e.given = options.integer(option(e.name), a.*e.given);
-  return problem;
+  return problems;
+}
+
+uint64_t seed_of(const Options& options) {
+  return static_cast<uint64_t>(options.integer("--seed", 1, 0));
 }
 
 std::string problems_file(const Options& options) {
   return options.text("--shapes", repository_path("common/problems.csv"));
 }
 
-std::string fit_to_backend(Problem& problem, const Options& options, double max_gmac) {
-  max_gmac = options.number("--max-gmac", max_gmac, 1e-6);
-  if (on_gpu() && !options.has("--max-gmac")) return "";
+double max_gmac(const Options& options, double fallback) {
+  return options.number("--max-gmac", on_gpu() ? INFINITY : fallback, 1e-6);
+}
+
+std::string cut_down(Problem& problem, double max_gmac) {
   if (multiply_adds(problem.arguments) <= max_gmac * 1e9) return "";
   problem.arguments = reduce(problem.arguments, max_gmac * 1e9);
-  return "cut down to " + to_string(make_conv_shape(problem.arguments)) + " (--max-gmac " +
-         fmt::format("{:.3g}", max_gmac) + ")";
+  return fmt::format("cut down to {} (--max-gmac {:.3g})",
+                     to_string(make_conv_shape(problem.arguments)), max_gmac);
 }
 
 std::string json_path(const Options& options, const char* name) {

@@ -16,21 +16,24 @@ OptionSpec precision_option();
 // --shape and the single extents.
 std::vector<OptionSpec> problem_options();
 
-// The stages named by --stage, in the ladder's order, else all. With --precision tf32 those of them
+// The stages named by --stage, in full or by their number, in the ladder's order, else all. With --precision tf32 those of them
 // that have it, as in_tf32() makes them; with both, these as well, each behind its FP32. Throws
-// UsageError for a name that is not there, and where a stage is named that has no such precision.
+// std::invalid_argument for a name that is not there, and where a stage is named that has no such
+// precision.
 std::vector<Stage> selected_stages(const Options& options);
 
-// The same without those that can't do what is asked: ReLU, where --relu is given.
+// The selected stages that can do what is asked: ReLU, where --relu is given.
 std::vector<Stage> capable_stages(const Options& options);
 
 // True when the command line names a problem or an extent of one.
 bool names_problem(const Options& options);
 
-// The problem named by --shape (from common/problems.csv unless --shapes gives another file), with
-// the single extents replacing its own; without --shape they describe a problem of their own, the
-// rest being the defaults of ConvArguments. Throws UsageError for an unknown name.
-Problem named_problem(const Options& options);
+// The problems named by --shape (from common/problems.csv unless --shapes gives another file), with
+// the single extents replacing their own; without --shape one, where they replace those of `base`.
+// Throws InvalidArgument for an unknown name.
+std::vector<Problem> named_problems(const Options& options, const ConvArguments& base = {});
+
+uint64_t seed_of(const Options& options);
 
 // The file behind --shapes, else the repository's own common/problems.csv.
 std::string problems_file(const Options& options);
@@ -39,10 +42,11 @@ std::string problems_file(const Options& options);
 // on its own, and of each in a list, which is to be checked in a minute for every stage.
 constexpr double ALONE_MAX_GMAC = 2, LISTED_MAX_GMAC = 0.03;
 
-// Cuts `problem` down to --max-gmac, on the simulator to `max_gmac` where that is not given, and
-// returns a note that says so; empty where nothing was cut.
-std::string fit_to_backend(Problem& problem, const Options& options,
-                           double max_gmac = ALONE_MAX_GMAC);
+// --max-gmac; where it is not given, `fallback` on the simulator, and no limit on a GPU.
+double max_gmac(const Options& options, double fallback = ALONE_MAX_GMAC);
+
+// Cuts `problem` down to that, and returns a note that says so; empty where nothing was cut.
+std::string cut_down(Problem& problem, double max_gmac);
 
 // Where the records go: --json, else build/report/`name`, or nowhere ("") where `name` is null.
 // Throws std::runtime_error where that can't be written: to be called before measuring.

@@ -70,7 +70,7 @@ void require_device_memory(const std::vector<Stage>& stages, const ConvShape& sh
 void check(const Trial& trial, const Reference& reference, std::vector<float>& output,
            BenchRecord& bench) {
   trial.read_output(output);
-  const Comparison result = judge(trial, output, reference, Rule::kBounded);
+  const Comparison result = check_output(trial, output, reference, Rule::kBounded);
   set(bench, result.pass ? "pass" : "fail", result.message);
   bench.record.max_error_ratio = std::fmax(bench.record.max_error_ratio, result.max_error_ratio);
 }

@@ -28,7 +28,7 @@ double quotient(int64_t large, int64_t small) {
 }
 
 // Nothing is launched, and no memory is touched.
-std::vector<LaunchWork> plan_of(const Stage& stage, const RunJob& job, const ConvShape& shape) {
+std::vector<LaunchWork> plan_of(const Stage& stage, const Workload& job, const ConvShape& shape) {
   Convolution conv;
   conv.shape = shape;
   auto* const somewhere = reinterpret_cast<float*>(uintptr_t{1} << 40);  // any address will do
@@ -45,7 +45,7 @@ std::vector<LaunchWork> plan_of(const Stage& stage, const RunJob& job, const Con
   return simulator::plan_launches([&] { run(stage, conv, nullptr); });
 }
 
-WholeProblem whole_problem(const Stage& stage, const RunJob& job) {
+WholeProblem whole_problem(const Stage& stage, const Workload& job) {
   const ConvShape& whole = *job.whole;
   const double bytes_read_by_all =
       sizeof(float) * static_cast<double>(whole.filter_count() + (job.bias ? whole.total_K() : 0)) +
@@ -57,7 +57,7 @@ WholeProblem whole_problem(const Stage& stage, const RunJob& job) {
 
 // Whether the part is launched with the kernels that the whole is, and its sums are cut into as many
 // parts: only then do its blocks do what those of the whole do.
-bool has_plan_of_whole(const Stage& stage, const RunJob& job, const WholeProblem& whole) {
+bool has_plan_of_whole(const Stage& stage, const Workload& job, const WholeProblem& whole) {
   const auto kernels_of = [](const std::vector<LaunchWork>& plan) {
     std::set<std::pair<const void*, int64_t>> kernels;
     for (const LaunchWork& launch : plan) kernels.insert({launch.code, launch.blocks_y});
@@ -136,7 +136,7 @@ std::vector<StageLaunch> counted_launches(const std::vector<KernelCounts>& kerne
 }
 
 std::optional<std::vector<StageLaunch>> launches_of_whole(
-    const Stage& stage, const RunJob& job, const std::vector<KernelCounts>& kernels) {
+    const Stage& stage, const Workload& job, const std::vector<KernelCounts>& kernels) {
   if (!job.whole) return std::nullopt;
   const WholeProblem whole = whole_problem(stage, job);
   if (has_plan_of_whole(stage, job, whole)) return enlarged(kernels, whole);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/command/run_job.h"
+#include "common/command/workload.h"
 #include "common/core/stage.h"
 #include "common/simulator/counts.h"
 
@@ -30,6 +30,6 @@ std::vector<StageLaunch> counted_launches(const std::vector<simulator::KernelCou
 // A stage's plan may depend on how many blocks there are for each multiprocessor. Where the whole
 // problem's differs, the job is run again and counted for a device that is as much smaller.
 std::optional<std::vector<StageLaunch>> launches_of_whole(
-    const Stage& stage, const RunJob& job, const std::vector<simulator::KernelCounts>& kernels);
+    const Stage& stage, const Workload& job, const std::vector<simulator::KernelCounts>& kernels);
 
 }  // namespace convladder

@@ -108,7 +108,7 @@ class Layer {
     run();
     check_cuda(cudaDeviceSynchronize(), name);
     const Reference reference = affordable_reference(trial_.problem(), 1);
-    const Comparison result = judge(trial_, trial_.output(), reference, Rule::kBounded);
+    const Comparison result = check_output(trial_, trial_.output(), reference, Rule::kBounded);
     if (!result.pass) throw std::runtime_error(std::string(name) + ": " + result.message);
   }
 

@@ -10,7 +10,7 @@
 #include "common/check/files.h"
 #include "common/check/trial.h"
 #include "common/command/options.h"
-#include "common/command/run_job.h"
+#include "common/command/workload.h"
 
 namespace convladder {
 
@@ -27,11 +27,11 @@ class Profiler {
   virtual ~Profiler() = default;
 
   // Runs the trial of `stage` on `job`; its kernels in the order of their first launch.
-  virtual std::vector<ProfiledKernel> profile(const Stage& stage, const RunJob& job,
+  virtual std::vector<ProfiledKernel> profile(const Stage& stage, const Workload& job,
                                               const Trial& trial) = 0;
 
   // Writes what there is besides the records.
-  virtual void finish(const RunJob&) {}
+  virtual void finish(const Workload&) {}
 };
 
 // The backend's own: what the help says of it, its options, and the `source` of its records.

@@ -29,7 +29,7 @@ constexpr const char* HELP =
     "\n";
 
 std::vector<OptionSpec> option_specs() {
-  std::vector<OptionSpec> specs = job_options();
+  std::vector<OptionSpec> specs = workload_options();
   for (const OptionSpec& spec : profile_backend().options) specs.push_back(spec);
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
   for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
@@ -37,7 +37,7 @@ std::vector<OptionSpec> option_specs() {
   return specs;
 }
 
-Json record_of(const Stage& stage, const RunJob& job, const ProfiledKernel& kernel) {
+Json record_of(const Stage& stage, const Workload& job, const ProfiledKernel& kernel) {
   const bool bias = job.bias != nullptr;
   const Work work = work_of(job.shape, bias);
   Json members = {{"version", VERSION},
@@ -59,6 +59,16 @@ Json record_of(const Stage& stage, const RunJob& job, const ProfiledKernel& kern
   return members;
 }
 
+// The line for a stage: "right", or "wrong: N of M outputs" and more.
+std::string verdict(const Comparison& result, const ConvShape& shape) {
+  if (result.pass)
+    return fmt::format("right (max error / allowed: {:.3f})", result.max_error_ratio);
+  if (result.failures == 0) return "wrong: " + result.message;
+  // Values may have been compared of a sample alone, but NaNs are looked for everywhere.
+  const int64_t all = result.failures > result.checked ? shape.output_count() : result.checked;
+  return fmt::format("wrong: {} of {} outputs; {}", result.failures, all, result.message);
+}
+
 }  // namespace
 
 int profile_command(const std::vector<std::string>& arguments) {
@@ -71,7 +81,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   const std::vector<Stage> stages = capable_stages(options);
   const std::string path = json_path(options, "profile.json");
   const std::unique_ptr<Profiler> profiler = make_profiler(options, stages.size());
-  const RunJob job = make_job(options);
+  const Workload job = make_workload(options);
   std::printf("%s: %s%s; %s GFLOP; backend: %s\n\n", job.name.c_str(), to_string(job.shape).c_str(),
               job.bias ? ", bias" : "", fmt::format("{:.3g}", job.shape.flops() / 1e9).c_str(),
               backend_name());
@@ -85,7 +95,8 @@ int profile_command(const std::vector<std::string>& arguments) {
     progress.show(static_cast<int64_t>(++begun), stage.name);
     const Trial trial(stage, job);
     const std::vector<ProfiledKernel> kernels = profiler->profile(stage, job, trial);
-    const Comparison result = judge(trial, trial.output(), job, reference);
+    const Comparison result =
+        check_output(trial, trial.output(), reference, Rule::kBounded, job.signs);
     progress.clear();
     std::printf("%s: %s\n", stage.name, verdict(result, job.shape).c_str());
     flush_output();

@@ -59,7 +59,7 @@ void note_launch(const void* kernel, dim3 grid, dim3 block) {
 
 class LaunchProfiler : public Profiler {
  public:
-  std::vector<ProfiledKernel> profile(const Stage& stage, const RunJob&,
+  std::vector<ProfiledKernel> profile(const Stage& stage, const Workload&,
                                       const Trial& trial) override {
     kernels.clear();
     launch_observer = note_launch;

@@ -66,7 +66,7 @@ class CountingProfiler : public Profiler {
  public:
   CountingProfiler(const Options& options, std::size_t stages) : trace_(options, stages) {}
 
-  std::vector<ProfiledKernel> profile(const Stage& stage, const RunJob& job,
+  std::vector<ProfiledKernel> profile(const Stage& stage, const Workload& job,
                                       const Trial& trial) override {
     simulator::take_kernel_counts();  // what came before is not the trial's
     trace_.begin();
@@ -86,7 +86,7 @@ class CountingProfiler : public Profiler {
     return kernels;
   }
 
-  void finish(const RunJob& job) override { trace_.write(job); }
+  void finish(const Workload& job) override { trace_.write(job); }
 
  private:
   TraceFile trace_;

@@ -371,7 +371,7 @@ void TraceFile::end(const std::string& stage, const Trial& trial) {
   records_.push_back(trace_record(stage, kernels, trial.tensors(), bytes_per_stage_));
 }
 
-void TraceFile::write(const RunJob& job) const {
+void TraceFile::write(const Workload& job) const {
   if (path_.empty()) return;
   write_json(path_, Json::object({{"format", "convladder trace"},
                                   {"version", TRACE_VERSION},

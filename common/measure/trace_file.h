@@ -29,7 +29,7 @@
 #include "common/check/files.h"
 #include "common/check/trial.h"
 #include "common/command/options.h"
-#include "common/command/run_job.h"
+#include "common/command/workload.h"
 #include "common/simulator/counting/warp_trace.h"
 
 namespace convladder {
@@ -55,7 +55,7 @@ class TraceFile {
   void begin() const;  // a stage's run
   // Throws UsageError where no kernel of the stage has the block and warp asked for.
   void end(const std::string& stage, const Trial& trial);
-  void write(const RunJob& job) const;
+  void write(const Workload& job) const;
 
  private:
   std::string path_;  // empty: no trace is asked for

@@ -1,4 +1,4 @@
-// What the program's commands are built of: options, tables, the photograph, the filters, pictures.
+// What the program's commands are built of: the photograph, the filters, pictures, device memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,67 +8,12 @@
 #include "common/check/device_buffer.h"
 #include "common/check/filter_bank.h"
 #include "common/check/photo.h"
-#include "common/command/options.h"
 #include "common/core/launch.h"
 #include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
 namespace convladder {
 namespace {
-
-const std::vector<OptionSpec> SPECS = {{"--stage", "NAME", "which", true},
-                                       {"--seed", "S", "of the data"},
-                                       {"--relu", "", "apply ReLU"}};
-
-TEST(Options, ValuesFlagsAndRepetitions) {
-  const Options options(SPECS, {"--stage", "a", "--relu", "--seed=-5", "--stage=b=c"});
-  EXPECT_TRUE(options.has("--relu"));
-  EXPECT_EQ(options.all("--stage"), (std::vector<std::string>{"a", "b=c"}));
-  EXPECT_EQ(options.integer("--seed", 1), -5);
-  EXPECT_EQ(Options(SPECS, {}).integer("--seed", 1), 1);
-  expect_contains(Options(SPECS, {"-h"}).help(), "--seed S");
-}
-
-TEST(Options, MistakesNameTheOptionAndTheValue) {
-  const std::pair<std::vector<std::string>, const char*> mistakes[] = {
-      {{"--sed", "3"}, "--sed"},
-      {{"seed"}, "seed"},
-      {{"--seed"}, "--seed"},
-      {{"--seed", "1", "--seed", "2"}, "--seed is given twice"},
-      {{"--stage", ""}, "--stage needs a value: --stage NAME"},
-      {{"--seed", "1.5"}, "--seed = '1.5': must be a whole number"},
-      {{"--seed", "-1"}, "--seed = -1: must be at least 0"},
-      {{"--seed", "10"}, "--seed = 10: must be at most 9"},
-      {{"--seed", "99999999999999999999"}, "--seed = '99999999999999999999'"}};
-  for (const auto& [words, said] : mistakes) {
-    expect_contains(message_of<UsageError>(
-                        [&, words = words] { Options(SPECS, words).integer("--seed", 1, 0, 9); }),
-                    said);
-  }
-  for (const char* value : {"nan", "inf", "0.5", "2,5", "x"}) {
-    EXPECT_THROW(Options(SPECS, {"--seed", value}).number("--seed", 0, 1), UsageError) << value;
-  }
-}
-
-TEST(Options, FilesMustDiffer) {
-  const TempFolder folder;
-  const std::string a = folder.write("a", "");
-  std::filesystem::create_symlink("a", folder.path("link"));
-  const std::vector<OptionSpec> specs = {
-      {"--json", "F", ""}, {"--output", "F", ""}, {"--input", "F", ""}, {"--bias", "F", ""}};
-  const auto check = [&](const std::vector<std::string>& words) {
-    require_different_files(Options(specs, words), {"--json", "--output"}, {"--input", "--bias"});
-  };
-  EXPECT_EQ(message_of<UsageError>([&] {
-              check({"--json", "y", "--output", "./y"});
-            }),
-            "--output and --json name the same file: ./y");
-  EXPECT_EQ(message_of<UsageError>([&] {
-              check({"--output", a, "--input", folder.path("link")});
-            }),
-            "--output and --input name the same file: " + a);
-  EXPECT_NO_THROW(check({"--json", "x", "--output", "y", "--input", a, "--bias", a}));
-}
 
 const float* filter_of(const TestData& bank, int k) {
   return &bank.filters[static_cast<std::size_t>(k) * BANK_CHANNELS * BANK_SIZE * BANK_SIZE];

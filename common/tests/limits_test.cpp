@@ -114,7 +114,7 @@ void expect_right_on_gpu(const ConvShape& shape, std::size_t workspace_limit) {
     trial.enqueue();
     trial.wait();
     const Comparison result =
-        judge(trial, trial.output(), affordable_reference(host, 1), Rule::kExact);
+        check_output(trial, trial.output(), affordable_reference(host, 1), Rule::kExact);
     EXPECT_TRUE(result.pass) << result.message;
   });
 }

@@ -39,7 +39,7 @@ std::vector<KernelCounts> count_stage(const Stage& stage, const Problem& problem
   trial.enqueue();
   trial.wait();
   const Reference reference = affordable_reference(host, 1);
-  const Comparison result = judge(trial, trial.output(), reference, Rule::kBounded);
+  const Comparison result = check_output(trial, trial.output(), reference, Rule::kBounded);
   EXPECT_TRUE(result.pass) << stage.name << ": " << result.message;
   return simulator::take_kernel_counts();
 }

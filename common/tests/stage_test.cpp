@@ -205,7 +205,8 @@ TEST_F(StageTest, Tf32KeepsARuleOfItsOwn) {
       const Reference reference = affordable_reference(problem, 1);
       OnDevice device(tf32, problem, LAYOUTS[turn++ % std::size(LAYOUTS)]);
       const std::vector<float> output = device.run_stage();
-      const Comparison result = judge(device, output, reference, rule_for(kind, tf32.precision));
+      const Comparison result =
+          check_output(device, output, reference, rule_for(kind, tf32.precision));
       EXPECT_TRUE(result.pass) << result.message;
       if (kind == DataKind::kWideInteger) {
         EXPECT_FALSE(compare(output.data(), shape, reference, Rule::kExact).pass) << "this is FP32";
