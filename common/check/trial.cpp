@@ -112,7 +112,7 @@ std::string Trial::damage() const {
 Comparison check_output(const Trial& trial, const std::vector<float>& output,
                         const Reference& reference, Rule rule, Signs signs) {
   const ConvShape& shape = trial.problem().shape;
-  double factor = error_factor(shape, trial.precision());
+  double factor = error_factor(shape, trial.stage().precision);
   if (signs == Signs::kAny) factor += std::max(0.0, any_data_factor(shape) - error_factor(shape));
   Comparison result = compare(output.data(), shape, reference, rule, factor);
   const std::string damage = trial.damage();

@@ -45,7 +45,7 @@ class Trial {
   // Waits for the device, so that a kernel's error is reported here as a CudaError.
   void wait() const;
 
-  Precision precision() const { return stage_.precision; }
+  const Stage& stage() const { return stage_; }
   const HostProblem& problem() const { return problem_; }
   std::vector<float> output() const;  // [N,K,P,Q]
   // The same; `values` gets this length. A vector used before spares the time of new memory.

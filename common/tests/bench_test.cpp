@@ -17,7 +17,6 @@
 #include "common/measure/bench_problem.h"
 #include "common/measure/bench_report.h"
 #include "common/measure/stopwatch.h"
-#include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -59,18 +59,11 @@ Reference reference_of(const ConvShape& shape, const TestData& data) {
   return compute_reference(host_problem(shape, data));
 }
 
-ConvShape asymmetric_shape() {
-  ConvArguments a;
-  a.n = 2, a.c = 5, a.h = 13, a.w = 13, a.k = 2, a.r = 3, a.s = 3;
-  a.stride_h = 2, a.stride_w = 2, a.pad_h = 1, a.pad_w = 1;
-  return make_conv_shape(a);
-}
-
 // Both rules, with the data that belongs to each.
 class Compare : public testing::TestWithParam<DataKind> {
  protected:
   Compare()
-      : shape(asymmetric_shape()),
+      : shape(shape_of("n=2 c=5 h=w=13 k=2 r=s=3 stride_h=stride_w=2 pad_h=pad_w=1")),
         data(make_test_data(shape, GetParam(), 11)),
         reference(reference_of(shape, data)),
         honest(convolve(shape, data)) {}
@@ -167,9 +160,7 @@ TEST(CompareTf32, IsSeenInLongSumsToo) {
 class CompareMillions : public testing::Test {
  protected:
   CompareMillions() {
-    ConvArguments a;
-    a.n = 4, a.h = 512, a.w = 512, a.k = 4;
-    shape = make_conv_shape(a);
+    shape = shape_of("n=4 h=w=512 k=4");
     const TestData data = make_test_data(shape, DataKind::kSmallInteger, 7);
     reference = reference_of(shape, data);
     output.assign(reference.value.begin(), reference.value.end());
@@ -219,7 +210,7 @@ TEST_F(CompareMillions, AnUnwrittenOutputFailsWhereNoSampleLooks) {
 }
 
 TEST(CompareBounds, AllowedErrorIsEightRoundingErrorsOfTheMagnitude) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
+  const ConvShape shape = shape_of("");
   const Reference reference = {{}, {1.0}, {2.0}};  // A = 2: 8 * 2^-24 * 2 = 2^-20 allowed
   const float inside = 1.0f + 0x1p-20f, outside = 1.0f + 0x1.2p-20f;
   EXPECT_TRUE(compare(&inside, shape, reference, Rule::kBounded).pass);
@@ -229,7 +220,7 @@ TEST(CompareBounds, AllowedErrorIsEightRoundingErrorsOfTheMagnitude) {
 }
 
 TEST(CompareBounds, WithoutMagnitudeOnlyZeroIsRight) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
+  const ConvShape shape = shape_of("");
   const Reference reference = {{}, {0.0}, {0.0}};
   const float zero = 0, minus_zero = -0.0f, tiny = std::numeric_limits<float>::denorm_min();
   EXPECT_TRUE(compare(&zero, shape, reference, Rule::kBounded).pass);
@@ -239,7 +230,7 @@ TEST(CompareBounds, WithoutMagnitudeOnlyZeroIsRight) {
 }
 
 TEST(CompareBounds, ANanReferenceAcceptsNothing) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
+  const ConvShape shape = shape_of("");
   const Reference reference = {{}, {NOT_A_NUMBER}, {NOT_A_NUMBER}};
   for (const float output : {0.0f, NOT_A_NUMBER}) {
     EXPECT_FALSE(compare(&output, shape, reference, Rule::kBounded).pass);
@@ -247,7 +238,7 @@ TEST(CompareBounds, ANanReferenceAcceptsNothing) {
 }
 
 TEST(CompareBounds, ExactRuleRefusesDataThatProvesNothing) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
+  const ConvShape shape = shape_of("");
   const float output = 1;
   const Reference fits = {{}, {1.0}, {16777216.0}}, too_large = {{}, {1.0}, {16777217.0}};
   EXPECT_TRUE(compare(&output, shape, fits, Rule::kExact).pass);
@@ -255,7 +246,7 @@ TEST(CompareBounds, ExactRuleRefusesDataThatProvesNothing) {
 }
 
 TEST(CompareBounds, ReferenceMustFitTheOutput) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
+  const ConvShape shape = shape_of("");
   const float output = 1;
   EXPECT_THROW(compare(&output, shape, {{}, {}, {}}, Rule::kExact), std::logic_error);
   EXPECT_THROW(compare(&output, shape, {{}, {1.0}, {}}, Rule::kExact), std::logic_error);
@@ -264,11 +255,8 @@ TEST(CompareBounds, ReferenceMustFitTheOutput) {
 }
 
 TEST(CompareBounds, LargeProblemsMayErrTwiceAsFar) {
-  ConvArguments a;
-  a.w = (1 << 24) - 1;
-  EXPECT_EQ(error_factor(make_conv_shape(a)), 8);
-  a.w = 1 << 24;
-  EXPECT_EQ(error_factor(make_conv_shape(a)), 16);
+  EXPECT_EQ(error_factor(shape_of("w=16777215")), 8);
+  EXPECT_EQ(error_factor(shape_of("w=16777216")), 16);
 }
 
 }  // namespace

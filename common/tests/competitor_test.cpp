@@ -16,7 +16,6 @@
 #include "common/measure/competitor_pytorch.h"
 #include "common/measure/interrupt.h"
 #include "common/measure/line_process.h"
-#include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -16,24 +16,6 @@ namespace {
 constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
 constexpr int64_t LARGEST = std::numeric_limits<int64_t>::max();
 
-// `text` as make_conv_shape() reads it: "n=2 c=3", and 1 (a pad 0) for what isn't named.
-ConvArguments arguments_of(const std::string& text) {
-  ConvArguments arguments;
-  std::istringstream words(text);
-  std::string word;
-  while (words >> word) {
-    const std::size_t equals = word.find('=');
-    for (const Extent& extent : EXTENTS) {
-      if (word.substr(0, equals) == extent.name) {
-        arguments.*extent.given = std::stoll(word.substr(equals + 1));
-      }
-    }
-  }
-  return arguments;
-}
-
-ConvShape shape_of(const std::string& text) { return make_conv_shape(arguments_of(text)); }
-
 const std::string SMALL = "n=2 c=3 h=13 w=17 k=5 r=3 s=2 ";
 
 TEST(ConvShape, IllegalArgumentsAreNamed) {

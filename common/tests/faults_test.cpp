@@ -10,8 +10,6 @@
 #include <thread>
 
 #include "common/check/backend.h"
-#include "common/tests/device_test.h"
-#include "common/tests/on_device.h"
 #include "common/tests/support.h"
 #ifndef CUDART_VERSION
 #include "common/simulator/fault.h"
@@ -22,24 +20,9 @@ namespace {
 
 const Stage& stage() { return stages().at(0); }
 
-ConvArguments small() {
-  ConvArguments a;
-  a.n = 2, a.c = 3, a.h = 9, a.w = 8, a.k = 5, a.r = 3, a.s = 2;
-  return a;
-}
-
-// Stage 11 cuts these sums in parts.
-ConvArguments long_sums() {
-  ConvArguments a = small();
-  a.c = 70;
-  return a;
-}
-
-ConvArguments medium() {
-  ConvArguments a;
-  a.n = 2, a.c = 7, a.h = 19, a.w = 37, a.k = 70, a.r = 3, a.s = 5, a.pad_h = 1, a.stride_w = 2;
-  return a;
-}
+constexpr const char* SMALL = "n=2 c=3 h=9 w=8 k=5 r=3 s=2";
+constexpr const char* MEDIUM = "n=2 c=7 h=19 w=37 k=70 r=3 s=5 pad_h=1 stride_w=2";
+constexpr const char* LONG_SUMS = "n=2 c=70 h=9 w=8 k=5 r=3 s=2";  // stage 11 cuts them in parts
 
 class FaultsTest : public DeviceTest {};
 
@@ -79,9 +62,7 @@ void expect_trial_right(const Sample& sample) {
 // Tensors of 64 MiB, and stage 02's workspace: the memory gives out at each of them in turn.
 TEST_F(FaultsTest, MemoryThatIsShortIsReported) {
   if (!on_gpu()) GTEST_SKIP() << "needs a GPU: this machine's own memory is not used up";
-  ConvArguments a;
-  a.n = 16, a.c = 16, a.h = a.w = 256, a.k = 16, a.r = a.s = 3, a.pad_h = a.pad_w = 1;
-  const Sample large(a), after(small());
+  const Sample large("n=16 c=16 h=w=256 k=16 r=s=3 pad_h=pad_w=1"), after(SMALL);
   for (const Sample* sample : {&large, &after}) expect_trial_right(*sample);  // loads the kernels
   const double free = free_device_memory();
   int shortages = 0;
@@ -113,7 +94,7 @@ void leave_an_error() {
 }
 
 TEST_F(FaultsTest, AnEarlierErrorIsReportedOnceAndAsEarlier) {
-  const Sample sample(small());
+  const Sample sample(SMALL);
   OnDevice device(stage(), sample.host());
   leave_an_error();
   const std::string message =
@@ -132,8 +113,8 @@ void spoil_a_launch(const void*, dim3, dim3) {
 }
 
 TEST_F(FaultsTest, ALaunchThatIsRefusedIsReported) {
-  for (const ConvArguments& arguments : {small(), long_sums()}) {
-    const Sample sample(arguments);
+  for (const char* extents : {SMALL, LONG_SUMS}) {
+    const Sample sample(extents);
     OnDevice device(stage(), sample.host());
     launch_observer = spoil_a_launch;
     for (bad_launch = 1;; ++bad_launch) {
@@ -154,7 +135,7 @@ TEST_F(FaultsTest, ALaunchThatIsRefusedIsReported) {
 // A kernel that reads what is not there leaves the GPU unusable, for this process: so it is done in
 // another. Exits with 0 where every call after it says why it can't be done.
 [[noreturn]] void use_a_broken_context() {
-  const Sample sample(small());
+  const Sample sample(SMALL);
   OnDevice device(stage(), sample.host());
   Convolution conv = device.arguments();
   conv.input = reinterpret_cast<const float*>(std::uintptr_t{256});  // in the page of null
@@ -197,7 +178,7 @@ double memory_in_use() {
 
 TEST_F(FaultsTest, ManyCallsTakeNoMemory) {
   const int calls = on_gpu() ? 1000 : 100;
-  const Sample sample(small());
+  const Sample sample(SMALL);
   OnDevice device(stage(), sample.host());
   device.run_stage();  // makes cuBLAS's handle
   double taken = 0;
@@ -214,7 +195,7 @@ TEST_F(FaultsTest, ManyCallsTakeNoMemory) {
 
 // Real numbers, so that another order of additions shows.
 TEST_F(FaultsTest, ManyRunsGiveTheSameBits) {
-  const Sample sample(medium(), DataKind::kUniform);
+  const Sample sample(MEDIUM, DataKind::kUniform);
   OnDevice device(stage(), sample.host());
   const std::vector<float> first = device.run_stage();
   const int runs = on_gpu() ? 100 : 8;
@@ -226,7 +207,7 @@ TEST_F(FaultsTest, ManyRunsGiveTheSameBits) {
 }
 
 TEST_F(FaultsTest, TwoHostThreadsAtOnce) {
-  const Sample sample(medium());
+  const Sample sample(MEDIUM);
   const int runs = on_gpu() ? 20 : 3;
   const auto work = [&] {
     OnDevice device(stage(), sample.host());
@@ -249,20 +230,29 @@ void wait_for_flag(void* flag) {
 // Each stream's input comes from a copy that waits until both stages are enqueued: a stage that
 // waited for its work would never come back, one on another stream would read NaN.
 TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
-  const Sample samples[] = {Sample(medium()), Sample(small())};
+  const Sample samples[] = {Sample(MEDIUM), Sample(SMALL)};
   std::unique_ptr<OnDevice> devices[2];
+  std::vector<DeviceBuffer> inputs;
   for (int i = 0; i < 2; ++i) {
     devices[i] = std::make_unique<OnDevice>(stage(), samples[i].host());
     devices[i]->run_stage();  // makes cuBLAS's handle for its stream
     devices[i]->clear();
-    devices[i]->hide_input();
+    inputs.emplace_back(samples[i].shape().input_count());
+    inputs[i].upload(samples[i].host().input);
+    const Convolution conv = devices[i]->arguments();
+    check_cuda(cudaMemset(const_cast<float*>(conv.input), 0xFF, conv.input_count * sizeof(float)),
+               "cudaMemset");
   }
   check_cuda(cudaDeviceSynchronize(), "before the stages");
   std::atomic<bool> go{false};
-  for (const auto& device : devices) {
-    check_cuda(cudaLaunchHostFunc(device->stream(), wait_for_flag, &go), "cudaLaunchHostFunc");
-    device->restore_input_on_stream();
-    run(stage(), device->arguments(), device->stream());
+  for (int i = 0; i < 2; ++i) {
+    const Convolution conv = devices[i]->arguments();
+    cudaStream_t const stream = devices[i]->stream();
+    check_cuda(cudaLaunchHostFunc(stream, wait_for_flag, &go), "cudaLaunchHostFunc");
+    check_cuda(cudaMemcpyAsync(const_cast<float*>(conv.input), inputs[i].data(),
+                               conv.input_count * sizeof(float), cudaMemcpyDeviceToDevice, stream),
+               "cudaMemcpyAsync");
+    run(stage(), conv, stream);
   }
   for (const auto& device : devices) {
     EXPECT_EQ(cudaStreamQuery(device->stream()), cudaErrorNotReady) << "not held up";
@@ -282,7 +272,7 @@ TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
 // What can be seen of streams in the simulator: everything goes to the one that was given.
 TEST_F(FaultsTest, WorkGoesToTheStreamThatIsGiven) {
   using simulator::work_on;
-  const Sample samples[] = {Sample(medium()), Sample(small())};
+  const Sample samples[] = {Sample(MEDIUM), Sample(SMALL)};
   OnDevice first(stage(), samples[0].host()), second(stage(), samples[1].host());
   const int64_t elsewhere = work_on(nullptr);
   first.run_stage();

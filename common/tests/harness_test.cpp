@@ -9,7 +9,6 @@
 #include "common/check/filter_bank.h"
 #include "common/check/photo.h"
 #include "common/core/launch.h"
-#include "common/tests/device_test.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -5,91 +5,47 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <tuple>
 
 #include "common/check/backend.h"
-#include "common/tests/device_test.h"
-#include "common/tests/on_device.h"
 #include "common/tests/support.h"
 
 namespace convladder {
 namespace {
 
-constexpr int64_t INT_LIMIT = std::numeric_limits<int>::max();
 constexpr double GIB = 1024.0 * 1024.0 * 1024.0;
 
 const Stage& stage() { return stages().at(0); }
 
 class LimitsTest : public DeviceTest {};
 
-std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
-
 // ---- Counts beyond 65,535, where the y and z of a grid end ----
 
 class BeyondSixteenBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
 
-std::vector<Problem> beyond_sixteen_bits() {
-  std::vector<Problem> problems;
-  const auto add = [&](const char* name, const auto& change) {
-    ConvArguments a;
-    change(a);
-    problems.push_back({name, a});
-  };
-  add("images", [](ConvArguments& a) { a.n = 65539, a.c = 2, a.k = 3; });
-  add("input_channels", [](ConvArguments& a) { a.n = 2, a.c = 65537, a.k = 3; });
-  add("output_channels", [](ConvArguments& a) { a.n = 3, a.c = 2, a.k = 65537; });
-  add("output_rows", [](ConvArguments& a) { a.h = 65539, a.r = 2, a.c = 2, a.k = 3; });
-  add("output_columns", [](ConvArguments& a) { a.w = 65541, a.s = 3, a.c = 2, a.k = 3; });
-  add("pixels", [](ConvArguments& a) { a.n = 2, a.h = 257, a.w = 258, a.r = 2, a.k = 3; });
-  add("filter_rows", [](ConvArguments& a) { a.h = 65540, a.r = 65539, a.k = 3; });
-  add("filter_columns", [](ConvArguments& a) { a.w = 65540, a.s = 65539, a.k = 3; });
-  add("output_planes", [](ConvArguments& a) { a.n = 331, a.c = 2, a.k = 211; });
-  add("padded_rows", [](ConvArguments& a) { a.h = 5, a.pad_h = 32769, a.r = 2, a.k = 3; });
-  return problems;
-}
-
 TEST_P(BeyondSixteenBits, IsRight) {
-  const Sample sample(GetParam().arguments);
+  const Sample sample(make_conv_shape(GetParam().arguments));
   OnDevice device(stage(), sample.host());
   sample.expect_right(device.run_stage());
   device.expect_no_damage();
 }
 
-INSTANTIATE_TEST_SUITE_P(Count, BeyondSixteenBits, testing::ValuesIn(beyond_sixteen_bits()),
+INSTANTIATE_TEST_SUITE_P(Count, BeyondSixteenBits,
+                         testing::ValuesIn(problems_of({{"images", "n=65539 c=2 k=3"},
+                                                        {"input_channels", "n=2 c=65537 k=3"},
+                                                        {"output_channels", "n=3 c=2 k=65537"},
+                                                        {"output_rows", "h=65539 r=2 c=2 k=3"},
+                                                        {"output_columns", "w=65541 s=3 c=2 k=3"},
+                                                        {"pixels", "n=2 h=257 w=258 r=2 k=3"},
+                                                        {"filter_rows", "h=65540 r=65539 k=3"},
+                                                        {"filter_columns", "w=65540 s=65539 k=3"},
+                                                        {"output_planes", "n=331 c=2 k=211"},
+                                                        {"padded_rows",
+                                                         "h=5 pad_h=32769 r=2 k=3"}})),
                          name_of);
 
 // ---- Counts beyond 2^31 ----
 
 class BeyondThirtyOneBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
-
-std::vector<Problem> beyond_thirty_one_bits() {
-  std::vector<Problem> problems;
-  const auto add = [&](const char* name, const auto& change) {
-    ConvArguments a;
-    change(a);
-    problems.push_back({name, a});
-  };
-  add("images_just_below", [](ConvArguments& a) { a.n = INT_LIMIT; });
-  add("output_planes", [](ConvArguments& a) { a.n = 1 << 30, a.k = 3; });
-  add("pixels_and_input", [](ConvArguments& a) {  // 8 pixels of output, 9 of input in each image
-    a.n = (1 << 28) + 1, a.h = a.w = 3, a.r = a.s = 2, a.pad_h = 1;
-  });
-  add("output_of_large_images",
-      [](ConvArguments& a) { a.n = 2, a.h = a.w = 32767, a.r = a.s = 2, a.k = 2; });
-  add("filters_just_below", [](ConvArguments& a) { a.n = 2, a.c = 65535, a.k = 32767; });
-  for (const auto& [name, s, stride] : {std::tuple("strips_of_3_taps", 3, 1),
-                                        {"strips_of_7_taps", 7, 2},
-                                        {"strips_of_11_taps", 11, 4}}) {
-    add(name, [s = s, stride = stride](ConvArguments& a) {  // 8 columns of output in each row
-      a.n = (1 << 25) + 1, a.w = 8 * stride, a.k = 8, a.s = s, a.stride_w = stride, a.pad_w = s / 2;
-    });
-  }
-  // 2^31 - 73e6 pixels; with 64 in a row, 8 strips, they would be more than 2^31.
-  add("large_image_of_strips",
-      [](ConvArguments& a) { a.h = 36396900, a.w = 57, a.s = 3, a.pad_w = 1; });
-  return problems;
-}
 
 double bytes_on_device(const ConvShape& shape, std::size_t workspace_limit) {
   const double elements = static_cast<double>(shape.input_count()) +
@@ -126,20 +82,27 @@ TEST_P(BeyondThirtyOneBits, IsRight) {
   expect_right_on_gpu(shape, std::max(least, DEFAULT_WORKSPACE_LIMIT));
 }
 
-INSTANTIATE_TEST_SUITE_P(Count, BeyondThirtyOneBits, testing::ValuesIn(beyond_thirty_one_bits()),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Count, BeyondThirtyOneBits,
+    testing::ValuesIn(problems_of({
+        {"images_just_below", "n=2147483647"},
+        {"output_planes", "n=1073741824 k=3"},
+        // 8 pixels of output, 9 of input in each image
+        {"pixels_and_input", "n=268435457 h=w=3 r=s=2 pad_h=1"},
+        {"output_of_large_images", "n=2 h=w=32767 r=s=2 k=2"},
+        {"filters_just_below", "n=2 c=65535 k=32767"},
+        // 8 columns of output in each row
+        {"strips_of_3_taps", "n=33554433 w=8 k=8 s=3 pad_w=1"},
+        {"strips_of_7_taps", "n=33554433 w=16 k=8 s=7 stride_w=2 pad_w=3"},
+        {"strips_of_11_taps", "n=33554433 w=32 k=8 s=11 stride_w=4 pad_w=5"},
+        // 2^31 - 73e6 pixels; with 64 in a row, 8 strips, they would be more than 2^31.
+        {"large_image_of_strips", "h=36396900 w=57 s=3 pad_w=1"},
+    })),
+    name_of);
 
 // Stage 02's matrix, 9 times the input, where the workspace holds all of it: of many images, and of
 // one.
 class MatrixBeyondThirtyOneBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
-
-std::vector<Problem> large_matrices() {
-  ConvArguments images, image;
-  images.n = 1024, images.c = image.c = 64, images.k = image.k = 8;
-  images.h = images.w = 64, image.h = image.w = 2048;
-  for (ConvArguments* a : {&images, &image}) a->r = a->s = 3, a->pad_h = a->pad_w = 1;
-  return {{"many_images", images}, {"one_image", image}};
-}
 
 TEST_P(MatrixBeyondThirtyOneBits, IsRight) {
   if (stage().name != std::string("02_im2col_gemm")) GTEST_SKIP() << "has no such matrix";
@@ -148,8 +111,11 @@ TEST_P(MatrixBeyondThirtyOneBits, IsRight) {
   expect_right_on_gpu(shape, SIZE_MAX);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, MatrixBeyondThirtyOneBits, testing::ValuesIn(large_matrices()),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Of, MatrixBeyondThirtyOneBits,
+    testing::ValuesIn(problems_of({{"many_images", "n=1024 c=64 h=w=64 k=8 r=s=3 pad_h=pad_w=1"},
+                                   {"one_image", "c=64 h=w=2048 k=8 r=s=3 pad_h=pad_w=1"}})),
+    name_of);
 
 // ---- Grids beyond 2^31-1 blocks ----
 
@@ -158,19 +124,9 @@ float* untouchable() { return reinterpret_cast<float*>(std::uintptr_t{1} << 40);
 
 // Legal, but with more blocks than a grid holds: of outputs (256 TiB of them), or, in stage 02, of
 // the columns of one chunk.
-ConvShape too_many_blocks(bool columns) {
-  ConvArguments a;
-  if (columns) {
-    a.n = 65535, a.c = 40000;
-  } else {
-    a.n = 1 << 30, a.k = 1 << 16;
-  }
-  return make_conv_shape(a);
-}
-
 TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
   const bool columns = stage().name == std::string("02_im2col_gemm");
-  const ConvShape shape = too_many_blocks(columns);
+  const ConvShape shape = shape_of(columns ? "n=65535 c=40000" : "n=1073741824 k=65536");
   Convolution conv;
   conv.shape = shape;
   conv.input = conv.output = untouchable();
@@ -189,20 +145,12 @@ TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
 
 // ---- Workspace ----
 
-// Two groups, which take turns with the workspace of one where there is none for both.
-ConvArguments groups_of(int channels) {
-  ConvArguments a;
-  a.n = 5, a.c = 2 * channels, a.h = 9, a.w = 12, a.k = 14, a.r = 3, a.s = 2, a.stride_w = 2;
-  a.pad_w = 3, a.groups = 2;
-  return a;
-}
-
 class Workspace : public LimitsTest, public testing::WithParamInterface<Problem> {};
 
 // Every amount between the least and the most that changes what the stage does, and one byte less
 // than the least.
 TEST_P(Workspace, EveryAmountDownToTheLeast) {
-  const Sample sample(GetParam().arguments);
+  const Sample sample(make_conv_shape(GetParam().arguments));
   const ConvShape& shape = sample.shape();
   const std::size_t most = workspace_bytes(stage(), shape);
   const std::size_t least = least_workspace_bytes(stage(), shape);
@@ -213,10 +161,7 @@ TEST_P(Workspace, EveryAmountDownToTheLeast) {
     SCOPED_TRACE(std::to_string(bytes) + " bytes");
     ASSERT_GE(bytes, least);
     conv.workspace_bytes = bytes;
-    device.clear();
-    run(stage(), conv, device.stream());
-    check_cuda(cudaStreamSynchronize(device.stream()), stage().name);
-    sample.expect_right(device.output());
+    sample.expect_right(device.run_stage(conv));
     device.expect_no_damage();
     ++amounts;
     if (bytes == least) break;
@@ -243,21 +188,21 @@ TEST_P(Workspace, EveryAmountDownToTheLeast) {
   device.expect_output_untouched();
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Workspace,
-                         testing::Values(Problem{"short_sums", groups_of(3)},
-                                         Problem{"long_sums", groups_of(50)}),
-                         name_of);
+// Two groups, which take turns with the workspace of one where there is none for both.
+INSTANTIATE_TEST_SUITE_P(
+    Of, Workspace,
+    testing::ValuesIn(problems_of(
+        {{"short_sums", "n=5 c=6 h=9 w=12 k=14 r=3 s=2 stride_w=2 pad_w=3 groups=2"},
+         {"long_sums", "n=5 c=100 h=9 w=12 k=14 r=3 s=2 stride_w=2 pad_w=3 groups=2"}})),
+    name_of);
 
 // Sizes that need more than 32 bits, and at the extremes almost 64.
 TEST_F(LimitsTest, WorkspaceOfExtremeShapesDoesNotOverflow) {
   using Wide = __int128;
-  ConvArguments square, row, channels, filters;
-  square.h = square.w = 46339, square.r = square.s = 23170;  // most taps times most outputs
-  row.w = (1 << 30) - 1, row.s = 1 << 29;
-  channels.c = INT_LIMIT - 65535, channels.n = 1 << 29;
-  filters.k = INT_LIMIT - 65535;
-  for (const ConvArguments& a : {square, row, channels, filters}) {
-    const ConvShape shape = make_conv_shape(a);
+  for (const char* extents :
+       {"h=w=46339 r=s=23170",  // most taps times most outputs
+        "w=1073741823 s=536870912", "c=2147418112 n=536870912", "k=2147418112"}) {
+    const ConvShape shape = shape_of(extents);
     SCOPED_TRACE(to_string(shape));
     const std::size_t least = least_workspace_bytes(stage(), shape);
     const std::size_t most = workspace_bytes(stage(), shape, SIZE_MAX);
@@ -310,11 +255,7 @@ class PlanTest : public LimitsTest {
 };
 
 // A late layer of a network: one tile of pixels, long sums.
-Sample few_outputs() {
-  ConvArguments a;
-  a.c = 256, a.h = a.w = 7, a.k = 64, a.r = a.s = 3, a.pad_h = a.pad_w = 1;
-  return Sample(a, DataKind::kUniform);
-}
+Sample few_outputs() { return Sample("c=256 h=w=7 k=64 r=s=3 pad_h=pad_w=1", DataKind::kUniform); }
 
 TEST_F(PlanTest, FewOutputsAreSharedOutAmongAllMultiprocessors) {
   const Sample sample = few_outputs();
@@ -349,13 +290,11 @@ TEST_F(PlanTest, WhatHasEnoughBlocksStaysWhole) {
 #ifndef CUDART_VERSION
   simulator::set_multiprocessors(4);  // enough for it is less to simulate
 #endif
-  ConvArguments many, brief;
-  many.n = 3 * multiprocessors();  // a tile of 128 pixels each
-  many.c = 64, many.h = 10, many.w = 18, many.k = 32, many.r = many.s = 3;
-  brief.c = 7, brief.h = brief.w = 7, brief.k = 32, brief.r = brief.s = 3;
-  for (const ConvArguments& a : {many, brief}) {
-    SCOPED_TRACE(to_string(make_conv_shape(a)));
-    run_on(Sample(a, DataKind::kUniform));
+  ConvShape many = shape_of("c=64 h=10 w=18 k=32 r=s=3");  // a tile of 128 pixels in each image
+  many.N = 3 * multiprocessors();
+  for (const ConvShape& shape : {many, shape_of("c=7 h=w=7 k=32 r=s=3")}) {
+    SCOPED_TRACE(to_string(shape));
+    run_on(Sample(shape, DataKind::kUniform));
     EXPECT_EQ(launched_blocks.size(), 2u);
     EXPECT_EQ(most_parts, 1);
   }
@@ -364,12 +303,10 @@ TEST_F(PlanTest, WhatHasEnoughBlocksStaysWhole) {
 // 256 filters are rows of 288 in blocks of 96, and of 256 in all others; with so many taps the slack
 // for those looked ahead to doesn't hide the difference.
 TEST_F(PlanTest, BlocksOf96FiltersHaveRoom) {
-  ConvArguments a;
-  a.c = 800, a.h = a.w = 23, a.k = 256;  // 5 tiles of 128 pixels
 #ifndef CUDART_VERSION
   simulator::set_multiprocessors(3);
 #endif
-  run_on(Sample(a, DataKind::kUniform));
+  run_on(Sample("c=800 h=w=23 k=256", DataKind::kUniform));  // 5 tiles of 128 pixels
   if (multiprocessors() == 3) {
     EXPECT_EQ(launched_blocks[1], 5 * 3) << "no blocks of 96";
   }
@@ -377,9 +314,7 @@ TEST_F(PlanTest, BlocksOf96FiltersHaveRoom) {
 
 // So many filters and taps that those of two groups don't fit into one group's room with its slack.
 TEST_F(PlanTest, GroupsHaveRoom) {
-  ConvArguments a;
-  a.c = 800, a.h = a.w = 7, a.k = 1024, a.groups = 2;
-  run_on(Sample(a, DataKind::kUniform));
+  run_on(Sample("c=800 h=w=7 k=1024 groups=2", DataKind::kUniform));
   EXPECT_EQ(launched_blocks.size(), 3u)
       << "both groups in one launch, their parts added in another";
   EXPECT_GT(most_parts, 1);

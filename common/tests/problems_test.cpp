@@ -194,8 +194,7 @@ TEST(ShippedLayers, AreManyAndLegalAndOfEveryKind) {
 }
 
 TEST(Reduce, TakesImagesThenPixelsThenChannels) {
-  ConvArguments a;
-  a.n = 10, a.c = 64, a.h = 66, a.w = 66, a.k = 64, a.r = 3, a.s = 3;  // P = Q = 64
+  const ConvArguments a = arguments_of("n=10 c=64 h=w=66 k=64 r=s=3");  // P = Q = 64
   const auto reduced = [&](double macs) { return to_string(make_conv_shape(reduce(a, macs))); };
   const double image = multiply_adds(a) / 10;
   const std::string rest = " 3x3 stride 1x1 pad 0x0 dil 1x1";
@@ -210,8 +209,7 @@ TEST(Reduce, TakesImagesThenPixelsThenChannels) {
 }
 
 TEST(Reduce, TakesChannelsOfAGroupThenGroups) {
-  ConvArguments a;
-  a.c = 12 * 16, a.h = a.w = 16, a.k = 12 * 64, a.groups = 12;
+  ConvArguments a = arguments_of("c=192 h=w=16 k=768 groups=12");
   const auto reduced = [&](double part) {
     return to_string(make_conv_shape(reduce(a, part * multiply_adds(a))));
   };
@@ -226,17 +224,15 @@ TEST(Reduce, TakesChannelsOfAGroupThenGroups) {
 }
 
 TEST(Reduce, NeverTakesTheLastRowOfInput) {
-  ConvArguments a;  // the output is padding for the most part
-  a.h = 3, a.w = 4, a.pad_h = 5000, a.pad_w = 5000, a.k = 4;
-  const ConvArguments cut = reduce(a, 1000);
+  // The output is padding for the most part.
+  const ConvArguments cut = reduce(arguments_of("h=3 w=4 pad_h=pad_w=5000 k=4"), 1000);
   EXPECT_EQ(cut.h, 1);
   EXPECT_EQ(cut.w, 2);
   EXPECT_EQ(cut.pad_h, 5000);
 }
 
 TEST(Reduce, LeavesRejectedProblemsAlone) {
-  ConvArguments a;
-  a.n = 1000000, a.c = 0;
+  const ConvArguments a = arguments_of("n=1000000 c=0");
   EXPECT_EQ(reduce(a, 1).n, 1000000);
   EXPECT_EQ(multiply_adds(a), 0);
 }

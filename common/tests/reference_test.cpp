@@ -53,10 +53,8 @@ Reference scatter_reference(const HostProblem& problem) {
 
 // By hand. A flipped filter would show: every library of deep learning correlates, and so do we.
 TEST(Reference, StridePadAndDilationPerAxisByHand) {
-  ConvArguments a;
-  a.h = 5, a.w = 4, a.r = 2, a.s = 2;
-  a.stride_h = 2, a.stride_w = 3, a.pad_h = 1, a.pad_w = 2, a.dil_h = 3, a.dil_w = 2;
-  const ConvShape shape = make_conv_shape(a);
+  const ConvShape shape =
+      shape_of("h=5 w=4 r=s=2 stride_h=2 stride_w=3 pad_h=1 pad_w=2 dil_h=3 dil_w=2");
   ASSERT_EQ(shape.P(), 2);  // (5 + 2 - 4) / 2 + 1
   ASSERT_EQ(shape.Q(), 2);  // (4 + 4 - 3) / 3 + 1
   float input[20];
@@ -72,13 +70,11 @@ TEST(Reference, StridePadAndDilationPerAxisByHand) {
 
 // Two groups of two channels and three filters: the first three filters see channels 0 and 1.
 TEST(Reference, GroupsByHand) {
-  ConvArguments a;
-  a.n = 2, a.c = 4, a.k = 6, a.groups = 2;
   const float input[] = {1, 2, 3, 4, 5, 6, 7, 8};     // [N,C,1,1]
   const float filters[] = {1, 10, 100, 1000, -1, -1,  // [K,C/groups,1,1]: the first group's
                            2, 20, 200, 2000, 0,  1};  // and the second's
   const float bias[] = {0.5, 0.25, 1, 0.125, 2, -4};
-  const ConvShape shape = make_conv_shape(a);
+  const ConvShape shape = shape_of("n=2 c=4 k=6 groups=2");
   const Reference plain = compute_reference({shape, input, filters, bias, false});
   EXPECT_EQ(plain.value, (std::vector<double>{21.5, 2100.25, -2, 86.125, 8602, 0,  //
                                               65.5, 6500.25, -10, 174.125, 17402, 4}));
@@ -90,10 +86,8 @@ TEST(Reference, GroupsByHand) {
 }
 
 TEST(Reference, NanStaysNanThroughRelu) {
-  ConvArguments a;
-  a.w = 3;
   const float input[] = {-1, std::numeric_limits<float>::quiet_NaN(), 2}, filters[] = {1};
-  const Reference result = compute_reference({make_conv_shape(a), input, filters, nullptr, true});
+  const Reference result = compute_reference({shape_of("w=3"), input, filters, nullptr, true});
   EXPECT_EQ(result.value[0], 0);
   EXPECT_TRUE(std::isnan(result.value[1]));
   EXPECT_EQ(result.value[2], 2);
@@ -142,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Csv, ReferenceOfProblem,
                          [](const auto& info) { return info.param.name; });
 
 TEST(Reference, RejectsIndicesOutsideTheOutput) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
+  const ConvShape shape = shape_of("");
   const float one[] = {1};
   for (const int64_t index : {-1, 1}) {
     EXPECT_EQ(message_of<InvalidArgument>([&] {
@@ -153,9 +147,7 @@ TEST(Reference, RejectsIndicesOutsideTheOutput) {
 }
 
 TEST(SampleOutputs, HoldsAllCornersAndNoIndexTwice) {
-  ConvArguments a;
-  a.n = 16, a.c = 16, a.h = 1024, a.w = 1024, a.k = 128, a.r = 3, a.s = 3;
-  const ConvShape shape = make_conv_shape(a);  // 2.1 billion outputs
+  const ConvShape shape = shape_of("n=16 c=16 h=w=1024 k=128 r=s=3");  // 2.1 billion outputs
   const std::vector<int64_t> sample = sample_outputs(shape, 4096, 1);
   EXPECT_EQ(sample.size(), 4096u);
   EXPECT_TRUE(std::is_sorted(sample.begin(), sample.end()));
@@ -181,19 +173,15 @@ TEST(SampleOutputs, HoldsAllCornersAndNoIndexTwice) {
 }
 
 TEST(SampleOutputs, DependsOnTheSeedAlone) {
-  ConvArguments a;
-  a.n = 3, a.h = 50, a.w = 70, a.k = 5;
-  const ConvShape shape = make_conv_shape(a);
+  const ConvShape shape = shape_of("n=3 h=50 w=70 k=5");
   EXPECT_EQ(sample_outputs(shape, 200, 1), sample_outputs(shape, 200, 1));
   EXPECT_NE(sample_outputs(shape, 200, 1), sample_outputs(shape, 200, 2));
 }
 
 TEST(SampleOutputs, TakesAllWhenThereAreFew) {
-  ConvArguments a;
-  a.h = 3, a.w = 4;
   const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  EXPECT_EQ(sample_outputs(make_conv_shape(a), 100, 1), all);
-  EXPECT_EQ(sample_outputs(make_conv_shape(a), 12, 1), all);
+  EXPECT_EQ(sample_outputs(shape_of("h=3 w=4"), 100, 1), all);
+  EXPECT_EQ(sample_outputs(shape_of("h=3 w=4"), 12, 1), all);
 }
 
 }  // namespace

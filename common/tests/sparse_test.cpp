@@ -8,18 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
-#include <string>
-#include <tuple>
-#include <vector>
 
-#include "common/check/compare.h"
-#include "common/check/device_buffer.h"
-#include "common/check/problems.h"
 #include "common/check/random.h"
-#include "common/check/reference.h"
-#include "common/check/test_data.h"
-#include "common/core/launch.h"
-#include "common/core/stage.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -75,21 +65,13 @@ TestData filters_and_bias(ConvArguments a) {
   return make_test_data(make_conv_shape(a), DataKind::kSmallInteger, 1);
 }
 
-// The stage on tensors that lie where they are, but for filters and bias.
-void run_stage(const ConvShape& shape, const float* input, const TestData& data, float* output,
-               const DeviceBuffer& workspace) {
-  DeviceBuffer filters(shape.filter_count()), bias(shape.K);
-  filters.upload(data.filters.data());
-  bias.upload(data.bias.data());
-  Convolution conv;
-  conv.shape = shape;
-  conv.input = input, conv.input_count = shape.input_count();
-  conv.filters = filters.data(), conv.filter_count = filters.count();
-  conv.bias = bias.data(), conv.bias_count = bias.count();
-  conv.output = output, conv.output_count = shape.output_count();
-  conv.workspace = workspace.data();
-  conv.workspace_bytes = static_cast<std::size_t>(workspace.count()) * sizeof(float);
-  run(stage(), conv, nullptr);
+// The stage on tensors that lie where they are; the workspace is of as many bytes.
+void run_stage(const ConvShape& shape, const float* input, const float* filters, const float* bias,
+               float* output, void* workspace, std::size_t bytes) {
+  run(stage(),
+      {shape, input, filters, bias, output, shape.input_count(), shape.filter_count(),
+       bias ? shape.total_K() : 0, shape.output_count(), false, Precision::kFp32, workspace, bytes},
+      nullptr);
 }
 
 int64_t floats_for(std::size_t bytes) {
@@ -115,9 +97,9 @@ void for_each_input(const ConvShape& s, const Visit& visit) {
 // Images of almost 2^31 elements, the last of them behind 2^32: strides so large that few inputs
 // are read.
 TEST_F(SparseTest, InputBeyondThirtyTwoBits) {
-  ConvArguments a;
-  a.n = 3, a.c = 2, a.h = 32767, a.w = 32760, a.k = 5, a.r = 2, a.s = 3;
-  a.stride_h = 16001, a.stride_w = 15000, a.pad_h = 1, a.pad_w = 2, a.dil_h = 700, a.dil_w = 900;
+  const ConvArguments a = arguments_of(
+      "n=3 c=2 h=32767 w=32760 k=5 r=2 s=3 stride_h=16001 stride_w=15000 pad_h=1 pad_w=2 dil_h=700 "
+      "dil_w=900");
   const ConvShape shape = make_conv_shape(a);
   ASSERT_GT(shape.input_count(), INT64_C(1) << 32);
   const SparseFloats input(shape.input_count());
@@ -133,7 +115,8 @@ TEST_F(SparseTest, InputBeyondThirtyTwoBits) {
     SCOPED_TRACE(std::to_string(bytes) + " bytes of workspace");
     const DeviceBuffer workspace(floats_for(bytes));
     output.fill_nan();
-    run_stage(shape, input.data(), data, output.data(), workspace);
+    run_stage(shape, input.data(), data.filters.data(), data.bias.data(), output.data(),
+              workspace.data(), bytes);
     std::vector<float> values(output.count());
     output.download(values.data());
     const Comparison result = compare(values.data(), shape, reference, Rule::kExact);
@@ -152,32 +135,6 @@ constexpr int64_t OUTPUTS = 1000;  // that are checked
 constexpr int64_t INPUTS = 10000;  // that are not zero: more than those outputs see
 
 class SparseOutput : public SparseTest, public testing::WithParamInterface<Problem> {};
-
-// On each path of stage 10. Small images, but more than 2^31 planes and 2^32 pixels; and one image
-// that has fewer than 2^31 pixels, but not if its rows were rounded up to whole strips.
-std::vector<Problem> sparse_outputs() {
-  std::vector<Problem> problems;
-  const auto add = [&](const char* name, const auto& change) {
-    ConvArguments a;
-    a.n = (1 << 29) + 3, a.c = 2, a.k = 5, a.r = 2, a.pad_h = 1, a.stride_h = 2;
-    change(a);
-    problems.push_back({name, a});
-  };
-  add("rows_of_eight", [](ConvArguments& a) { a.w = 8; });
-  add("any_pixels", [](ConvArguments& a) { a.h = 5, a.w = 3; });
-  for (const auto& [name, s, stride] : {std::tuple("strips_under_3_taps", 3, 1),
-                                        {"strips_under_7_taps", 7, 2},
-                                        {"strips_under_11_taps", 11, 4}}) {
-    add(name, [s = s, stride = stride](ConvArguments& a) {
-      a.w = 8 * stride, a.s = s, a.stride_w = stride, a.pad_w = s / 2;
-    });
-  }
-  add("rows_of_strips", [](ConvArguments& a) {
-    a.n = a.c = a.k = a.r = a.stride_h = 1, a.pad_h = 0;
-    a.h = 36396900, a.w = 57, a.s = 3, a.pad_w = 1;
-  });
-  return problems;
-}
 
 TEST_P(SparseOutput, EndIsRight) {
   if (is_im2col_gemm()) GTEST_SKIP() << "computes all outputs: the product is one call";
@@ -198,16 +155,31 @@ TEST_P(SparseOutput, EndIsRight) {
   float* const end = output.data() + last.front();
 
   simulator::run_last_blocks_only(BLOCKS);
-  const DeviceBuffer workspace(floats_for(workspace_bytes(stage(), shape)));
+  const std::size_t bytes = workspace_bytes(stage(), shape);
+  const DeviceBuffer workspace(floats_for(bytes));
   std::fill_n(end, OUTPUTS, NAN);
-  run_stage(shape, input.data(), data, output.data(), workspace);
+  run_stage(shape, input.data(), data.filters.data(), data.bias.data(), output.data(),
+            workspace.data(), bytes);
   const Comparison result = compare(end, row, reference, Rule::kExact);
   EXPECT_TRUE(result.pass) << "of the last outputs: " << result.message;
   EXPECT_EQ(workspace.guard_damage(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Path, SparseOutput, testing::ValuesIn(sparse_outputs()),
-                         [](const auto& info) { return info.param.name; });
+// On each path of stage 10. Small images, but more than 2^31 planes and 2^32 pixels; and one image
+// that has fewer than 2^31 pixels, but not if its rows were rounded up to whole strips.
+INSTANTIATE_TEST_SUITE_P(
+    Path, SparseOutput,
+    testing::ValuesIn(problems_of({
+        {"rows_of_eight", "n=536870915 c=2 k=5 r=2 pad_h=1 stride_h=2 w=8"},
+        {"any_pixels", "n=536870915 c=2 k=5 r=2 pad_h=1 stride_h=2 h=5 w=3"},
+        {"strips_under_3_taps", "n=536870915 c=2 k=5 r=2 pad_h=1 stride_h=2 w=8 s=3 pad_w=1"},
+        {"strips_under_7_taps",
+         "n=536870915 c=2 k=5 r=2 pad_h=1 stride_h=2 w=16 s=7 stride_w=2 pad_w=3"},
+        {"strips_under_11_taps",
+         "n=536870915 c=2 k=5 r=2 pad_h=1 stride_h=2 w=32 s=11 stride_w=4 pad_w=5"},
+        {"rows_of_strips", "h=36396900 w=57 s=3 pad_w=1"},
+    })),
+    name_of);
 
 // ---- Stage 02's matrix ----
 
@@ -215,12 +187,8 @@ INSTANTIATE_TEST_SUITE_P(Path, SparseOutput, testing::ValuesIn(sparse_outputs())
 // written. (The product reads all 8 GiB, but of one page of zeros.)
 TEST_F(SparseTest, MatrixBeyondThirtyOneBits) {
   if (!is_im2col_gemm()) GTEST_SKIP() << "has no such matrix";
-  ConvArguments a;
-  a.c = (1 << 27) + 100, a.w = 9, a.s = 2;
-  const ConvShape shape = make_conv_shape(a);
-  ConvArguments last_channels = a;
-  last_channels.c = BLOCKS;
-  const ConvShape part = make_conv_shape(last_channels);
+  const ConvShape shape = shape_of("c=134217828 w=9 s=2");
+  const ConvShape part = shape_of("c=256 w=9 s=2");  // the last channels: of as many blocks
   const std::size_t bytes = workspace_bytes(stage(), shape, SIZE_MAX);
   ASSERT_GT(bytes / sizeof(float), std::size_t{1} << 31);
   const SparseFloats input(shape.input_count()), filters(shape.filter_count());
@@ -232,14 +200,8 @@ TEST_F(SparseTest, MatrixBeyondThirtyOneBits) {
   fill_end(input, part.input_count());
   fill_end(filters, part.filter_count());
   DeviceBuffer output(shape.output_count());
-  Convolution conv;
-  conv.shape = shape;
-  conv.input = input.data(), conv.input_count = input.count();
-  conv.filters = filters.data(), conv.filter_count = filters.count();
-  conv.output = output.data(), conv.output_count = output.count();
-  conv.workspace = matrix.data(), conv.workspace_bytes = bytes;
   simulator::run_last_blocks_only(BLOCKS);
-  run(stage(), conv, nullptr);
+  run_stage(shape, input.data(), filters.data(), nullptr, output.data(), matrix.data(), bytes);
 
   std::vector<float> values(output.count());
   output.download(values.data());

@@ -37,9 +37,7 @@ constexpr Stage TOGETHER = {"together", "", keep, want_for_groups, true, true};
 class RunArguments : public testing::Test {
  protected:
   RunArguments() {
-    ConvArguments a;
-    a.n = 2, a.c = 3, a.h = 5, a.w = 7, a.k = 4, a.r = 3, a.s = 2;
-    conv.shape = make_conv_shape(a);
+    conv.shape = shape_of("n=2 c=3 h=5 w=7 k=4 r=3 s=2");
     conv.input = buffer, conv.input_count = conv.shape.input_count();
     conv.filters = buffer, conv.filter_count = conv.shape.filter_count();
     conv.bias = buffer, conv.bias_count = conv.shape.K;
@@ -76,7 +74,7 @@ TEST(StageRegistry, FindsByName) {
 }
 
 TEST(StageWorkspace, IsAskedWithinTheLimit) {
-  const ConvShape shape = make_conv_shape(ConvArguments());
+  const ConvShape shape = shape_of("");
   EXPECT_EQ(workspace_bytes(PLAIN, shape), 0u);
   EXPECT_EQ(workspace_bytes(NEEDY, shape), 4096u);
   EXPECT_EQ(workspace_bytes(NEEDY, shape, 4095), 1024u);
@@ -113,9 +111,7 @@ TEST_F(RunArguments, BuffersMayBeLarger) {
 class RunGroups : public RunArguments {
  protected:
   RunGroups() {
-    ConvArguments a;
-    a.n = 2, a.c = 6, a.h = 5, a.w = 7, a.k = 12, a.r = 3, a.s = 2, a.groups = 3;
-    conv.shape = make_conv_shape(a);
+    conv.shape = shape_of("n=2 c=6 h=5 w=7 k=12 r=3 s=2 groups=3");
     conv.input_count = 2 * 6 * 35, conv.filter_count = 12 * 12;
     conv.bias_count = 12, conv.output_count = 2 * 12 * 18;
     received.clear();

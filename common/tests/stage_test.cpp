@@ -9,13 +9,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "common/check/backend.h"
-#include "common/check/compare.h"
-#include "common/check/problems.h"
-#include "common/check/test_data.h"
-#include "common/core/stage.h"
-#include "common/tests/device_test.h"
-#include "common/tests/on_device.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -53,6 +46,12 @@ constexpr Placement LAYOUTS[] = {{{0, 0, 0, 0}, false}, {{1, 1, 1, 1}, true}, {{
                                  {{3, 3, 3, 3}, true},  {{0, 1, 2, 3}, true}, {{1, 2, 3, 0}, false},
                                  {{2, 3, 0, 1}, true},  {{3, 0, 1, 2}, false}};
 
+std::string to_string(const Placement& placement) {
+  std::string text = "tensors off alignment by";
+  for (const int offset : placement.offsets) text += " " + std::to_string(offset);
+  return text + " floats" + (placement.least_workspace ? ", least workspace" : "");
+}
+
 class StageTest : public DeviceTest {
  protected:
   void SetUp() override {
@@ -84,8 +83,7 @@ class StageTest : public DeviceTest {
     const Reference reference = affordable_reference(problem, 1);
     OnDevice device(stage(), problem, layout);
     const std::vector<float> output = device.run_stage();
-    const Comparison result =
-        compare(output.data(), shape, reference, rule_for(kind), error_factor(shape));
+    const Comparison result = check_output(device, output, reference, rule_for(kind));
     EXPECT_TRUE(result.pass) << result.message;
     if (kind == DataKind::kUniform) {  // where the order of additions shows in the last bits
       const std::vector<float> again = device.run_stage();
@@ -158,23 +156,14 @@ INSTANTIATE_TEST_SUITE_P(Csv, StageInEveryLayout, testing::Range(std::size_t{0},
 // Problems whose windows overlap in different ways: one for each of stage 10's paths, and dilated
 // windows, which at an edge see the padding beside a border pixel, but not that pixel; in groups; and
 // with sums that stage 11 cuts in parts.
-std::vector<ConvShape> shapes_for_nan() {
-  ConvArguments dilated;
-  dilated.n = 3, dilated.c = 3, dilated.h = 19, dilated.w = 23, dilated.k = 21;
-  dilated.r = 3, dilated.s = 5, dilated.stride_w = 2, dilated.pad_h = 2, dilated.pad_w = 1;
-  dilated.dil_h = 2, dilated.dil_w = 2;
-  ConvArguments three, seven, eleven;  // all with 24 outputs per row: whole strips
-  three = seven = eleven = dilated;
-  three.s = 3, three.stride_w = 1, three.dil_w = 1, three.w = 24;
-  seven.s = 7, seven.stride_w = 2, seven.dil_w = 1, seven.w = 51;
-  eleven.s = 11, eleven.stride_w = 4, eleven.dil_w = 1, eleven.w = 101;
-  ConvArguments grouped = dilated;
-  grouped.c = 6, grouped.k = 15, grouped.groups = 3, grouped.pad_w = 2;
-  ConvArguments long_sums = grouped;
-  long_sums.c = 60, long_sums.h = 9, long_sums.w = 13;
-  return {make_conv_shape(dilated), make_conv_shape(three),   make_conv_shape(seven),
-          make_conv_shape(eleven),  make_conv_shape(grouped), make_conv_shape(long_sums)};
-}
+constexpr const char* SHAPES_FOR_NAN[] = {
+    "n=3 c=3 h=19 w=23 k=21 r=3 s=5 stride_w=2 pad_h=2 pad_w=1 dil_h=dil_w=2",
+    // 24 outputs in each row: whole strips.
+    "n=3 c=3 h=19 w=24 k=21 r=3 s=3 pad_h=2 pad_w=1 dil_h=2",
+    "n=3 c=3 h=19 w=51 k=21 r=3 s=7 stride_w=2 pad_h=2 pad_w=1 dil_h=2",
+    "n=3 c=3 h=19 w=101 k=21 r=3 s=11 stride_w=4 pad_h=2 pad_w=1 dil_h=2",
+    "n=3 c=6 h=19 w=23 k=15 r=3 s=5 stride_w=2 pad_h=pad_w=2 dil_h=dil_w=2 groups=3",
+    "n=3 c=60 h=9 w=13 k=15 r=3 s=5 stride_w=2 pad_h=pad_w=2 dil_h=dil_w=2 groups=3"};
 
 // NaN at the first and last pixels of the middle image, and at one in between.
 TestData data_with_nan(const ConvShape& shape) {
@@ -218,7 +207,8 @@ TEST_F(StageTest, Tf32KeepsARuleOfItsOwn) {
 // A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
 // not by way of padding, of a tile's unused part, or of a neighbouring image.
 TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
-  for (const ConvShape& shape : shapes_for_nan()) {
+  for (const char* extents : SHAPES_FOR_NAN) {
+    const ConvShape shape = shape_of(extents);
     const TestData data = data_with_nan(shape);
     for (const bool relu : {false, true}) {
       if (relu && !stage().fuses_relu) continue;
@@ -238,7 +228,7 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
 
 // The device's own NaN has all bits of its mantissa: rounding must not carry it over into a zero.
 TEST_F(StageTest, NanInAFilterReachesItsOutputs) {
-  const ConvShape shape = shapes_for_nan()[1];
+  const ConvShape shape = shape_of(SHAPES_FOR_NAN[1]);
   TestData data = make_test_data(shape, DataKind::kUniform, 1);
   const uint32_t all_bits = 0x7fffffff;
   std::memcpy(&data.filters[shape.CRS() / 2], &all_bits, sizeof(all_bits));

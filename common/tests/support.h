@@ -1,17 +1,58 @@
-// What several tests need: a folder of their own, the message of an exception, parts of texts.
+// What several tests need: problems as text, a folder for files, the message of an exception, a problem
+// on the device.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "common/check/backend.h"
 #include "common/check/problems.h"
+#include "common/check/test_data.h"
+#include "common/check/trial.h"
+#include "common/core/extents.h"
+#include "common/core/launch.h"
 
 namespace convladder {
+
+// ---- Texts, files and exceptions ----
+
+// "n=2 h=w=9", where what isn't named is 1, a pad 0.
+inline ConvArguments arguments_of(const std::string& text) {
+  ConvArguments arguments;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const int64_t value = std::stoll(word.substr(word.rfind('=') + 1));
+    std::istringstream names(word.substr(0, word.rfind('=')));
+    for (std::string name; std::getline(names, name, '=');) {
+      const auto* const extent = std::find_if(std::begin(EXTENTS), std::end(EXTENTS),
+                                              [&](const Extent& e) { return name == e.name; });
+      if (extent == std::end(EXTENTS)) throw std::logic_error("no extent is called " + name);
+      arguments.*extent->given = value;
+    }
+  }
+  return arguments;
+}
+
+inline ConvShape shape_of(const std::string& text) { return make_conv_shape(arguments_of(text)); }
+
+inline std::vector<Problem> problems_of(
+    const std::vector<std::pair<const char*, const char*>>& names_and_texts) {
+  std::vector<Problem> problems;
+  for (const auto& [name, text] : names_and_texts) problems.push_back({name, arguments_of(text)});
+  return problems;
+}
+
+// How GoogleTest shows a problem, and names a test of one.
+inline void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
+inline std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
 
 // Made on construction, removed with all it holds on destruction.
 class TempFolder {
@@ -43,11 +84,7 @@ class TempFolder {
 
   // Files and folders in it.
   int entries() const {
-    int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      count += !entry.path().empty();
-    }
-    return count;
+    return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
 
  private:
@@ -67,15 +104,119 @@ std::string message_of(const Body& body) {
   return "";
 }
 
-inline void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "in: " << text << "\nmissing: " << part;
-}
-
-// How GoogleTest shows a problem.
-inline void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
-
 inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) expect_contains(text, part);
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << "in: " << text << "\nmissing: " << part;
+  }
 }
+
+inline void expect_contains(const std::string& text, const std::string& part) {
+  expect_parts(text, {part});
+}
+
+// ---- Problems on the device ----
+
+// Skips its tests where there is no GPU, with the reason; the simulator's device is always there.
+class DeviceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      require_device();
+    } catch (const CudaError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+// A problem, its data and its reference.
+class Sample {
+ public:
+  explicit Sample(const ConvShape& shape, DataKind kind = DataKind::kSmallInteger)
+      : shape_(shape),
+        kind_(kind),
+        data_(make_test_data(shape_, kind, 1)),
+        reference_(compute_reference(host())) {}
+  explicit Sample(const std::string& text, DataKind kind = DataKind::kSmallInteger)
+      : Sample(shape_of(text), kind) {}
+
+  const ConvShape& shape() const { return shape_; }
+  HostProblem host() const { return host_problem(shape_, data_); }
+  void expect_right(const std::vector<float>& output) const {
+    const Comparison result =
+        compare(output.data(), shape_, reference_, rule_for(kind_), error_factor(shape_));
+    EXPECT_TRUE(result.pass) << result.message;
+  }
+
+ private:
+  ConvShape shape_;
+  DataKind kind_;
+  TestData data_;
+  Reference reference_;
+};
+
+// Calls check(shape), or skips the test where memory, the host's or the device's, is short.
+template <typename Check>
+void with_memory_for(const ConvShape& shape, const Check& check) {
+  SCOPED_TRACE(to_string(shape));
+  try {
+    require_memory_for(shape);
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  try {
+    check(shape);
+  } catch (const CudaError& error) {
+    if (error.code != cudaErrorMemoryAllocation) throw;
+    GTEST_SKIP() << error.what();
+  }
+}
+
+// A trial with a stream of its own, one after the other.
+class OnDevice : public Trial {
+ public:
+  OnDevice(const Stage& stage, const HostProblem& problem, const Placement& placement = {})
+      : Trial(stage, problem, placement) {
+    // Not ordered with the default stream, so that a kernel launched there would show.
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  }
+  ~OnDevice() { cudaStreamDestroy(stream_); }
+  OnDevice(const OnDevice&) = delete;
+
+  cudaStream_t stream() const { return stream_; }
+
+  // Runs the stage over outputs and workspace that hold NaN, and waits for it. In the simulator each
+  // run has another order of blocks and threads.
+  std::vector<float> run_stage() {
+#ifndef CUDART_VERSION
+    static uint64_t seed = 0;
+    simulator::set_thread_order_seed(seed++);
+#endif
+    return run_stage(arguments());
+  }
+  // The same with other arguments, which speak of this trial's output.
+  std::vector<float> run_stage(const Convolution& conv) {
+    clear();
+    run(stage(), conv, stream_);
+    check_cuda(cudaStreamSynchronize(stream_), "the stage");
+    return output();
+  }
+
+  // Output and workspace as they were before anything ran; done when this returns, since the stage's
+  // stream doesn't wait for it.
+  void clear() {
+    fill_nan();
+    check_cuda(cudaDeviceSynchronize(), "clearing");
+  }
+
+  void expect_output_untouched() const {
+    for (const float y : output()) ASSERT_TRUE(std::isnan(y)) << "the output was written";
+  }
+
+  // Nothing but the output and the workspace may have changed.
+  void expect_no_damage() const { EXPECT_EQ(damage(), ""); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
 
 }  // namespace convladder

@@ -14,7 +14,7 @@
 #include "common/core/launch.h"
 #include "common/core/mma.h"
 #include "common/simulator/tensor_core.h"
-#include "common/tests/device_test.h"
+#include "common/tests/support.h"
 
 namespace convladder {
 namespace {

@@ -52,9 +52,7 @@ TEST(TestData, SameSeedSameData) {
 }
 
 TEST(TestData, UniformFillsItsInterval) {
-  ConvArguments a;
-  a.h = 1000, a.w = 1000;
-  const TestData data = make_test_data(make_conv_shape(a), DataKind::kUniform, 3);
+  const TestData data = make_test_data(shape_of("h=w=1000"), DataKind::kUniform, 3);
   const auto [least, most] = std::minmax_element(data.input.begin(), data.input.end());
   EXPECT_GE(*least, -1);
   EXPECT_LT(*least, -0.9999f);
@@ -72,10 +70,8 @@ TEST(TestData, UniformFillsItsInterval) {
 }
 
 TEST(TestData, TensorsAreNotAlike) {
-  ConvArguments a;
-  a.h = 8, a.w = 8, a.r = 8, a.s = 8;
   for (const DataKind kind : DATA_KINDS) {
-    const TestData data = make_test_data(make_conv_shape(a), kind, 1);
+    const TestData data = make_test_data(shape_of("h=w=r=s=8"), kind, 1);
     EXPECT_NE(data.input, data.filters);
   }
 }
