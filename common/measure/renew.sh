@@ -30,7 +30,7 @@ for other in docs/results/bench_*.json; do
   [[ ! -e $other || $other == "docs/results/bench_$name.json" ]] ||
     die "$other is of another GPU than this one ($gpu): move its results away first"
 done
-nvcc=$(cmake -P common/command/cmake/Gpus.cmake 2>&1 | sed -n 's/^nvcc //p')
+nvcc=$(python3 -B -c 'from common.command import machine; print(machine.nvcc() or "")')
 PATH=$PATH${nvcc:+:${nvcc%/*}}  # where NVIDIA's other tools are
 digest=$(cmake -D "ROOT=$root" -P common/command/cmake/KernelsDigest.cmake 2>&1)
 done_steps=build/renew/$name-$digest failures=0 left=()
@@ -95,7 +95,7 @@ campaign() {
 }
 
 python_with_torch() {
-  awk -F'\t' '$1 == "found" && $3 == "PyTorch" { print $7 }' build/gpu/needs.tsv
+  awk -F'\t' '$1 == "found" && $2 == "PyTorch" { print $7 }' build/gpu/needs.tsv
 }
 
 # in_time COMMAND...: for a command that keeps what it has when it is cut off, and cleans up behind itself.

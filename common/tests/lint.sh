@@ -11,9 +11,9 @@ kept ladder >/dev/null 2>&1 || { echo "not a checkout of git's"; exit 77; }
 [[ $1 != clang-* || $("$1" --version) == *"version 14."* ]] || { echo "$1 is not of version 14"; exit 77; }
 
 case $1 in
-  shellcheck)  # -x: ./ladder with the parts that it sources, which alone would lack its variables
-    mapfile -t files < <(kept '*.sh' | grep -vE '^common/(command/|tests/run\.sh)')
-    shellcheck -x ladder .ci/run "${files[@]}"
+  shellcheck)
+    mapfile -t files < <(kept '*.sh')
+    shellcheck ladder .ci/run "${files[@]}"
     ;;
   ruff) ruff check --quiet . ;;
   clang-format)

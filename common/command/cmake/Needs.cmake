@@ -1,129 +1,174 @@
-# What ConvLadder needs from a machine, and uses where it is there. What a build links is a target, or
-# a variable below; nothing else in this project looks for anything.
-include(Need)
-find_package(Threads REQUIRED)
+# What ConvLadder needs from a machine, and uses where it is there. Everything is looked for here, by
+# CMake's own means, anew each time that it configures. What a build links is a target or a variable.
+#
+# convladder_need(NAME "path or other finding, empty where it is missing" FOR "what it does here"
+#                 [DETAIL text] PACKAGE name | REMEDY text  REQUIRED | USED_BY command...)
+#
+# adds a line to build/<preset>/needs.tsv, which ./ladder reads: `doctor` shows it, and the commands
+# install, by its Debian package, what they use. Without what is REQUIRED there is no configuration.
+# (./ladder reads PACKAGE, REQUIRED and USED_BY in this file, too, before there is a CMake: one line each.)
+set(CONVLADDER_NEEDS "")
+set(CONVLADDER_LACKS "")
+function(convladder_need name found)
+  cmake_parse_arguments(PARSE_ARGV 2 need "REQUIRED" "FOR;DETAIL;PACKAGE;REMEDY" "USED_BY")
+  if(need_PACKAGE)
+    set(need_REMEDY "apt-get install ${need_PACKAGE}")
+  endif()
+  set(verdict found)
+  if(NOT found)
+    set(verdict missing)
+    if(need_REQUIRED)
+      set(CONVLADDER_LACKS "${CONVLADDER_LACKS}\n  ${name}: ${need_REMEDY}" PARENT_SCOPE)
+    endif()
+  endif()
+  if(need_REQUIRED)
+    set(need_USED_BY "*")
+  endif()
+  string(JOIN "\t" line "${verdict}" "${name}" "${need_USED_BY}" "${need_PACKAGE}" "${need_REMEDY}"
+    "${need_FOR}" "${found}" "${need_DETAIL}")
+  string(REGEX REPLACE "[\r\n]+" " " line "${line}")
+  set(CONVLADDER_NEEDS "${CONVLADDER_NEEDS}${line}\n" PARENT_SCOPE)
+endfunction()
 
-convladder_need("C++ compiler" g++ "builds everything" REQUIRED
-  FOUND "${CMAKE_CXX_COMPILER}" DETAIL "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
-convladder_need("CMake" cmake "configures the build" REQUIRED
-  FOUND "${CMAKE_COMMAND}" DETAIL "${CMAKE_VERSION}")
-convladder_need("ninja or make" make "runs the build" REQUIRED FOUND "${CMAKE_MAKE_PROGRAM}")
+# Where the compiler itself looks because of its environment.
+string(REPLACE ":" ";" CMAKE_INCLUDE_PATH "$ENV{CPATH}:$ENV{CPLUS_INCLUDE_PATH}")
+string(REPLACE ":" ";" CMAKE_LIBRARY_PATH "$ENV{LIBRARY_PATH}")
+
+find_package(Threads REQUIRED)
+convladder_need("C++ compiler" "${CMAKE_CXX_COMPILER}" FOR "builds everything" PACKAGE g++ REQUIRED
+  DETAIL "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+convladder_need("CMake" "${CMAKE_COMMAND}" FOR "configures the build" PACKAGE cmake REQUIRED
+  DETAIL "${CMAKE_VERSION}")
+convladder_need("ninja or make" "${CMAKE_MAKE_PROGRAM}" FOR "runs the build" PACKAGE make REQUIRED)
+find_package(Python3 3.10 QUIET COMPONENTS Interpreter)
+set(CONVLADDER_PYTHON "${Python3_EXECUTABLE}")
+convladder_need("Python 3" "${CONVLADDER_PYTHON}" FOR "./ladder, tables, tests" PACKAGE python3 REQUIRED
+  DETAIL "${Python3_VERSION}")
 
 # Headers alone: nothing of them is linked. A machine without network can have them unpacked anywhere
 # (dpkg -x), named by CMAKE_PREFIX_PATH.
 add_library(convladder_headers INTERFACE)
 target_compile_definitions(convladder_headers INTERFACE FMT_HEADER_ONLY)
-function(convladder_need_header name package purpose header)
-  find_path(path "${header}" NO_CACHE)
-  set(found "")
-  if(path)
-    set(found "${path}/${header}")
-    target_include_directories(convladder_headers SYSTEM INTERFACE "${path}")
+function(convladder_need_header name header)
+  find_path(folder "${header}" NO_CACHE)
+  set(path "")
+  if(folder)
+    cmake_path(APPEND path "${folder}" "${header}")
+    target_include_directories(convladder_headers SYSTEM INTERFACE "${folder}")
   endif()
-  convladder_need("${name}" "${package}" "${purpose}" REQUIRED FOUND "${found}" DETAIL "no header ${header}")
+  convladder_need("${name}" "${path}" ${ARGN})
+  set(CONVLADDER_NEEDS "${CONVLADDER_NEEDS}" PARENT_SCOPE)
+  set(CONVLADDER_LACKS "${CONVLADDER_LACKS}" PARENT_SCOPE)
 endfunction()
-convladder_need_header("nlohmann-json" nlohmann-json3-dev "records" nlohmann/json.hpp)
-convladder_need_header("CLI11" libcli11-dev "options" CLI/CLI.hpp)
-convladder_need_header("fmt" libfmt-dev "text" fmt/format.h)
-convladder_need_header("stb" libstb-dev "pictures" stb/stb_image_write.h)
+convladder_need_header("nlohmann-json" nlohmann/json.hpp FOR "records" PACKAGE nlohmann-json3-dev REQUIRED)
+convladder_need_header("CLI11" CLI/CLI.hpp FOR "options" PACKAGE libcli11-dev REQUIRED)
+convladder_need_header("fmt" fmt/format.h FOR "text" PACKAGE libfmt-dev REQUIRED)
+convladder_need_header("stb" stb/stb_image_write.h FOR "pictures" PACKAGE libstb-dev REQUIRED)
+
+# ---- For the simulator -----------------------------------------------------------------------------
 
 if(CONVLADDER_BACKEND STREQUAL "sim")
-  convladder_need("Boost.Context" libboost-context-dev "simulator: fibres, its CUDA threads" REQUIRED
-    HEADER boost/context/fiber.hpp LIBRARIES boost_context boost_context-mt TARGET convladder_fibres
-    CODE "return !boost::context::fiber([](boost::context::fiber&& f) { return std::move(f); });")
-  convladder_need("CBLAS" libopenblas-dev "simulator: stands in for cuBLAS" REQUIRED
-    HEADER cblas.h SUFFIXES openblas blis TARGET convladder_cblas
-    LIBRARIES openblas cblas blas cblas+blas blis flexiblas mkl_rt
-    CODE "float x = 1; cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 1, 1, 1, x, &x, 1, &x, 1, x, &x, 1);")
+  if(POLICY CMP0167)
+    cmake_policy(SET CMP0167 NEW)  # Boost's own configuration, not CMake's module
+  endif()
+  find_package(Boost QUIET COMPONENTS context)
+  set(found "")
+  if(TARGET Boost::context)
+    set(found "${Boost_INCLUDE_DIRS}/boost/context/fiber.hpp")
+  endif()
+  convladder_need("Boost.Context" "${found}" FOR "simulator: fibres, its CUDA threads"
+    DETAIL "${Boost_VERSION_STRING}" PACKAGE libboost-context-dev REQUIRED)
+
+  # CMake's FindBLAS knows nothing of C's interface, which not every libblas has.
+  find_path(cblas cblas.h PATH_SUFFIXES openblas blis NO_CACHE)
+  set(found "")
+  foreach(name openblas blas cblas blis flexiblas mkl_rt)
+    unset(library)
+    find_library(library ${name} PATH_SUFFIXES openblas blis NO_CACHE)
+    if(cblas AND library)
+      set(code "#include <cblas.h>\nint main() { return int(cblas_sdot(0, nullptr, 1, nullptr, 1)); }\n")
+      try_compile(works SOURCE_FROM_VAR cblas.cpp code CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${cblas}"
+        LINK_LIBRARIES "${library}" Threads::Threads NO_CACHE)
+      if(works)
+        set(found "${library}")
+        add_library(convladder_cblas INTERFACE IMPORTED GLOBAL)
+        target_include_directories(convladder_cblas INTERFACE "${cblas}")
+        target_link_libraries(convladder_cblas INTERFACE "${library}")
+        break()
+      endif()
+    endif()
+  endforeach()
+  convladder_need("CBLAS" "${found}" FOR "simulator: stands in for cuBLAS" PACKAGE libopenblas-dev REQUIRED)
 endif()
 if(CONVLADDER_COUNTING)
-  set(gnu "")
-  set(remark "the compiler is ${CMAKE_CXX_COMPILER}, ${CMAKE_CXX_COMPILER_ID}")
+  set(found "")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(gnu "${CMAKE_CXX_COMPILER}")
-    set(remark "${CMAKE_CXX_COMPILER_VERSION}")
+    set(found "${CMAKE_CXX_COMPILER}")
   endif()
-  convladder_need("g++" g++ "simulator: its instrumentation counts" REQUIRED
-    FOUND "${gnu}" DETAIL "${remark}")
+  convladder_need("g++" "${found}" FOR "simulator: its instrumentation counts" PACKAGE g++ REQUIRED)
 endif()
 
-convladder_need("GoogleTest" libgtest-dev "tests" OPTIONAL FOR test build bugs
-  HEADER gtest/gtest.h LIBRARIES gtest_main+gtest TARGET GTest::gtest_main
-  CODE "#include <gtest/gtest.h>\nint main(int n, char** words) { testing::InitGoogleTest(&n, words); return RUN_ALL_TESTS(); }")
-convladder_need("Python 3" python3 "3.10 or later: tables, reports, and tests by scripts" OPTIONAL
-  FOR run test profile bench report bugs variant sanitize diff exercise new PYTHON VARIABLE CONVLADDER_PYTHON)
+# ---- For tests, and what is timed beside the stages ------------------------------------------------
+
+find_package(GTest QUIET)
+set(found "")
+if(TARGET GTest::gtest_main)
+  set(found "${GTest_DIR}")
+endif()
+convladder_need("GoogleTest" "${found}" FOR "tests" DETAIL "${GTest_VERSION}" PACKAGE libgtest-dev USED_BY test build bugs)
+
 set(sees_gpu "")
 if(CONVLADDER_BACKEND STREQUAL "gpu")
-  set(sees_gpu "assert torch.cuda.is_available(), 'PyTorch sees no GPU'")
+  set(sees_gpu "import torch; assert torch.cuda.is_available(), 'it sees no GPU'; ")
 endif()
-convladder_need("PyTorch" "" "timed beside the stages; the stages as its module" OPTIONAL
-  REMEDY "pip install torch" PYTHON torch CODE "${sees_gpu}" VARIABLE CONVLADDER_TORCH_PYTHON)
-# ---- For a GPU; none of it is ever installed -----------------------------------------------------------
+execute_process(COMMAND "${CONVLADDER_PYTHON}" -B -c
+    "import importlib.metadata as m; v = m.version('torch'); ${sees_gpu}print(v, end='')"
+  OUTPUT_VARIABLE version ERROR_QUIET)
+set(CONVLADDER_TORCH_PYTHON "")
+if(version)
+  set(CONVLADDER_TORCH_PYTHON "${CONVLADDER_PYTHON}")
+endif()
+convladder_need("PyTorch" "${CONVLADDER_TORCH_PYTHON}" FOR "timed beside the stages; the stages as its module"
+  DETAIL "${version}" REMEDY "pip install torch, for that Python" USED_BY bench)
 
-set(gpu "")
-set(remark "no nvidia-smi that lists one, or CUDA_VISIBLE_DEVICES hides it")
-set(on_gpu OPTIONAL)
-if(CONVLADDER_GPUS)
-  list(JOIN CONVLADDER_GPUS " | " gpu)
-  set(remark "")
-endif()
-convladder_need("GPU and driver" "" "GPU backend" OPTIONAL FOUND "${gpu}" DETAIL "${remark}"
-  REMEDY "an NVIDIA GPU, and NVIDIA's driver for it")
+# ---- For a GPU; none of it is ever installed -------------------------------------------------------
+
 if(CONVLADDER_BACKEND STREQUAL "gpu")
-  set(on_gpu REQUIRED)
-endif()
-convladder_need("nvcc" "" "builds the GPU backend" ${on_gpu} FOUND "${CONVLADDER_NVCC}"
-  DETAIL "${CMAKE_CUDA_COMPILER_VERSION}" REMEDY "NVIDIA's CUDA Toolkit; in PATH, or set CUDACXX")
-get_filename_component(cuda_bin "${CONVLADDER_NVCC}" DIRECTORY)
-convladder_need("ncu" "" "profile: reads a GPU's memory counters" OPTIONAL
-  PROGRAMS ncu HINTS "${cuda_bin}" REMEDY "Nsight Compute, part of the CUDA Toolkit")
-convladder_need("compute-sanitizer" "" "sanitize: stray accesses and races on a GPU" OPTIONAL
-  PROGRAMS compute-sanitizer HINTS "${cuda_bin}" REMEDY "part of the CUDA Toolkit")
-
-# The driver opens its counters to everybody, or to those with CAP_SYS_ADMIN (bit 21).
-set(access "")
-set(remark "no driver")
-if(EXISTS /proc/driver/nvidia/params)
-  set(remark "the driver keeps them for the administrator")
-  file(STRINGS /proc/driver/nvidia/params open REGEX "RmProfilingAdminOnly: 0")
-  file(STRINGS /proc/self/status capabilities REGEX "^CapEff:")
-  string(REGEX REPLACE "CapEff:[ \t]*" "0x" capabilities "${capabilities}")
-  math(EXPR administrator "${capabilities} >> 21 & 1")
-  if(open)
-    set(access "everybody")
-  elseif(administrator)
-    set(access "the administrator")
+  convladder_need("nvcc" "${CONVLADDER_NVCC}" FOR "builds the GPU backend" REQUIRED
+    DETAIL "${CMAKE_CUDA_COMPILER_VERSION}" REMEDY "NVIDIA's CUDA Toolkit; in PATH, or set CUDACXX")
+  if(CONVLADDER_NVCC)
+    find_package(CUDAToolkit QUIET)
   endif()
-endif()
-convladder_need("counter access" "" "lets ncu read them" OPTIONAL FOUND "${access}" DETAIL "${remark}"
-  REMEDY "be root, or NVreg_RestrictProfilingToAdminUsers=0 for the driver (docs/profiling.md)")
-
-if(CONVLADDER_BACKEND STREQUAL "gpu" AND CONVLADDER_NVCC)
-  find_package(CUDAToolkit QUIET)
-  convladder_need("cuBLAS" "" "stage 02" REQUIRED REMEDY "part of the CUDA Toolkit"
-    HEADER cublas_v2.h LIBRARIES cublas+cublasLt TARGET convladder_cublas
-    HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR}
-    CODE "cublasHandle_t handle; return cublasCreate(&handle);")
+  convladder_need("cuBLAS" "${CUDA_cublas_LIBRARY}" FOR "stage 02" REMEDY "part of the CUDA Toolkit" REQUIRED)
   option(CONVLADDER_CUDNN "Let bench time cuDNN beside the stages, where it is found" ON)
   if(CONVLADDER_CUDNN)
-    set(pip "")
-    foreach(python ${CONVLADDER_TORCH_PYTHON} ${CONVLADDER_PYTHON})
-      execute_process(COMMAND "${python}" -c "import nvidia.cudnn as c; print(list(c.__path__)[0])"
-        OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-      list(APPEND pip "${folder}")
-    endforeach()
-    convladder_need("cuDNN" "" "9 or later: timed beside the stages" OPTIONAL RUN
-      REMEDY "NVIDIA's cuDNN, or pip install nvidia-cudnn-cu13"
-      HEADER cudnn_version.h LIBRARIES cudnn libcudnn.so.9 TARGET cudnn
-      HINTS ${CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR} ${pip}
-      CODE "#include <cstdio>
-#include <cudnn_version.h>
-extern \"C\" std::size_t cudnnGetVersion(void);
-int main() {
-  std::printf(\"header %d, library %zu\", int(CUDNN_VERSION), cudnnGetVersion());
-  return CUDNN_MAJOR < 9 || cudnnGetVersion() / 10000 != CUDNN_MAJOR;
-}")
+    execute_process(COMMAND "${CONVLADDER_PYTHON}" -B -c "import nvidia.cudnn as c; print(list(c.__path__)[0], end='')"
+      OUTPUT_VARIABLE pip ERROR_QUIET)
+    set(hints ${CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_DIR} ${pip})
+    find_path(header cudnn_version.h HINTS ${hints} PATH_SUFFIXES include NO_CACHE)
+    find_library(library NAMES cudnn libcudnn.so.9 HINTS ${hints} PATH_SUFFIXES lib lib64 NO_CACHE)
+    set(found "")
+    set(version "")
+    if(header AND library)
+      file(STRINGS "${header}/cudnn_version.h" version REGEX "define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
+      string(REGEX REPLACE "[^;]* ([0-9]+)" "\\1" version "${version}")
+      string(REPLACE ";" "." version "${version}")
+      file(REAL_PATH "${library}" real)
+      string(REGEX MATCH "^[0-9]+" major "${version}")
+      if(version VERSION_GREATER_EQUAL 9 AND real MATCHES "[.]so[.]${major}([.]|$)")
+        set(found "${library}")  # header and library of one major version
+        add_library(cudnn INTERFACE IMPORTED GLOBAL)
+        target_include_directories(cudnn INTERFACE "${header}")
+        target_link_libraries(cudnn INTERFACE "${library}")
+      endif()
+    endif()
+    convladder_need("cuDNN" "${found}" FOR "9 or later: timed beside the stages" DETAIL "${version}"
+      REMEDY "NVIDIA's cuDNN, or pip install nvidia-cudnn-cu13" USED_BY bench)
   endif()
 endif()
 
-convladder_settle_needs()
+file(WRITE "${CMAKE_BINARY_DIR}/needs.tsv"
+  "verdict\tname\tcommands\tpackage\tremedy\tpurpose\tfound\tdetail\n${CONVLADDER_NEEDS}")
+if(CONVLADDER_LACKS)
+  message(FATAL_ERROR "This is missing here; get it:${CONVLADDER_LACKS}")
+endif()

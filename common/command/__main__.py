@@ -1,0 +1,318 @@
+"""The commands of ./ladder: each sees to what it needs here, builds that, and calls the program, CTest
+or a module of common/."""
+import argparse
+import contextlib
+import glob
+import os
+import re
+import sys
+
+from common.command import building, doctor, testing
+from common.command.building import Lacking, build, configure, folder
+from common.command.machine import foreground, gpus, nvcc, say
+from common.show import files
+from common.show.files import ROOT, stage_names
+from common.show.support import REPORT, fail
+
+USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
+
+  run      the stages on a photograph through AlexNet's first layer: table and pictures
+  test     every stage on every problem, races, planted bugs, the host's code: minutes; --all: all that
+           there is, 35 minutes; --minutes N: no part of it begins later; --stage NAME, as often as you
+           like: that stage's tests alone
+  check    the stages against the reference on any problem: --shape NAME, --n 2 --c 3 ...,
+           --shapes FILE.csv
+  bench    timing on a GPU, cold and warm, beside cuDNN and PyTorch: --shape NAME,
+           --shapes FILE.csv, --stage NAME, --competitors all|none|cudnn,pytorch; --machine FILE
+           writes the GPU's rates
+  profile  memory traffic per stage, and the least time that it takes on a GPU (--machine FILE):
+           Nsight Compute on one, counted in the simulator without; options as for check; --show: a
+           page with every warp's addresses, line by line; --trace FILE: the same as JSON
+  diff     a stage and the one before it, the code that differs and the counters of both: diff 04;
+           options as for profile
+  exercise kernels to write, judged by the checks and by exact counters; --help says more
+  new      a stage of your own, right from the start: new 99_my_idea
+  variant  small changes of the kernels, tried: the lessons' experiments, before and after; --kind bug:
+           planted bugs, and what catches them
+  bugs     as variant --kind bug: all of them, or those of --stage NAME
+  sanitize the stages under compute-sanitizer's four tools, on a GPU
+  report   one page to look at, tables and plots in build/report/, from the JSON files of run, bench
+           and profile; --open shows the page
+  build    a program by name: ./ladder build PRESET TARGET... makes build/PRESET/bin/TARGET;
+           the presets are gpu, sim, sim-count and sim-asan
+  doctor   what this machine has, what it lacks, and how to get it
+
+The backend is the GPU where there is one (and nvcc), else the simulator. A stage's name may be cut
+short: --stage 04. ./ladder COMMAND --help says more of one.
+"""
+PRESETS = ("gpu", "sim", "sim-count", "sim-asan")
+OF_THE_PROGRAM = ("run", "check", "bench", "profile")
+MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
+           "new": "common.command.new_stage", "variant": "common.variants.variant",
+           "bugs": "common.variants.variant", "sanitize": "common.measure.sanitize",
+           "report": "common.show.report"}
+
+
+def module(name, *words):
+    """Runs a module of common/. NVIDIA's other tools lie beside nvcc, whether its folder is in PATH."""
+    path = os.pathsep.join([os.environ["PATH"], os.path.dirname(nvcc() or "/usr/bin/nvcc")])
+    return foreground(sys.executable, "-B", "-m", name, *words, env={**os.environ, "PATH": path})
+
+
+def paragraph(command):
+    """What USAGE says of a command."""
+    lines = re.search(rf"^  {command} .*\n(   .*\n)*", USAGE, re.MULTILINE)[0]
+    return f"usage: ./ladder {command} [OPTION...]\n\n{lines}"
+
+
+def help_of(command):
+    """Configures nothing, and installs nothing."""
+    if command in ("bugs", *OF_THE_PROGRAM) or command not in MODULES:
+        print(paragraph(command), flush=True)
+    if command in MODULES:
+        if command == "diff":
+            return module(MODULES[command], "", "--help")
+        return module(MODULES[command], "--help")
+    if command in OF_THE_PROGRAM:
+        for preset in PRESETS:
+            program = folder(preset, "bin", "convladder")
+            if os.path.exists(program) and foreground(program, command, "--help") == 0:
+                return 0
+        print("Nothing is built here yet: after the first ./ladder run this lists every option.")
+    return 0
+
+
+class Door:
+    """The commands, on the backend that was asked for or else is best here."""
+
+    def __init__(self, backend):
+        self.backend, self.nvcc = backend, nvcc()
+        there = gpus()
+        self.chosen = backend or ("gpu" if there and self.nvcc else "sim")
+        self.on_any_gpu = self.chosen == "gpu" and not backend
+        if backend == "gpu" and not there:
+            fail("--backend gpu: no GPU here (nvidia-smi lists none, or CUDA_VISIBLE_DEVICES hides it)")
+        if backend == "gpu" and not self.nvcc:
+            fail("--backend gpu: nvcc not found (CUDA Toolkit, or set CUDACXX)")
+        if not backend and there and not self.nvcc:
+            say("there is a GPU but no nvcc: using the simulator")
+
+    def program(self, command, *words):
+        build(self.chosen, command, "convladder")
+        return foreground(folder(self.chosen, "bin", "convladder"), command, *words)
+
+    def counting_program(self):
+        """The program that profiles: of the GPU, or of the simulator that counts."""
+        preset = "gpu" if self.chosen == "gpu" else "sim-count"
+        build(preset, "profile", "convladder")
+        return folder(preset, "bin", "convladder")
+
+    def need_gpu(self, command, instead=""):
+        if self.chosen != "gpu":
+            fail(f"{command} needs a GPU, and nvcc{instead}", 2)
+
+    def run(self, *words):
+        status = self.program("run", *words)
+        if status or words or self.chosen == "gpu":
+            return status
+        print(flush=True)
+        return self.show_traffic()  # the main job shows that as well
+
+    def show_traffic(self):
+        """Counts are the program's, the same every time: made again when one of these is newer."""
+        program = self.counting_program()
+        table, trace, records = (os.path.join(REPORT, name)
+                                 for name in ("traffic.txt", "trace.json", "profile.json"))
+        made_of = [program, os.path.join(ROOT, "common", "machines", "h200.json"), trace, records]
+        with contextlib.suppress(OSError):
+            if os.stat(table).st_mtime >= max(os.stat(path).st_mtime for path in made_of):
+                say("counted before by the same program (build/report/traffic.txt):")
+                print(files.read(table), end="")
+                return 0
+        os.makedirs(REPORT, exist_ok=True)
+        # Shown as it comes, and kept if all went well.
+        status = foreground("bash", "-o", "pipefail", "-c", 'part=$1; shift; "$@" | tee "$part"', "-",
+                            table + ".part", sys.executable, "-B", "-m", "common.measure.profile",
+                            "--program", program, "--trace", trace)
+        if status == 0:
+            os.replace(table + ".part", table)
+        return status
+
+    def check(self, *words):
+        return self.program("check", *words)
+
+    def bench(self, *words):
+        self.need_gpu("bench", " (profile counts memory traffic without one)")
+        status = self.program("bench", *words)
+        own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        own.add_argument("--json", default=os.path.join(REPORT, "bench.json"))
+        own.add_argument("--machine")
+        options, _ = own.parse_known_args(words)
+        if options.machine is None and os.path.exists(options.json):
+            module("common.show.bench", options.json)
+        return status
+
+    def profile(self, *words):
+        if "--show" in words or any(word.split("=")[0] == "--trace" for word in words):
+            if self.backend == "gpu":
+                fail("--show and --trace are for the simulator: --backend sim", 2)
+            self.chosen = "sim"  # addresses are the simulator's, whatever else there is
+        if "--show" in words:
+            return module("common.show.show", self.counting_program(), *words)
+        if "--ui" in words and self.chosen != "gpu":
+            fail("--ui is for Nsight Compute: it needs a GPU, and nvcc", 2)
+        return module("common.measure.profile", "--program", self.counting_program(), *words)
+
+    def diff(self, *words):
+        if not words or words[0].startswith("-"):
+            fail("diff needs a stage: ./ladder diff 04", 2)
+        return module(MODULES["diff"], self.counting_program(), full_name(words[0]), *words[1:])
+
+    def exercise(self, *words):
+        known = glob.glob(glob.escape(ROOT) + "/[0-9][0-9]_*/exercises/*")
+        judged = {"--all", "--golf", *map(os.path.basename, known)} & set(words)
+        if "--measure" in words:
+            self.need_gpu("exercise --measure")
+            builds = ["gpu"]
+            build("gpu", "exercise", "exercise_judge")
+        elif not judged or {"--progress", "--hint", "--reset", "--solution"} & set(words):
+            builds = ["sim-count"]  # nothing is compiled
+        else:
+            # A page is made with what a stage's program is linked with.
+            targets = ["exercise_judge", *(["convladder"] if "--show" in words else [])]
+            try:
+                build("sim-count", "exercise", *targets, optional=self.on_any_gpu)
+            except Lacking as lacking:
+                say(f"skipped: exercises are judged by what the simulator counts; {lacking}")
+                return 0
+            builds = ["sim-count"]
+            if self.chosen == "gpu":
+                build("gpu", "exercise", "exercise_judge")
+                builds.append("gpu")
+        return module(MODULES["exercise"], *words, "--builds", ",".join(builds))
+
+    def variant(self, *words):
+        """Its module builds what it links changed kernels into."""
+        backend = self.backend or "sim"  # a GPU only if it is asked for: counts are the simulator's
+        if words:
+            for preset in ["gpu"] if backend == "gpu" else ["sim", "sim-count"]:
+                configure(preset, "bugs")
+        return module(MODULES["variant"], "--backend", backend, *words)
+
+    def bugs(self, *words):
+        return self.variant("--kind", "bug", *words)
+
+    def new(self, *words):
+        return module(MODULES["new"], *words)
+
+    def sanitize(self, *words):
+        self.need_gpu("sanitize", "; without one the counting simulator finds races, stray accesses and "
+                      "reads of unwritten memory: ./ladder profile")
+        build("gpu", "sanitize", "convladder")
+        return module(MODULES["sanitize"], *words)
+
+    def report(self, *words):
+        return module(MODULES["report"], *words)
+
+    def build(self, *words):
+        preset = words[0] if words else ""
+        if preset not in PRESETS:
+            fail(f"build '{preset}': the presets are gpu, sim, sim-count and sim-asan", 2)
+        if len(words) < 2:
+            fail(f"build {preset}: name a program, or 'all'", 2)
+        if preset == "gpu" and not self.nvcc:
+            fail("build gpu: nvcc not found (CUDA Toolkit, or set CUDACXX)")
+        build(preset, "build", *words[1:])
+        return 0
+
+    def test(self, *words):
+        parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        parser.error = lambda message: fail(f"test: {message}; ./ladder test --help", 2)
+        parser.add_argument("--all", action="store_true")
+        parser.add_argument("--minutes", type=int)
+        parser.add_argument("--stage", action="append", default=[])
+        options = parser.parse_args(words)
+        if options.minutes is not None and (not options.all or options.stage):
+            fail("--minutes is for --all", 2)
+        return testing.test(options, self.backend, self.chosen)
+
+    def doctor(self, *words):
+        if words:
+            fail(f"doctor takes no argument '{words[0]}'", 2)
+        return doctor.doctor(self.chosen, self.nvcc)
+
+
+def full_name(stage):
+    """The stage that a name, or its beginning, means."""
+    names = stage_names()
+    found = [stage] if stage in names else [name for name in names if stage and name.startswith(stage)]
+    if not found:
+        fail(f"stage '{stage}' is unknown; there are {' '.join(names)}", 2)
+    if len(found) > 1:
+        fail(f"stage '{stage}' can be {' or '.join(found)}", 2)
+    return found[0]
+
+
+def read(words):
+    """(backend, command's words) with stages' whole names."""
+    rest, backend, given = [], "", iter(words)
+    for word in given:
+        name, equals, value = word.partition("=")
+        if name not in ("--backend", "--stage"):
+            rest.append(word)
+            continue
+        if not equals:
+            value = next(given, None)
+            if value is None:
+                fail(f"{name} needs a value" + (": gpu or sim" if name == "--backend" else ""), 2)
+        if name == "--stage":
+            rest += [name, full_name(value)]
+        elif value not in ("gpu", "sim"):
+            fail(f"--backend = '{value}': must be gpu or sim", 2)
+        else:
+            backend = value
+    return backend, rest
+
+
+def main(words):
+    # What make, CMake or a compiler's options give a meaning of their own, quoted or not.
+    if re.search(r'[#;:,$"\\%\x00-\x1f\x7f]', ROOT):
+        fail(f"a build can't work in '{ROOT}': make and CMake stumble over these characters", 2)
+    backend, words = read(words)
+    command, *words = words or ["help"]
+    if command in ("help", "--help", "-h"):
+        print(USAGE, end="")
+        return 0
+    if command.startswith("_") or not re.search(rf"^  {re.escape(command)} ", USAGE, re.MULTILINE):
+        fail(f"unknown command '{command}' (./ladder alone lists them)", 2)
+    if {"--help", "-h"} & set(words):
+        return help_of(command)
+    return getattr(Door(backend), command)(*words)
+
+
+def hold_standard_streams():
+    """Where one is closed, the next file to be opened would get its number. What would go to stderr
+    then goes to stdout."""
+    if sys.stdin is None:
+        sys.stdin = open(os.open(os.devnull, os.O_RDONLY))
+    if sys.stderr is None:
+        os.dup2(1 if sys.stdout else os.open(os.devnull, os.O_WRONLY), 2)
+        sys.stderr = open(2, "w", encoding="utf-8")
+    if sys.stdout is None:
+        fail("standard output is closed")
+
+
+if __name__ == "__main__":
+    hold_standard_streams()
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # who read along has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except KeyboardInterrupt:
+        status = 130
+    except OSError as error:
+        building.fail_if_full(str(error))
+        fail(f"{error.filename or 'standard output'}: {error.strerror}")
+    sys.exit(status)

@@ -1,0 +1,221 @@
+"""Configuring and building build/PRESET: one ./ladder at a time in each, shown as it goes, and only
+what has to be done again."""
+import contextlib
+import csv
+import fcntl
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from common.command import machine
+from common.command.machine import say
+from common.show.files import ROOT
+from common.show.support import fail
+
+BUILD = os.path.join(ROOT, "build")
+# What CMake and the compilers take from the environment.
+ENVIRONMENT = re.compile(r"CMAKE_\w+|CUDA(CXX|ARCHS|FLAGS|HOSTCXX|_PATH)|CXX|(CXX|LD)FLAGS|CPATH|"
+                         r"CPLUS_INCLUDE_PATH|LIBRARY_PATH")
+
+
+class Lacking(Exception):
+    """A preset can't be configured: this machine lacks something, which the message names."""
+
+
+def folder(preset, *names):
+    return os.path.join(BUILD, preset, *names)
+
+
+# ---- Steps -----------------------------------------------------------------------------------------
+
+
+def own_folder(preset):
+    """Makes build/PRESET. What a run with sudo has left there, a user can't write to."""
+    with contextlib.suppress(OSError):
+        os.makedirs(folder(preset), exist_ok=True)
+    fail_if_full()
+    for path in (BUILD, folder(preset), *glob.glob(glob.escape(folder(preset)) + "/*")):
+        if not os.access(path, os.W_OK) and not os.path.islink(path):
+            sudo = os.path.exists(path) and os.access(ROOT, os.W_OK)
+            fail(f"{path} can't be written to" + (
+                f", from an earlier run with sudo? Then: sudo chown -R $(id -un) '{BUILD}'" if sudo else
+                ": copy the repository to a folder of your own"))
+
+
+def fail_if_full(what="nothing can be written"):
+    if shutil.disk_usage(BUILD if os.path.exists(BUILD) else ROOT).free < 64 * 1024:
+        fail(f"{what}: no space is left in {BUILD}")
+
+
+@contextlib.contextmanager
+def in_turn(preset, step):
+    """One ./ladder at a time works in build/PRESET."""
+    own_folder(preset)
+    with open(folder(preset, ".lock"), "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another ./ladder works in build/{preset}: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            say(f"interrupted while {step} build/{preset}; the next call goes on from there")
+            sys.exit(130)
+
+
+def logged(log, step, *command, **options):
+    """Output to the log, and to a terminal as a line that changes. Gives the command's status."""
+    watched = sys.stderr.isatty()
+    with open(log, "w", encoding="utf-8") as file, \
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                             stderr=subprocess.STDOUT, errors="replace", **options) as process:
+        for line in process.stdout:
+            file.write(line)
+            if watched:
+                width = shutil.get_terminal_size().columns - 1
+                print("\r\033[K" + f"{step}: {line.rstrip()}"[:width], end="", file=sys.stderr,
+                      flush=True)
+    if watched:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    return process.returncode
+
+
+def failed(log, what):
+    """Shows why."""
+    fail_if_full(f"{what} failed")
+    with open(log, encoding="utf-8") as file:
+        sys.stderr.writelines(file.readlines()[-40:])
+    fail(f"{what} failed, the whole log is in {log}")
+
+
+# ---- Configuring -----------------------------------------------------------------------------------
+
+
+def cached(preset, name):
+    try:
+        with open(folder(preset, "CMakeCache.txt"), encoding="utf-8") as file:
+            found = re.search(rf"^{name}:\w+=(.*)$", file.read(), re.MULTILINE)
+    except OSError:
+        return ""
+    return found[1] if found else ""
+
+
+def needs(preset):
+    """The lines of needs.tsv, as far as configuring got."""
+    try:
+        with open(folder(preset, "needs.tsv"), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+            return [row for row in rows if "found" in row]  # an older version's have other columns
+    except OSError:
+        return []
+
+
+def missing(preset, command):
+    """What the command uses and this machine lacks."""
+    return [need for need in needs(preset) if need["verdict"] == "missing" and
+            {"*", command} & set(need["commands"].split(";"))]
+
+
+def packages(some_needs):
+    return sorted({need["package"] for need in some_needs if need["package"]})
+
+
+def surroundings():
+    """What a configuration depends on besides its sources, which the build itself watches."""
+    found = {name: value for name, value in os.environ.items() if ENVIRONMENT.fullmatch(name)}
+    for name in os.environ.get("CXX", "").split()[:1] or machine.CXX_NAMES:
+        path = shutil.which(name)
+        found[name] = path and [os.path.realpath(path), os.stat(path).st_mtime]
+    return {**found, "nvcc": machine.nvcc(), "python3": sys.executable}
+
+
+def stamp(preset):
+    return folder(preset, "configured.json")
+
+
+def changes(preset):
+    """What has changed since the last configuration that worked: names; None where there was none."""
+    try:
+        with open(stamp(preset), encoding="utf-8") as file:
+            before = json.load(file)
+    except (OSError, ValueError):
+        return None
+    now = surroundings()
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+
+
+def is_whole(preset):
+    """Whether the configuration is of this folder, and all that it has found is still there."""
+    found = [need["found"] for need in needs(preset)]
+    return (cached(preset, "CMAKE_HOME_DIRECTORY") == ROOT and
+            os.access(cached(preset, "CMAKE_MAKE_PROGRAM"), os.X_OK) and
+            all(os.path.exists(path) for path in found if path.startswith("/")))
+
+
+def configure_once(preset, command):
+    """The exit status."""
+    machine.need_tools(command)
+    changed, log = changes(preset), folder(preset, "configure.log")
+    words = ["-S", ROOT, "--preset", preset, f"-DPython3_EXECUTABLE={sys.executable}"]
+    # What a configuration that failed has found must not decide this one.
+    if changed or changed is None and os.path.exists(log) or not is_whole(preset):
+        words.append("--fresh")
+        if not os.access(cached(preset, "CMAKE_MAKE_PROGRAM"), os.X_OK):
+            words += ["-G", "Ninja" if shutil.which("ninja") else "Unix Makefiles"]
+    since = f", since {', '.join(changed)} changed" if changed else ""
+    say(f"configuring build/{preset}{since}")
+    for path in (stamp(preset), folder(preset, "needs.tsv")):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+    status = logged(log, f"configuring build/{preset}", machine.cmake(), *words,
+                    env={**os.environ, "CXX": machine.find_compiler()})
+    if status == 0:
+        with open(stamp(preset), "w", encoding="utf-8") as file:
+            json.dump(surroundings(), file)
+    return status
+
+
+def configure(preset, command, demanded="", optional=False):
+    """Configures where something has changed since the last time; installs what is missing for the
+    command, and configures anew. Fails where something required, or demanded by the command, stays
+    missing; raises Lacking instead if the preset is optional."""
+    if changes(preset) == [] and is_whole(preset) and not missing(preset, command):
+        return
+    with in_turn(preset, "configuring"):
+        status = configure_once(preset, command)
+        reason, wanted = "", packages(missing(preset, command))
+        if wanted:
+            reason = machine.install(*wanted)
+            status = configure_once(preset, command)
+            wanted = packages(missing(preset, command))
+    lacks = [need for need in missing(preset, command)
+             if need["commands"] == "*" or need["name"] == demanded]
+    if lacks:
+        names = ", ".join(need["name"] for need in lacks)
+        text = f"missing here: {names}{reason and '; ' + reason}"
+        if optional:
+            raise Lacking(text)
+        remedies = [f"apt-get install {' '.join(wanted)}"] if wanted else []
+        fail(f"{text}. Get all that {command} needs: " + "; ".join(
+            remedies + [need["remedy"] for need in lacks if not need["package"]]))
+    if status:
+        failed(folder(preset, "configure.log"), "configuring")
+    if wanted:
+        say(f"going on without {' '.join(wanted)}{reason and ': ' + reason}")
+
+
+def build(preset, command, *targets, **options):
+    """Builds the targets, after configure(**options)."""
+    configure(preset, command, **options)
+    say(f"building build/{preset}")
+    with in_turn(preset, "building"):
+        log = folder(preset, "build.log")
+        if logged(log, f"building build/{preset}", cached(preset, "CMAKE_COMMAND"), "--build",
+                  folder(preset), "--parallel", str(os.cpu_count()), "--target", *targets):
+            failed(log, f"building build/{preset}")

@@ -1,0 +1,190 @@
+"""Tests of ./ladder itself, in a copy of the repository: the real commands, as they are typed."""
+import fcntl
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import textwrap
+import time
+import unittest
+import unittest.mock
+
+from common.command import building, testing
+from common.command.__main__ import USAGE
+from common.tests.folder_test import ROOT, FolderTest, called
+
+ERROR = "^ladder: error: "
+BARE = ("bash", "dirname", "env", "python3", "readlink", "sed", "sort", "mktemp", "rm")
+
+
+class Ladder(unittest.TestCase):
+    """In a path that holds what shells and make could take for something else."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.root = pathlib.Path(folder.name) / "a reader's own [földer]"
+        shutil.copytree(ROOT, cls.root, ignore=shutil.ignore_patterns(".git", "build", "__pycache__"))
+        cls.bare = pathlib.Path(folder.name) / "bin"  # a PATH without compiler, CMake, make and apt-get
+        cls.bare.mkdir()
+        for name in BARE:
+            (cls.bare / name).symlink_to(os.path.realpath(shutil.which(name)))
+
+    def setUp(self):
+        self.environment = {name: value for name, value in os.environ.items()
+                            if name not in ("CXX", "PYTHONPATH")}
+
+    def typed(self, line, **environment):
+        """(status, output) of a line of bash."""
+        done = subprocess.run(["bash", "-c", line], cwd=self.root, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                              env={**self.environment, **environment}, timeout=60)
+        return done.returncode, done.stdout
+
+    def check(self, line, status, *patterns, **environment):
+        got, output = self.typed(line, **environment)
+        self.assertEqual(got, status, f"{line}: {output}")
+        for pattern in patterns:
+            self.assertRegex(output, re.compile(pattern, re.MULTILINE), line)
+        return output
+
+    def test_1_what_needs_nothing_makes_nothing(self):
+        """Neither help nor an error of usage configures, or installs."""
+        for command in re.findall(r"^  (\w+) ", USAGE, re.MULTILINE):
+            with self.subTest(command):
+                self.check(f"./ladder {command} --help", 0, rf"\./ladder {command}")
+        gpu = shutil.which("nvidia-smi")
+        for line, message in (
+            ("nosuch", "unknown command 'nosuch'"), ("_x", "unknown command"),
+            ("run --backend", "--backend needs a value"), ("--backend=x run", "must be gpu or sim"),
+            ("check --stage 0", "stage '0' can be 01_naive or"), ("check --stage 77", "stage '77' is unknown"),
+            ("test --stage", "--stage needs a value"), ("test --fast", "test: unrecognized arguments: --fast"),
+            ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value: 'x'"),
+            ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
+            ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
+            ("new", "new needs a name"), ("diff", "diff needs a stage"), ("report --fast", "--fast"),
+            *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
+                              ("exercise --measure", "needs a GPU"), ("profile --ui", "needs a GPU")]),
+        ):
+            with self.subTest(line):
+                self.check(f"./ladder {line}", 2, message)
+        self.assertFalse((self.root / "build").exists())
+
+    def test_2_without_tools_one_line_names_all_packages(self):
+        path = str(self.bare)
+        run = self.check("./ladder run", 1, rf"{ERROR}missing here: cmake g\+\+ make; there is no apt-get\.",
+                         PATH=path)
+        doctor = self.check("./ladder doctor", 1, "^missing: cmake g\\+\\+ make", PATH=path)
+        (self.bare / "python3").unlink()
+        python = self.check("./ladder run", 1, f"{ERROR}missing here: Python 3.10 or later", PATH=path)
+        needed = (self.root / "common/command/cmake/Needs.cmake").read_text(encoding="utf-8")
+        needed = sorted(set(re.findall(r"PACKAGE (\S+) REQUIRED", needed)))
+        for output in (run, doctor, python):
+            self.assertEqual(output.strip().split("apt-get install ")[-1].split(), needed)
+            self.assertEqual(output.count("ladder: error"), output is not doctor)
+
+    def test_3_closed_streams(self):
+        self.check("./ladder help <&-", 0, "^usage: ")
+        self.check("./ladder nosuch 2>&-", 2, ERROR)
+        self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
+        self.check("./ladder help >/dev/full", 1, f"{ERROR}standard output: No space left")
+        self.check("set -o pipefail; ./ladder help | true", 1)
+
+    def test_4_doctor_and_what_changes(self):
+        self.check("./ladder doctor", 1, f"{ERROR}CXX is '/none', which makes no program", CXX="/none")
+        output = self.check("./ladder doctor", 0, r"^CBLAS  +found", r"^\./ladder run works here; backend: ")
+        self.assertNotRegex(output, "found .*missing|Traceback")
+        for _ in range(2):  # configured by doctor: not again
+            output = self.check("./ladder build sim nosuch", 1, f"{ERROR}building build/sim failed")
+            self.assertNotIn("configuring", output)
+        if shutil.which("clang++"):
+            self.check("./ladder build sim nosuch", 1, "configuring build/sim, since .*CXX.* changed",
+                       CXX="clang++")
+            self.assertRegex(building_needs(self.root), "C\\+\\+ compiler.*Clang")
+            self.check("./ladder build sim nosuch", 1, "configuring build/sim, since .*CXX.* changed")
+        (self.root / "build/sim/needs.tsv").write_text("verdict\tfound\tcommands\nfound\t/gone\t*\n")
+        self.check("./ladder build sim nosuch", 1, "configuring build/sim$")
+
+    def test_5_a_call_waits_for_another(self):
+        (self.root / "build/sim").mkdir(parents=True, exist_ok=True)
+        with open(self.root / "build/sim/.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with subprocess.Popen(["./ladder", "build", "sim", "nosuch"], cwd=self.root, text=True,
+                                  stderr=subprocess.PIPE, env=self.environment) as waiting:
+                while "waiting for it" not in (said := waiting.stderr.readline()):
+                    self.assertTrue(said, "it did not wait")
+                self.assertIsNone(waiting.poll())
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                self.assertIn("failed", waiting.stderr.read())
+        self.assertEqual(waiting.returncode, 1)
+
+    def test_6_a_build_that_is_cut_off_goes_on(self):
+        with subprocess.Popen(["./ladder", "build", "sim", "convladder_check"], cwd=self.root, text=True,
+                              stderr=subprocess.PIPE, start_new_session=True, env=self.environment) as cut:
+            while "building" not in cut.stderr.readline():
+                pass
+            time.sleep(1)
+            os.killpg(cut.pid, signal.SIGINT)
+            self.assertIn("interrupted while building build/sim; the next call goes on", cut.stderr.read())
+        self.assertEqual(cut.returncode, 130)
+        self.check("./ladder build sim convladder_program", 0)
+
+    def test_7_a_full_disk(self):
+        build, full = shlex.quote(str(self.root / "build")), "mount -t tmpfs -o size=32k none"
+        line = f"unshare -m bash -c \"mkdir -p {build}; {full} {build} || exit 77; ./ladder doctor\""
+        status, output = self.typed(line)
+        if status == 77 or "unshare failed" in output:
+            self.skipTest("no rights to mount a disk that is full")
+        self.assertRegex(output, f"(?m){ERROR}.*no space is left in ")
+        self.assertEqual((status, output.count("Traceback")), (1, 0))
+
+    def test_8_a_place_that_no_build_can_work_in(self):
+        (self.root.parent / "a;b").symlink_to(self.root)
+        self.check("../a\\;b/ladder run --help", 0)  # a link's own name does not matter
+        bad = self.root.parent / "a#b"
+        shutil.copytree(self.root / "common", bad / "common")
+        shutil.copy(self.root / "ladder", bad)
+        self.check("../a#b/ladder doctor", 2, f"{ERROR}a build can't work in ")
+
+
+def building_needs(root):
+    return (root / "build/sim/needs.tsv").read_text(encoding="utf-8")
+
+
+class Counting(FolderTest):
+    """The sum of what CTest says, by CTest itself."""
+
+    TESTS = {"passes": "true", "fails": "false", "is_skipped": "echo no device; exit 77",
+             "is_gone": "/no/such/program", "crashes": "kill -9 $$"}
+
+    def test_what_never_ran_has_not_passed(self):
+        self.save("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\nenable_testing()\n" +
+                  "".join(f'add_test(NAME {name} COMMAND sh -c "{command}")\n'
+                          f"set_tests_properties({name} PROPERTIES SKIP_RETURN_CODE 77)\n"
+                          for name, command in self.TESTS.items()).replace('sh -c "/no/', '"/no/'))
+        build = self.path("build", "p")
+        subprocess.run(["cmake", "-S", self.folder, "-B", build], check=True, capture_output=True)
+        subprocess.run(["ctest", "--test-dir", build, "--output-junit", os.path.join(build, "tests.xml")],
+                       check=False, capture_output=True)
+        os.mkdir(os.path.join(build, "test-results"))
+        with open(os.path.join(build, "test-results", "passes.xml"), "w", encoding="utf-8") as report:
+            report.write(textwrap.dedent("""\
+                <testsuites><testsuite><testcase name="a" status="run"/><testcase name="b" status="notrun"/>
+                <testcase name="c" status="run"><skipped message="x.cpp:1&#x0A;no room"/></testcase>
+                </testsuite></testsuites>"""))
+        results = testing.Results()
+        with unittest.mock.patch.object(building, "BUILD", self.path("build")):
+            results.add("p")
+        status, output, _ = called(results.sum_up)
+        self.assertEqual(status, 1)
+        self.assertEqual(output, "skipped, 1: disabled\nskipped, 1: no room\nskipped, 1: no device\n"
+                                 "1 passed, 3 failed, 3 skipped\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
