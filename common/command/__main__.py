@@ -56,7 +56,8 @@ MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
 def module(name, *words):
     """Runs a module of common/. NVIDIA's other tools lie beside nvcc, whether its folder is in PATH."""
     path = os.pathsep.join([os.environ["PATH"], os.path.dirname(nvcc() or "/usr/bin/nvcc")])
-    return foreground(sys.executable, "-B", "-m", name, *words, env={**os.environ, "PATH": path})
+    safe = "-BP" if sys.version_info >= (3, 11) else "-B"  # not that of another checkout we are in
+    return foreground(sys.executable, safe, "-m", name, *words, env={**os.environ, "PATH": path})
 
 
 def paragraph(command):
@@ -290,21 +291,10 @@ def main(words):
     return getattr(Door(backend), command)(*words)
 
 
-def hold_standard_streams():
-    """Where one is closed, the next file to be opened would get its number. What would go to stderr
-    then goes to stdout."""
-    if sys.stdin is None:
-        sys.stdin = open(os.open(os.devnull, os.O_RDONLY))
-    if sys.stderr is None:
-        os.dup2(1 if sys.stdout else os.open(os.devnull, os.O_WRONLY), 2)
-        sys.stderr = open(2, "w", encoding="utf-8")
-    if sys.stdout is None:
-        fail("standard output is closed")
-
-
 if __name__ == "__main__":
-    hold_standard_streams()
     try:
+        if sys.stdout is None:
+            fail("standard output is closed")
         status = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # who read along has had enough
