@@ -10,6 +10,7 @@ Output of commands and programs' output stands in blocks without `sh`.
 
 import argparse
 import array
+import contextlib
 import dataclasses
 import math
 import os
@@ -21,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from common.command import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEEDS = ("gpu", "slow", "manual")
@@ -46,40 +49,38 @@ SHOWN_LINES = 15  # of the output of a command that failed
 
 @dataclasses.dataclass
 class Command:
-    page: str  # relative to the repository
-    line: int
+    where: str  # page:line, from the repository
     text: str
     needs: set
 
-    def where(self):
-        return f"{self.page}:{self.line}"
+    def __post_init__(self):
+        self.page = self.where.split(":")[0]
+        self.bare = re.sub(r"(^|\s+)#.*$", "", self.text)  # without its comment
+        if GPU_ONLY.search(self.bare):
+            self.needs.add("gpu")
+        if self.stand_in():
+            self.needs.add("slow")
 
+    def stand_in(self):
+        """What does for a command that takes minutes; None where nothing is known to."""
+        found = (re.fullmatch(pattern, self.bare) for pattern, _ in STAND_INS)
+        return next((match.expand(instead) for match, (_, instead) in zip(found, STAND_INS) if match), None)
 
-def stand_in(text):
-    """What does for a command that takes minutes; None where nothing is known to."""
-    for pattern, replacement in STAND_INS:
-        found = re.fullmatch(pattern, without_comment(text))
-        if found:
-            return found.expand(replacement)
-    return None
-
-
-def needs_of(text, words):
-    needs = set(words)
-    if GPU_ONLY.search(without_comment(text)):
-        needs.add("gpu")
-    if stand_in(text):
-        needs.add("slow")
-    return needs
-
-
-def without_comment(text):
-    return re.sub(r"(^|\s+)#.*$", "", text)
+    def to_run(self, gpu, slow):
+        """The text to run, or None; and a remark."""
+        if "manual" in self.needs:
+            return None, "left out: manual"
+        if "gpu" in self.needs and not gpu:
+            return None, "left out: needs a GPU"
+        if "slow" in self.needs and not slow:
+            instead = self.stand_in()
+            return instead, f"instead: {instead}" if instead else "left out: slow"
+        return self.text, ""
 
 
 def extract(page, text):
     """The commands of one page. Raises ValueError for a block that can't be understood."""
-    commands, words, fence, pending = [], None, None, None
+    commands, words, fence, begun = [], None, None, None
     for number, line in enumerate(text.split("\n"), 1):
         mark = re.match(r"^ {0,3}(```+)\s*(.*)$", line)
         if mark and fence is None:
@@ -90,35 +91,26 @@ def extract(page, text):
                 if word not in NEEDS:
                     raise ValueError(f"{page}:{number}: '{word}' is none of {', '.join(NEEDS)}")
         elif mark and mark[1].startswith(fence) and not mark[2]:
-            if pending:
+            if begun:
                 raise ValueError(f"{page}:{number}: the block ends within a command")
             fence = words = None
-        elif words is not None and (pending or without_comment(line).strip()):
-            first, start = pending or (number, "")
-            pending = None
-            if line.endswith("\\"):
-                pending = (first, start + line[:-1])
-            else:
-                full = (start + line).strip()
-                commands.append(Command(page, first, full, needs_of(full, words)))
+        elif words is not None and (begun or re.match(r"\s*[^\s#]", line)):
+            first, start = begun or (number, "")
+            begun = (first, start + line[:-1]) if line.endswith("\\") else None
+            if not begun:
+                commands.append(Command(f"{page}:{first}", (start + line).strip(), set(words)))
     if fence:
         raise ValueError(f"{page}: a block isn't closed")
     return commands
 
 
-def pages(root):
-    """The pages in reading order: the front page, the stages, docs/."""
-    found = [root / "README.md", *sorted(root.glob("[0-9][0-9]_*/README.md")),
-             *sorted((root / "docs").glob("*.md")), *sorted((root / "docs").glob("*/*.md")),
-             *sorted((root / "common").glob("*/README.md"))]
-    return [page for page in found if page.is_file()]
-
-
-def all_commands(root):
-    commands = []
-    for page in pages(root):
-        commands += extract(str(page.relative_to(root)), page.read_text(encoding="utf-8"))
-    return commands
+def all_commands():
+    """Those of all pages, in reading order: the front page, the stages, docs/."""
+    found = [ROOT / "README.md", *sorted(ROOT.glob("[0-9][0-9]_*/README.md")),
+             *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md")),
+             *sorted((ROOT / "common").glob("*/README.md"))]
+    return [command for page in found
+            for command in extract(str(page.relative_to(ROOT)), page.read_text(encoding="utf-8"))]
 
 
 def unprepared(commands):
@@ -126,25 +118,22 @@ def unprepared(commands):
     ./ladder, which also installs, has made for it. A message for each."""
     errors, made = [], set()
     for command in commands:
-        text = without_comment(command.text)
         if "manual" in command.needs:
             continue
-        built = re.match(r"\./ladder build ([\w-]+) (.*)", text)
+        built = re.match(r"\./ladder build ([\w-]+) (.*)", command.bare)
         if built:
             made |= {(command.page, built[1], target) for target in ("", *built[2].split())}
-        wanted = re.findall(r"\bbuild/([\w-]+)/bin/(\w+)", text)
+        wanted = re.findall(r"\bbuild/([\w-]+)/bin/(\w+)", command.bare)
         wanted += [(preset, "") for preset in re.findall(
-            r"\bctest .*?(?:--preset[ =]|build/)([\w-]+)", text)]
-        for preset, target in wanted:
-            if (command.page, preset, target) not in made:
-                errors.append(f"{command.where()}: this page has no "
-                              f"'./ladder build {preset} {target or 'TARGET'}' before it")
-        if re.search(r"\bcmake\b", text):
-            errors.append(f"{command.where()}: cmake installs nothing; use ./ladder build")
+            r"\bctest .*?(?:--preset[ =]|build/)([\w-]+)", command.bare)]
+        errors += [f"{command.where}: this page has no './ladder build {preset} {target or 'TARGET'}' before"
+                   for preset, target in wanted if (command.page, preset, target) not in made]
+        if re.search(r"\bcmake\b", command.bare):
+            errors.append(f"{command.where}: cmake installs nothing; use ./ladder build")
     return errors
 
 
-# ---- What the pages take for granted ---------------------------------------------------------------
+# ---- Running ---------------------------------------------------------------------------------------
 
 
 # The files that README.md says a reader has, and their shapes. What else its commands write, and
@@ -163,82 +152,49 @@ def write_npy(path, shape):
                      values.tobytes())
 
 
-def supply(folder):
-    for name, shape in SUPPLIES.items():
-        write_npy(folder / name, shape)
-
-
-def remove_supplies(folder):
-    """Undoes the above, in a checkout that had nothing of that name."""
+def remove_made(folder):
+    """What the pages' commands have made, in a checkout that had nothing of that name."""
     for name in MADE_FILES:
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / MADE_FOLDER, ignore_errors=True)
 
 
-# ---- Running ---------------------------------------------------------------------------------------
-
-
-def have_gpu():
-    """Whether GPU commands can work here: a GPU, and nvcc where ./ladder would find it."""
-    if not shutil.which("nvidia-smi"):
-        return False
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
-    return "GPU 0:" in listed.stdout and bool(
-        shutil.which("nvcc") or pathlib.Path("/usr/local/cuda/bin/nvcc").is_file())
-
-
-def to_run(command, gpu, slow):
-    """The text to run, or None; and a remark."""
-    if "manual" in command.needs:
-        return None, "left out: manual"
-    if "gpu" in command.needs and not gpu:
-        return None, "left out: needs a GPU"
-    if "slow" in command.needs and not slow:
-        instead = stand_in(command.text)
-        return instead, f"instead: {instead}" if instead else "left out: slow"
-    return command.text, ""
-
-
 def run(text, folder):
-    """Runs a command by bash. Gives the exit status and its output. All that it has started ends with it."""
+    """Runs a command by bash: (exit status, output). All that it has started ends with it."""
     with subprocess.Popen(["bash", "-c", "set -e\n" + text], cwd=folder, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           start_new_session=True) as process:
         try:
             output, _ = process.communicate(timeout=TIME_LIMIT)
-        except subprocess.TimeoutExpired:
+        except BaseException as reason:
             os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(reason, subprocess.TimeoutExpired):
+                raise
             return 124, f"{process.communicate()[0]}\nended after {TIME_LIMIT} s"
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
     # ctest ends with 0 when it has found no test.
-    if process.returncode == 0 and "No tests were found" in output:
-        return 1, output
-    return process.returncode, output
+    return process.returncode or int("No tests were found" in output), output
 
 
 def run_all(commands, folder, gpu, slow):
-    """Runs the commands in `folder`; gives the number of failures.
-
-    Without `slow`, what has run once already, with the same words, isn't run again.
-    """
+    """Runs the commands in `folder`; gives the number of failures. Without `slow`, what has run once
+    already, with the same words, isn't run again."""
     failures, ran = 0, {}
-    supply(folder)
+    for name, shape in SUPPLIES.items():
+        write_npy(folder / name, shape)
     for command in commands:
-        text, remark = to_run(command, gpu, slow)
-        if text and not slow and without_comment(text) in ran:
-            text, remark = None, f"as at {ran[without_comment(text)]}"
+        text, remark = command.to_run(gpu, slow)
+        if text and not slow and command.bare in ran:
+            text, remark = None, f"as at {ran[command.bare]}"
         if text is None:
-            print(f"  --        {command.where()}: {command.text}  ({remark})", flush=True)
+            print(f"  --        {command.where}: {command.text}  ({remark})", flush=True)
             continue
-        ran[without_comment(text)] = command.where()
+        ran[command.bare] = command.where
         begin = time.monotonic()
         status, output = run(text, folder)
         seconds = time.monotonic() - begin
         verdict = "ok  " if status == 0 else "FAIL"
         remark = f"  ({remark})" if remark else ""
-        print(f"  {verdict}{seconds:5.0f} s  {command.where()}: {command.text}{remark}", flush=True)
+        print(f"  {verdict}{seconds:5.0f} s  {command.where}: {command.text}{remark}", flush=True)
         if status != 0:
             failures += 1
             print(f"    exit status {status}; its last lines:")
@@ -247,67 +203,56 @@ def run_all(commands, folder, gpu, slow):
     return failures
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="show the commands, run none")
-    parser.add_argument("--slow", action="store_true", help="run what takes minutes, too")
-    parser.add_argument("--page", action="append", metavar="PAGE",
-                        help="only this page's commands (may be repeated): docs/memory.md")
-    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER",
-                        help="clone there, and leave it (default: a temporary folder)")
-    parser.add_argument("--here", action="store_true",
-                        help="run in this checkout and its build/, not in a clone: quicker")
-    arguments = parser.parse_args()
-    if arguments.keep and arguments.here:
-        parser.error("--keep and --here exclude each other")
-    if arguments.keep and arguments.keep.exists():
-        parser.error(f"--keep {arguments.keep}: is there already")
-    known = [str(page.relative_to(ROOT)) for page in pages(ROOT)]
-    for page in arguments.page or []:
-        if page not in known:
-            parser.error(f"--page {page}: no such page; there are {', '.join(known)}")
-    return arguments
-
-
-def run_in_clone(commands, arguments):
+@contextlib.contextmanager
+def fresh_clone():
+    """What is committed, not what lies about: a new user has nothing else."""
     with tempfile.TemporaryDirectory(prefix="convladder_") as folder:
-        clone = arguments.keep or pathlib.Path(folder) / "ConvLadder"
-        # What is committed, not what lies about: a new user has nothing else.
-        git = subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=False)
-        if git.returncode != 0:
+        clone = pathlib.Path(folder) / "ConvLadder"
+        if subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=False).returncode != 0:
             print("not to be cloned, as git says: copied instead", flush=True)
-            shutil.rmtree(clone, ignore_errors=True)
             shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".git", "build"))
-        return run_all(commands, clone, have_gpu(), arguments.slow)
+        yield clone
 
 
-def run_here(commands, arguments):
+@contextlib.contextmanager
+def this_checkout():
     for name in (*MADE_FILES, MADE_FOLDER):
         if (ROOT / name).exists():
             sys.exit(f"commands.py: error: --here would overwrite {ROOT / name}: move it away")
     try:
-        return run_all(commands, ROOT, have_gpu(), arguments.slow)
+        yield ROOT
     finally:
-        remove_supplies(ROOT)
+        remove_made(ROOT)
 
 
 def main():
-    arguments = parse_arguments()
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="show the commands, run none")
+    parser.add_argument("--slow", action="store_true", help="run what takes minutes as well")
+    parser.add_argument("--page", action="append", metavar="PAGE",
+                        help="only this page's commands (may be repeated): docs/memory.md")
+    parser.add_argument("--here", action="store_true",
+                        help="run in this checkout and its build/, not in a clone: quicker")
+    arguments = parser.parse_args()
     try:
-        commands = all_commands(ROOT)
+        commands = all_commands()
     except ValueError as error:
         sys.exit(f"commands.py: error: {error}")
     for error in unprepared(commands):
         sys.exit(f"commands.py: error: {error}")
-    if arguments.page:
-        commands = [command for command in commands if command.page in arguments.page]
+    for page in arguments.page or []:
+        if page not in {command.page for command in commands}:
+            parser.error(f"--page {page}: no such page, or it has no commands")
+    commands = [command for command in commands if command.page in (arguments.page or [command.page])]
     if arguments.list:
         for command in commands:
-            print(f"{command.where()}\t{','.join(sorted(command.needs)) or '-'}\t{command.text}")
+            print(f"{command.where}\t{','.join(sorted(command.needs)) or '-'}\t{command.text}")
         return 0
     print(f"{len(commands)} commands")
-    failures = (run_here if arguments.here else run_in_clone)(commands, arguments)
+    gpu = bool(machine.gpus() and machine.nvcc())
+    with this_checkout() if arguments.here else fresh_clone() as folder:
+        failures = run_all(commands, folder, gpu, arguments.slow)
     print(f"{failures} failed")
     return 1 if failures else 0
 

@@ -5,7 +5,6 @@ import pathlib
 import re
 import struct
 import subprocess
-import sys
 import time
 import unittest
 import unittest.mock
@@ -18,46 +17,39 @@ from common.tests import commands, links
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def page(*lines):
-    return "\n".join(lines) + "\n"
+def extract(*lines, page="page.md"):
+    return commands.extract(page, "\n".join(lines) + "\n")
 
 
 class Extract(unittest.TestCase):
-    def extract(self, *lines):
-        return commands.extract("page.md", page(*lines))
-
     def test_only_sh_blocks_hold_commands(self):
         for lines, expected in (
             (["text", "```sh", "one", "```", "```", "no", "```", "```cpp", "no", "```",
               "```sh", "two --option  # why", "", "# a comment", "```"],
-             [(3, "one"), (12, "two --option  # why")]),
+             [("page.md:3", "one"), ("page.md:12", "two --option  # why")]),
             (["```sh", "one \\", "  two \\", "  three", "four", "```"],  # a backslash joins lines
-             [(2, "one   two   three"), (5, "four")]),
+             [("page.md:2", "one   two   three"), ("page.md:5", "four")]),
             # A longer fence holds a shorter one.
-            (["````", "```sh", "no", "```", "````", "```sh", "yes", "```"], [(7, "yes")]),
+            (["````", "```sh", "no", "```", "````", "```sh", "yes", "```"], [("page.md:7", "yes")]),
         ):
-            self.assertEqual([(c.line, c.text) for c in self.extract(*lines)], expected)
+            self.assertEqual([(c.where, c.text) for c in extract(*lines)], expected)
 
-    def test_needs_are_the_words_of_the_block(self):
-        found = self.extract("```sh gpu slow", "a", "```", "```sh manual", "b", "```", "```sh", "c",
-                             "```")
-        self.assertEqual([c.needs for c in found], [{"gpu", "slow"}, {"manual"}, set()])
-
-    def test_some_commands_are_known_to_need_a_gpu_or_to_be_slow(self):
-        for needs, texts in (
-            ({"gpu"}, ("ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
-                       "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu",
-                       "compute-sanitizer x")),
-            ({"slow"}, ("./ladder test   # all", "./ladder test --stage 03_shared_tiling",
-                        "./ladder check --stage 01_naive  # all problems")),
-            ({"gpu", "slow"}, ("./ladder bench", "./ladder sanitize",
-                               "./ladder sanitize --jobs 8  # at a time")),
-            (set(), ("./ladder run  # like ./ladder bench on build/gpu", "echo ncu",
-                     "./ladder profile", "./ladder check --stage 01_naive --shape alexnet_conv1",
-                     "./ladder test --stage 99_my_idea")),
+    def test_what_a_command_needs(self):
+        """By the words of its block, or since it is known."""
+        for needs, block, texts in (
+            ({"gpu", "slow"}, "gpu slow", ["a"]), ({"manual"}, "manual", ["b"]),
+            ({"gpu"}, "", ["ncu x", "./ladder bench --repeats 3", "cmake --preset gpu", "compute-sanitizer x",
+                           "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu"]),
+            ({"slow"}, "", ["./ladder test   # all", "./ladder test --stage 03_shared_tiling",
+                            "./ladder check --stage 01_naive  # all problems"]),
+            ({"gpu", "slow"}, "", ["./ladder bench", "./ladder sanitize",
+                                   "./ladder sanitize --jobs 8  # at a time"]),
+            (set(), "", ["./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile",
+                         "./ladder check --stage 01_naive --shape alexnet_conv1",
+                         "./ladder test --stage 99_my_idea"]),
         ):
             for text in texts:
-                self.assertEqual(self.extract("```sh", text, "```")[0].needs, needs, text)
+                self.assertEqual(extract("```sh " + block, text, "```")[0].needs, needs, text)
 
     def test_errors_name_the_place(self):
         for lines, message in (
@@ -66,10 +58,11 @@ class Extract(unittest.TestCase):
             (["```sh", "a"], "page.md: a block isn't closed"),
         ):
             with self.assertRaises(ValueError) as caught:
-                self.extract(*lines)
+                extract(*lines)
             self.assertEqual(str(caught.exception), message)
 
     def test_what_a_page_uses_it_has_had_made(self):
+        other = extract("```sh", "./ladder build sim b", "```", page="other.md")
         for lines, errors in (
             (["./ladder build sim a b", "build/sim/bin/b --x", "ctest --preset sim -L l"], []),
             (["./ladder build sim a", "build/sim/bin/b"], ["build sim b"]),
@@ -79,13 +72,10 @@ class Extract(unittest.TestCase):
             (["cmake --preset sim"], ["cmake installs nothing"]),
             (["./ladder run  # not cmake"], []),
         ):
-            found = commands.unprepared(self.extract("```sh", *lines, "```"))
+            found = commands.unprepared(other + extract("```sh", *lines, "```"))
             self.assertEqual(len(found), len(errors), found)
             for message, part in zip(found, errors):
                 self.assertIn(part, message)
-        other = commands.extract("other.md", page("```sh", "build/sim/bin/a", "```"))
-        made = self.extract("```sh", "./ladder build sim a", "```")
-        self.assertEqual(len(commands.unprepared(made + other)), 1)
 
     def test_the_first_program_is_shown_as_it_is(self):
         text = (ROOT / "docs/cuda.md").read_text(encoding="utf-8")
@@ -93,7 +83,7 @@ class Extract(unittest.TestCase):
         self.assertEqual(shown, (ROOT / "docs/cuda/add.cu").read_text(encoding="utf-8"))
 
     def test_every_page_of_ours_can_be_read(self):
-        ours = commands.all_commands(ROOT)
+        ours = commands.all_commands()
         self.assertEqual(commands.unprepared(ours), [])
         found = {command.page for command in ours}
         self.assertLessEqual({"README.md", "01_naive/README.md", "docs/pitfalls.md"}, found)
@@ -104,40 +94,22 @@ class Run(FolderTest):
         super().setUp()
         self.root = pathlib.Path(self.folder)
 
-    def command(self, text, *needs):
-        return commands.Command("page.md", 1, text, set(needs))
+    def test_what_is_left_out_and_what_stands_in(self):
+        for text, needs, gpu, slow, runs in (
+            ("true", {"gpu"}, False, True, None), ("true", {"gpu"}, True, False, "true"),
+            ("true", {"slow"}, True, False, None), ("true", {"slow"}, False, True, "true"),
+            ("true", {"manual"}, True, True, None), ("true", set(), False, False, "true"),
+            ("./ladder test  # all", set(), False, False, "./ladder build sim all"),
+            ("./ladder check --stage 02_x --offset 1  # unaligned", set(), False, False,
+             "./ladder check --stage 02_x --offset 1 --max-gmac 0.001"),
+        ):
+            self.assertEqual(commands.Command("page.md:1", text, needs).to_run(gpu, slow)[0], runs)
 
-    def test_what_is_left_out(self):
-        for needs, gpu, slow, runs in ((["gpu"], False, True, False), (["gpu"], True, False, True),
-                                       (["slow"], True, False, False), (["slow"], False, True, True),
-                                       (["manual"], True, True, False), ([], False, False, True)):
-            text, _ = commands.to_run(self.command("true", *needs), gpu, slow)
-            self.assertEqual(text is not None, runs, needs)
-
-    def test_a_slow_one_may_have_a_stand_in(self):
-        text, remark = commands.to_run(self.command("./ladder test  # all", "slow"), False, False)
-        self.assertEqual(text, "./ladder build sim all")
-        self.assertIn(text, remark)
-        check = self.command("./ladder check --stage 02_x --offset 1  # unaligned", "slow")
-        self.assertEqual(commands.to_run(check, False, False)[0],
-                         "./ladder check --stage 02_x --offset 1 --max-gmac 0.001")
-
-    def test_what_is_supplied_is_taken_away_again(self):
-        (self.root / "01_naive").mkdir()
-        self.save("01_naive/naive.cu", 'REGISTER("01_naive")\n')
-        before = sorted(self.root.rglob("*"))
-        commands.supply(self.root)
-        self.assertTrue((self.root / "x.npy").exists())
-        (self.root / "99_my_idea").mkdir()
-        self.save("99_my_idea/my_idea.cu", "a stage\n")
-        commands.remove_supplies(self.root)
-        self.assertEqual(sorted(self.root.rglob("*")), before)
-
-    def test_failures_are_counted(self):
-        self.assertEqual(commands.run("echo a && exit 3", self.folder), (3, "a\n"))
-        self.assertEqual(commands.run("false; echo behind", self.folder)[0], 1)
-        self.assertEqual(commands.run("echo No tests were found'!!!'", self.folder)[0], 1)
-        self.assertEqual(commands.run("pwd", self.folder), (0, self.folder + "\n"))
+    def test_the_end_of_a_command(self):
+        for text, expected in (("echo a && exit 3", (3, "a\n")), ("false; echo behind", (1, "")),
+                               ("echo No tests were found'!!!'", (1, "No tests were found!!!\n")),
+                               ("pwd", (0, self.folder + "\n"))):
+            self.assertEqual(commands.run(text, self.folder), expected)
 
     def test_what_takes_too_long_is_ended_with_all_that_it_started(self):
         with unittest.mock.patch.object(commands, "TIME_LIMIT", 0.2):
@@ -147,8 +119,8 @@ class Run(FolderTest):
         self.assertEqual(self.files(), [])
 
     def run_all(self, slow, *texts):
-        return called(lambda all_of_them: commands.run_all(all_of_them, self.root, False, slow),
-                       [self.command(text) for text in texts])
+        found = [commands.Command("page.md:1", text, set()) for text in texts]
+        return called(commands.run_all, found, self.root, False, slow)
 
     def test_the_same_words_run_once_unless_all_is_asked_for(self):
         for slow, lines in ((False, "x\n"), (True, "x\nx\n")):
@@ -156,11 +128,13 @@ class Run(FolderTest):
             self.assertEqual(self.run_all(slow, "echo x >> log", "echo x >> log  # again")[0], 0)
             self.assertEqual(self.read("log"), lines)
 
-    def test_a_failure_is_shown_and_counted(self):
-        failed, shown, _ = self.run_all(False, "echo reason; exit 3", "true")
+    def test_a_failure_is_shown_and_counted_and_what_was_made_goes_again(self):
+        failed, shown, _ = self.run_all(False, "echo reason; mkdir 99_my_idea; touch y.npy; exit 3", "true")
         self.assertEqual(failed, 1)
         self.assertIn("FAIL", shown)
         self.assertIn("exit status 3; its last lines:\n    | reason", shown)
+        commands.remove_made(self.root)
+        self.assertEqual(self.files(), [])
 
     def test_npy_files_are_what_numpy_would_write(self):
         commands.write_npy(self.root / "x.npy", (2, 3))
@@ -171,12 +145,6 @@ class Run(FolderTest):
         self.assertEqual(len(data), 10 + length + 2 * 3 * 4)
         header = ast.literal_eval(data[10:10 + length].decode())
         self.assertEqual(header, {"descr": "<f4", "fortran_order": False, "shape": (2, 3)})
-
-    def test_an_unknown_page_is_a_usage_error(self):
-        done = subprocess.run([sys.executable, "-m", "common.tests.commands", "--page", "no.md"],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--page no.md: no such page", done.stderr)
 
 
 class Links(FolderTest):
