@@ -203,18 +203,30 @@ def _run(x, w, b, problem, stage, relu):
     return output
 
 
+def _refuse(what):
+    raise NotImplementedError(f"convladder.conv2d has no {what}: use torch.nn.functional.conv2d")
+
+
 class _Conv2d(torch.autograd.Function):
-    """Makes a gradient that is asked for an error, rather than one that is missing."""
+    """Makes what is asked for, and isn't there, an error, rather than a wrong result."""
 
     @staticmethod
-    def forward(ctx, x, w, b, problem, stage, relu):
+    def forward(x, w, b, problem, stage, relu):
+        if torch.jit.is_tracing():
+            _refuse("jit.trace, which would keep this call's output as a constant")
         return _run(x, w, b, problem, stage, relu)
 
     @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
     def backward(ctx, gradient):
-        raise NotImplementedError(
-            "convladder.conv2d has no backward: use torch.nn.functional.conv2d to train"
-        )
+        _refuse("backward, to train")
+
+    @staticmethod
+    def vmap(info, in_dims, *arguments):
+        _refuse("vmap")
 
 
 @torch.compiler.disable
@@ -223,22 +235,20 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage=None, 
 
     x: [N,C,H,W], w: [K,C/groups,R,S], b: [K] or None; float32, on one device: a GPU, or the CPU
     where the library is the simulator's. stride, padding, dilation: an integer, or (height, width);
-    padding also 'valid', or 'same' where both sides get as much. What is not contiguous is copied
-    first.
+    padding also 'valid', or 'same' where both sides get as much. What is not contiguous, or is a
+    view with the negative bit, is copied first.
     Returns a new contiguous [N,K,P,Q] on PyTorch's current stream. Only stages that fuse it take
     relu=True. Where no stage is named, it is the ladder's last.
 
     ValueError and TypeError name the argument; RuntimeError gives CUDA's reason. There is no
-    backward: the output of tensors that require a gradient raises NotImplementedError when it is
-    asked for one.
+    backward, vmap or jit.trace: NotImplementedError where one is asked for, a gradient in backward().
     """
     _check_tensors(x, w, b, groups)
     stage = stage_names()[-1] if stage is None else str(stage)
     stride, dilation = _pair("stride", stride), _pair("dilation", dilation)
     padding = _padding(padding, w.shape[2:], stride, dilation)
     problem = Problem(*x.shape, w.shape[0], *w.shape[2:], *stride, *padding, *dilation, groups)
-    x, w = x.contiguous(), w.contiguous()
-    b = None if b is None else b.contiguous()
+    x, w, b = (None if t is None else t.resolve_neg().contiguous() for t in (x, w, b))
     with torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext():
         return _Conv2d.apply(x, w, b, problem, stage.encode(), relu)
 

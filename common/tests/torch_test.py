@@ -52,13 +52,6 @@ GROUPED = integers(2, 6, 9, 8, seed=4), integers(15, 2, 4, 2, seed=5), integers(
 
 
 class Reference(unittest.TestCase):
-    def test_by_hand(self):
-        x = torch.tensor([[[[1.0, 2, 3], [4, 5, 6]]]])
-        w = torch.tensor([[[[1.0, 10]]], [[[0, -1]]]])
-        value, magnitude = reference(x, w, torch.tensor([100.0, 0]), (1, 2), (0, 1), (1, 1), 1)
-        self.assertEqual(value.flatten().tolist(), [110, 132, 140, 165, -1, -3, -4, -6])
-        self.assertEqual(magnitude.flatten().tolist(), [110, 132, 140, 165, 1, 3, 4, 6])
-
     def test_ratio(self):
         ones, zeros = torch.ones(3).double(), torch.zeros(3).double()
         inf, nan = float("inf"), float("nan")
@@ -103,7 +96,7 @@ class Convolution(unittest.TestCase):
         self.check(X, W, padding="valid")
         self.check(X, integers(4, 3, 3, 5), padding="same", dilation=(2, 1))
 
-    def test_what_is_not_contiguous_is_copied(self):
+    def test_views(self):
         x = X.to(memory_format=torch.channels_last)
         w = W.permute(1, 0, 3, 2).contiguous().permute(1, 0, 3, 2)
         b = B.repeat_interleave(2)[::2]
@@ -112,9 +105,9 @@ class Convolution(unittest.TestCase):
         self.check(x, w, b)
         self.assertTrue(torch.equal(x, before))
         self.check(X[:1].expand(3, -1, -1, -1), W)
-
-    def test_views_off_alignment(self):
-        for offset, stage in itertools.product((1, 2, 3), STAGES):
+        self.check(*map(torch._neg_view, (X, W, B)))
+        self.check(torch.complex(X, -X).conj().imag, W)
+        for offset, stage in itertools.product((1, 2, 3), STAGES):  # off alignment
             x = torch.cat([X.new_full((offset,), float("nan")), X.flatten()])[offset:].view_as(X)
             self.check(x, W, stage=stage)
 
@@ -140,6 +133,7 @@ class BadArguments(unittest.TestCase):
             (TypeError, "x is torch.float64", {"x": X.double()}),
             (TypeError, "w is torch.float16", {"w": W.half()}),
             (TypeError, "b is torch.int64", {"b": B.long()}),
+            (TypeError, "x is torch.complex64", {"x": torch.complex(X, X).conj()}),
             (TypeError, "x is torch.sparse_coo", {"x": X.to_sparse()}),
             (ValueError, "x has 3 dimensions: must be \\[N,C,H,W\\]", {"x": X[0]}),
             (ValueError, "w has 5 dimensions: must be \\[K,C/groups,R,S\\]", {"w": W[None]}),
@@ -193,8 +187,8 @@ class BadArguments(unittest.TestCase):
             self.assertRegex(result.stderr, "RuntimeError: " + message)
 
 
-class Autograd(unittest.TestCase):
-    def test_a_gradient_that_is_asked_for_is_an_error(self):
+class WhatIsNotThere(unittest.TestCase):
+    def test_a_gradient_that_is_asked_for(self):
         for wants in range(3):
             arguments = [t.clone().requires_grad_(i == wants) for i, t in enumerate((X, W, B))]
             output = convladder.conv2d(*arguments)
@@ -202,11 +196,18 @@ class Autograd(unittest.TestCase):
             self.assertTrue(output.requires_grad)
             with self.assertRaisesRegex(NotImplementedError, "no backward"):
                 output.sum().backward()
-
-    def test_none_is_wanted(self):
+            with torch.no_grad():
+                self.assertFalse(convladder.conv2d(*arguments).requires_grad)
         self.assertFalse(convladder.conv2d(X, W).requires_grad)
-        with torch.no_grad():
-            self.assertFalse(convladder.conv2d(X, W.clone().requires_grad_()).requires_grad)
+
+    def test_what_wraps_tensors(self):
+        def convolve(x):
+            return convladder.conv2d(x, W)
+
+        with self.assertRaisesRegex(NotImplementedError, "no vmap"):
+            torch.vmap(convolve)(X[None])
+        with self.assertRaisesRegex(NotImplementedError, "no jit.trace"):
+            torch.jit.trace(convolve, (X,))
 
 
 class Module(unittest.TestCase):
