@@ -8,7 +8,11 @@
 
 namespace convladder {
 
-bool on_gpu();               // decided when the program was built
+#ifdef CUDART_VERSION
+constexpr bool on_gpu() { return true; }
+#else
+constexpr bool on_gpu() { return false; }
+#endif
 const char* backend_name();  // "gpu" or "sim", as in CONVLADDER_BACKEND
 std::string device_name();   // "NVIDIA H200", or "simulator, 2 cores"
 

@@ -1,8 +1,9 @@
 #include "common/check/fuzz.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "common/check/backend.h"
@@ -14,15 +15,6 @@
 
 namespace convladder {
 namespace {
-
-std::string extents(const ConvShape& shape) {
-  std::string text;
-  const ConvArguments a = to_arguments(shape);
-  for (const Extent& e : EXTENTS) {
-    text += std::string(" --") + e.name + " " + std::to_string(a.*e.given);
-  }
-  return text;
-}
 
 // As the command line names a stage that records call `name`.
 std::string name_of(const std::string& name) {
@@ -36,81 +28,69 @@ std::string name_of(const std::string& name) {
 
 // The line that does the same again, in a shell at the repository's root.
 std::string command_line(const RandomProblem& problem, const std::string& stage) {
-  const std::array<int, 4>& o = problem.placement.offsets;
-  std::string line = "./ladder check --backend " + std::string(backend_name());
-  if (!on_gpu()) line = "CONVLADDER_SIM_SEED=" + std::to_string(problem.order_seed) + " " + line;
-  line += " --stage " + name_of(stage) + extents(problem.shape);
+  std::string line =
+      fmt::format("./ladder check --backend {} --stage {}", backend_name(), name_of(stage));
+  if (!on_gpu()) line = fmt::format("CONVLADDER_SIM_SEED={} {}", problem.order_seed, line);
+  const ConvArguments arguments = to_arguments(problem.shape);
+  for (const Extent& e : EXTENTS) line += fmt::format(" --{} {}", e.name, arguments.*e.given);
   line += problem.bias ? " --bias 1" : " --bias 0";
   if (problem.relu) line += " --relu";
   if (problem.is_misaligned()) {
-    line += " --offset " + std::to_string(o[0]) + "," + std::to_string(o[1]) + "," +
-            std::to_string(o[2]) + "," + std::to_string(o[3]);
+    line += fmt::format(" --offset {}", fmt::join(problem.placement.offsets, ","));
   }
   if (problem.placement.least_workspace) line += " --least-workspace";
-  return line + " --seed " + std::to_string(problem.seed);
+  return fmt::format("{} --seed {}", line, problem.seed);
 }
 
-class Fuzzer {
- public:
-  explicit Fuzzer(const FuzzSettings& settings)
-      : settings_(settings), progress_(settings.count), checker_([](const std::string&) {}) {
-    for (const Stage& stage : settings.stages) results_.push_back({stage.name});
-  }
-
-  std::vector<StageFuzz> run() {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point start = Clock::now();
-    for (int64_t i = 0; i < settings_.count && !checker_.device_lost(); ++i) {
-      const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-      if (i > 0 && elapsed > settings_.seconds) break;
-      progress_.show(i + 1, "problems");
-      check(random_problem(settings_.seed, static_cast<uint64_t>(i), settings_.max_macs));
-    }
-    return results_;
-  }
-
- private:
-  // With ReLU, if it was drawn, in the stages that have it.
-  void check(RandomProblem problem) {
-#ifndef CUDART_VERSION
-    simulator::set_thread_order_seed(problem.order_seed);
-#endif
-    const bool relu = problem.relu;
-    for (const bool fuses_relu : {false, true}) {
-      std::vector<Stage> stages;
-      for (const Stage& stage : settings_.stages) {
-        if (stage.fuses_relu == fuses_relu) stages.push_back(stage);
-      }
-      if (stages.empty()) continue;
-      problem.relu = relu && fuses_relu;
-      for (const Record& record : checker_.check(problem, stages)) tally(record, problem);
-    }
-  }
-
-  void tally(const Record& record, const RandomProblem& problem) {
-    if (record.status == "skipped") return;  // the GPU is lost
-    StageFuzz& result = *std::find_if(results_.begin(), results_.end(),
-                                      [&](const StageFuzz& r) { return r.stage == record.stage; });
-    ++result.problems;
-    result.misaligned += problem.is_misaligned();
-    if (record.status == "pass") return;
-    ++result.failed;
-    result.reproduce.push_back(command_line(problem, record.stage));
-    progress_.clear();
-    std::printf("%s  # %s: %s\n", result.reproduce.back().c_str(), record.status.c_str(),
-                record.message.c_str());
-    flush_output();
-  }
-
-  const FuzzSettings& settings_;
-  Progress progress_;
-  Checker checker_;
-  std::vector<StageFuzz> results_;
-};
+// Counts what became of a problem; prints the line that repeats a failure.
+void tally(const Record& record, const RandomProblem& problem, StageFuzz& result) {
+  if (record.status == "skipped") return;  // the GPU is lost
+  ++result.problems;
+  result.misaligned += problem.is_misaligned();
+  if (record.status == "pass") return;
+  ++result.failed;
+  result.reproduce.push_back(command_line(problem, record.stage));
+  fmt::print("{}  # {}: {}\n", result.reproduce.back(), record.status, record.message);
+  flush_output();
+}
 
 }  // namespace
 
-std::vector<StageFuzz> fuzz(const FuzzSettings& settings) { return Fuzzer(settings).run(); }
+std::vector<StageFuzz> fuzz(const FuzzSettings& settings) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  Progress progress(settings.count);
+  Checker checker([](const std::string&) {});
+  std::vector<StageFuzz> results(settings.stages.size());
+  for (std::size_t s = 0; s < results.size(); ++s) results[s].stage = settings.stages[s].name;
+  for (int64_t i = 0; i < settings.count && !checker.device_lost(); ++i) {
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    if (i > 0 && elapsed > settings.seconds) break;
+    progress.show(i + 1, "problems");
+    const RandomProblem drawn =
+        random_problem(settings.seed, static_cast<uint64_t>(i), settings.max_macs);
+#ifndef CUDART_VERSION
+    simulator::set_thread_order_seed(drawn.order_seed);
+#endif
+    for (const bool fuses_relu :
+         {false, true}) {  // ReLU, if it was drawn, in the stages that have it
+      std::vector<Stage> stages;
+      std::vector<StageFuzz*> theirs;
+      for (std::size_t s = 0; s < results.size(); ++s) {
+        if (settings.stages[s].fuses_relu != fuses_relu) continue;
+        stages.push_back(settings.stages[s]);
+        theirs.push_back(&results[s]);
+      }
+      if (stages.empty()) continue;
+      RandomProblem problem = drawn;
+      problem.relu &= fuses_relu;
+      const std::vector<Record> records = checker.check(problem, stages);
+      progress.clear();
+      for (std::size_t s = 0; s < records.size(); ++s) tally(records[s], problem, *theirs[s]);
+    }
+  }
+  return results;
+}
 
 Json fuzz_json(const FuzzSettings& settings, const std::vector<StageFuzz>& results) {
   Json stages = Json::object();

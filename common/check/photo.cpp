@@ -80,20 +80,6 @@ std::vector<float> make_photo_batch(const Image& photo, int batch) {
   return images;
 }
 
-Image denormalise(const float* image, int height, int width) {
-  Image picture{width, height, {}};
-  const std::size_t plane = static_cast<std::size_t>(height) * width;
-  picture.pixels.resize(plane * CHANNELS);
-  for (std::size_t pixel = 0; pixel < plane; ++pixel) {
-    for (int c = 0; c < CHANNELS; ++c) {
-      const float value = image[c * plane + pixel] * DEVIATION[c] + MEAN[c];
-      const float level = std::clamp(255 * value, 0.0f, 255.0f);
-      picture.pixels[pixel * CHANNELS + c] = static_cast<uint8_t>(std::lround(level));
-    }
-  }
-  return picture;
-}
-
 Image montage(const std::vector<Image>& tiles, int columns, int scale, int gap) {
   const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
   const int step_x = tiles.front().width * scale + gap;

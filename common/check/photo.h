@@ -1,4 +1,4 @@
-// From a photograph to a network's input, and back; pictures of filters and feature maps.
+// From a photograph to a network's input; pictures of filters and feature maps.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,6 @@ namespace convladder {
 // mean and standard deviation. Image 0 is the photo itself; every other one is the photo shifted
 // (what leaves at one side comes in at the other), each odd one mirrored too.
 std::vector<float> make_photo_batch(const Image& photo, int batch);
-
-// The picture of one normalised image [3][height][width]; values beyond black and white are cut.
-Image denormalise(const float* image, int height, int width);
 
 // The tiles (all of one size), row by row, each enlarged `scale` times, with `gap` pixels of white
 // around every one.

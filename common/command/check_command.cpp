@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -68,136 +69,88 @@ std::array<int, 4> parse_offsets(const std::string& text) {
   return offsets;
 }
 
-// Puts problem after problem to the stages that the options select, and prints the outcome.
-class CheckRun {
- public:
-  CheckRun(const Options& options, const std::vector<Problem>& problems)
-      : options_(options),
-        stages_(selected_stages(options)),
-        progress_(static_cast<int64_t>(problems.size())),
-        checker_([this](const std::string& what) { progress_.show(done_ + 1, what); }) {
-    settings_.relu = options.has("--relu");
-    settings_.seed = seed_of(options);
-    settings_.placement.offsets = parse_offsets(options.text("--offset", "0"));
-    settings_.placement.least_workspace = options.has("--least-workspace");
-    settings_.guards = options.has("--no-guards") ? Guards::kNone : Guards::kZones;
-    for (const Stage& stage : stages_) widen(stage_width_, stage.name);
-    for (const Problem& problem : problems) widen(problem_width_, problem.name);
-  }
-
-  // `listed`: a row of a file, which may rightly describe a problem that must be rejected.
-  void check(Problem problem, bool listed) {
-    const std::string note =
-        cut_down(problem, max_gmac(options_, listed ? LISTED_MAX_GMAC : ALONE_MAX_GMAC));
-    cut_ += !note.empty();
-    try {
-      CheckCase c = settings_;
-      c.name = problem.name;
-      c.shape = make_conv_shape(problem.arguments);
-      c.bias = problem.bias;
-      checker_.check(c, stages_, [&](Record record) {
-        if (record.status == "rejected") ok_ = false;  // a legal problem: every stage takes those
-        if (!note.empty()) {
-          record.message = note + (record.message.empty() ? "" : "; ") + record.message;
-        }
-        finish(record);
-      });
-      if (!checker_.error().empty()) error_ = checker_.error();
-    } catch (const InvalidArgument& error) {
-      reject(problem, error.what());
-      rejection_ = error.what();
-      ok_ = ok_ && listed;
-    }
-    ++done_;
-  }
-
-  // The summary line; returns the exit status.
-  int summarise() {
-    if (cut_ > 0) {
-      std::printf("%lld of %lld problems were cut down, as their lines say; --max-gmac overrides\n",
-                  static_cast<long long>(cut_), static_cast<long long>(done_));
-    }
-    const int64_t passed = count("pass"), failed = count("fail");
-    std::printf("%lld passed, %lld failed, %lld rejected, %lld skipped (backend: %s)\n",
-                static_cast<long long>(passed), static_cast<long long>(failed),
-                static_cast<long long>(count("rejected")), static_cast<long long>(count("skipped")),
-                backend_name());
-    return ok_ && failed == 0 && passed > 0 ? 0 : 1;
-  }
-
-  // What last kept a stage from running; empty if all ran.
-  const std::string& error() const { return error_; }
-  // Why the last problem that is none was rejected; empty if there was none.
-  const std::string& rejection() const { return rejection_; }
-
-  Json json() const {
-    Json items = Json::array();
-    for (const Record& record : records_) items.push_back(to_json(record));
-    return items;
-  }
-
- private:
-  static void widen(int& width, const std::string& text) {
-    width = std::max(width, static_cast<int>(text.size()));
-  }
-
-  void reject(const Problem& problem, const std::string& why) {
-    for (const Stage& stage : stages_) {
-      Record record = new_record(stage, problem.name, false);
-      record.status = "rejected";
-      record.message = why;
-      finish(record);
-    }
-  }
-
-  void finish(const Record& record) {
-    progress_.clear();
-    const bool ran = !std::isnan(record.max_error_ratio);
-    const std::string ratio = ran ? "error " + fmt::format("{:.3f}", record.max_error_ratio) : "";
-    std::printf("%-*s  %-*s  %-8s  %-11s  %s\n", stage_width_, record.stage.c_str(), problem_width_,
-                record.problem.c_str(), record.status.c_str(), ratio.c_str(),
-                record.message.c_str());
-    records_.push_back(record);
-    flush_output();
-  }
-
-  int64_t count(const std::string& status) const {
-    return std::count_if(records_.begin(), records_.end(),
-                         [&](const Record& record) { return record.status == status; });
-  }
-
-  const Options& options_;
-  const std::vector<Stage> stages_;
-  CheckCase settings_;  // all but the problem
-  Progress progress_;
-  int64_t done_ = 0, cut_ = 0;  // problems: all, and those cut down
-  Checker checker_;
-  int stage_width_ = 0, problem_width_ = 0;  // columns of the output
-  std::vector<Record> records_;
-  std::string error_, rejection_;
-  bool ok_ = true;  // no rejection where none was due
-};
+// What the command line says of every problem.
+CheckCase case_of(const Options& options) {
+  CheckCase c;
+  c.relu = options.has("--relu");
+  c.seed = seed_of(options);
+  c.placement.offsets = parse_offsets(options.text("--offset", "0"));
+  c.placement.least_workspace = options.has("--least-workspace");
+  c.guards = options.has("--no-guards") ? Guards::kNone : Guards::kZones;
+  return c;
+}
 
 int check_problems(const Options& options) {
   require_different_files(options, {"--json"}, {"--shapes"});
   const bool named = names_problem(options);
   std::vector<Problem> problems =
       named ? named_problems(options) : read_problems(problems_file(options));
+  const std::vector<Stage> stages = selected_stages(options);
   const int64_t bias = options.integer("--bias", -1, 0, 1);  // -1: as the problem says
-  const std::string records = json_path(options);
-
-  CheckRun run(options, problems);
+  const double most = max_gmac(options, named ? ALONE_MAX_GMAC : LISTED_MAX_GMAC);
+  CheckCase c = case_of(options);
+  const std::string path = json_path(options);
   require_device();
-  for (Problem& problem : problems) {
-    if (bias >= 0) problem.bias = bias == 1;
-    run.check(problem, !named);
+
+  std::size_t stage_width = 0, problem_width = 0;
+  for (const Stage& stage : stages) {
+    stage_width = std::max(stage_width, std::string(stage.name).size());
   }
-  const int status = run.summarise();
-  if (!records.empty()) write_json(records, run.json());
-  // In a list the line of the problem says it; a problem that is named and can't run is an error.
-  if (named && !run.rejection().empty()) throw UsageError(run.rejection());
-  if (named && !run.error().empty()) throw std::runtime_error(run.error());
-  return status;
+  for (const Problem& problem : problems) {
+    problem_width = std::max(problem_width, problem.name.size());
+  }
+  Json records = Json::array();
+  std::map<std::string, int> counts;  // by status
+  int64_t done = 0, cut = 0;          // problems: all, and those cut down
+  std::string rejection;              // why the last one that is none was rejected
+  bool ok = true;                     // no rejection where none was due
+  Progress progress(static_cast<int64_t>(problems.size()));
+  Checker checker([&](const std::string& what) { progress.show(done + 1, what); });
+  const auto finish = [&](const Record& record) {
+    progress.clear();
+    const bool ran = !std::isnan(record.max_error_ratio);
+    fmt::print("{:{}}  {:{}}  {:8}  {:11}  {}\n", record.stage, stage_width, record.problem,
+               problem_width, record.status,
+               ran ? fmt::format("error {:.3f}", record.max_error_ratio) : "", record.message);
+    ++counts[record.status];
+    records.push_back(to_json(record));
+    flush_output();
+  };
+  for (Problem& problem : problems) {
+    const std::string note = cut_down(problem, most);
+    cut += !note.empty();
+    c.name = problem.name;
+    c.bias = bias >= 0 ? bias == 1 : problem.bias;
+    try {
+      c.shape = make_conv_shape(problem.arguments);
+      checker.check(c, stages, [&](Record record) {
+        if (record.status == "rejected") ok = false;  // a legal problem: every stage takes those
+        if (!note.empty())
+          record.message = note + (record.message.empty() ? "" : "; ") + record.message;
+        finish(record);
+      });
+    } catch (const InvalidArgument& error) {
+      rejection = error.what();
+      for (const Stage& stage : stages) {
+        Record record = new_record(stage, problem.name, false);
+        record.status = "rejected";
+        record.message = rejection;
+        finish(record);
+      }
+    }
+    ++done;
+  }
+  if (cut > 0) {
+    fmt::print("{} of {} problems were cut down, as their lines say; --max-gmac overrides\n", cut,
+               done);
+  }
+  fmt::print("{} passed, {} failed, {} rejected, {} skipped (backend: {})\n", counts["pass"],
+             counts["fail"], counts["rejected"], counts["skipped"], backend_name());
+  if (!path.empty()) write_json(path, records);
+  // A row of a file may rightly describe no legal problem; one that is named and can't run is an error.
+  if (named && !rejection.empty()) throw UsageError(rejection);
+  if (named && !checker.error().empty()) throw std::runtime_error(checker.error());
+  return ok && counts["fail"] == 0 && counts["pass"] > 0 ? 0 : 1;
 }
 
 FuzzSettings fuzz_settings(const Options& options) {
@@ -227,14 +180,12 @@ int check_random_problems(const Options& options) {
   int64_t problems = 0, failed = 0;
   for (const StageFuzz& result : results) {
     problems += result.problems, failed += result.failed;
-    std::printf("%-22s  %lld random problems, %lld of them misaligned: %lld failed\n",
-                result.stage.c_str(), static_cast<long long>(result.problems),
-                static_cast<long long>(result.misaligned), static_cast<long long>(result.failed));
+    fmt::print("{:22}  {} random problems, {} of them misaligned: {} failed\n", result.stage,
+               result.problems, result.misaligned, result.failed);
     ok = ok && result.problems > 0 && result.failed == 0;
   }
-  std::printf("%lld random problems, %lld failed; seed %llu (backend: %s)\n",
-              static_cast<long long>(problems), static_cast<long long>(failed),
-              static_cast<unsigned long long>(settings.seed), backend_name());
+  fmt::print("{} random problems, {} failed; seed {} (backend: {})\n", problems, failed,
+             settings.seed, backend_name());
   if (!path.empty()) write_json(path, fuzz_json(settings, results));
   return ok ? 0 : 1;
 }

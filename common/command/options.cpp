@@ -15,34 +15,31 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
   app.set_help_flag();
   bool wants_help = false;
   app.add_flag("--help,-h", wants_help, "this text");
-  std::map<std::string, std::vector<std::string>> values;
-  std::map<std::string, bool> flags;
   std::size_t width = 0;
   for (const OptionSpec& spec : specs) {
     width = std::max(width, spec.name.size() + spec.value.size() + 1);
+    const int most = CLI::detail::expected_max_vector_size;
     if (spec.value.empty()) {
-      app.add_flag(spec.name, flags[spec.name]);
+      app.add_flag(spec.name);
     } else {
-      app.add_option(spec.name, values[spec.name])
-          ->expected(1, CLI::detail::expected_max_vector_size)
+      app.add_option(spec.name)
+          ->type_name(spec.value)
+          ->expected(1, most)
           ->allow_extra_args(false);
     }
   }
   try {
-    std::vector<std::string> last_first(arguments.rbegin(),
-                                        arguments.rend());  // as CLI11 takes them
-    app.parse(last_first);
+    app.parse(
+        std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them so
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (--help lists the options)");
   }
   for (const OptionSpec& spec : specs) {
-    if (flags[spec.name]) given_[spec.name] = {""};
-    if (values[spec.name].empty()) continue;
-    given_[spec.name] = values[spec.name];
-    if (values[spec.name].size() > 1 && !spec.repeats) {
-      throw UsageError(spec.name + " is given twice");
-    }
-    if (values[spec.name].back().empty()) {
+    if (app.count(spec.name) == 0) continue;
+    const std::vector<std::string>& values = given_[spec.name] = app[spec.name]->results();
+    if (spec.value.empty()) continue;
+    if (values.size() > 1 && !spec.repeats) throw UsageError(spec.name + " is given twice");
+    if (values.back().empty()) {
       throw UsageError(fmt::format("{0} needs a value: {0} {1}", spec.name, spec.value));
     }
   }

@@ -59,14 +59,11 @@ double tflops(const ConvShape& shape, const Timing& timing) {
   return shape.flops() / (timing.milliseconds * 1e9);
 }
 
-std::string count_of(double count, const char* unit) { return fmt::format("{:.3g}", count) + unit; }
-
 void print_heading(const Workload& job) {
-  std::printf("%s: %s%s%s\n", job.name.c_str(), to_string(job.shape).c_str(),
-              job.bias ? ", bias" : "", job.relu ? ", ReLU" : "");
-  std::printf("output %dx%d, %s; data: %s; backend: %s (%s)\n\n", job.shape.P(), job.shape.Q(),
-              count_of(job.shape.flops() / 1e9, " GFLOP").c_str(), job.source.c_str(),
-              backend_name(), device_name().c_str());
+  fmt::print("{}: {}{}{}\n", job.name, to_string(job.shape), job.bias ? ", bias" : "",
+             job.relu ? ", ReLU" : "");
+  fmt::print("output {}x{}, {:.3g} GFLOP; data: {}; backend: {} ({})\n\n", job.shape.P(),
+             job.shape.Q(), job.shape.flops() / 1e9, job.source, backend_name(), device_name());
 }
 
 // Times first and checks afterwards, so that the result checked is one that was timed. A stage that
@@ -97,47 +94,56 @@ Result try_stage(const Stage& stage, const Workload& job, const Reference& refer
   return result;
 }
 
-// A row of the table as the stages end; the header without a result.
-void print_row(const std::vector<Stage>& stages, const Stage* stage, const Result* result,
-               const ConvShape& shape) {
-  std::size_t name = 0, summary = 0;
-  for (const Stage& each : stages) {
-    name = std::max(name, std::strlen(each.name));
-    summary = std::max(summary, std::strlen(each.summary));
+// A line of the table, whose rows are printed as their stages end: two columns of text, then numbers, and
+// the status.
+void print_cells(const std::vector<std::size_t>& widths, const std::vector<std::string>& cells) {
+  for (std::size_t i = 0; i + 1 < cells.size(); ++i) {
+    fmt::print(i < 2 ? "{:<{}}  " : "{:>{}}  ", cells[i], widths[i]);
   }
-  const std::string time = on_gpu() ? "time [ms]" : "simulated in [ms]",
-                    error = "max error / allowed";
-  std::string tflop_rate, ratio = "-", took = "-";
-  if (!result) {
-    fmt::print("{:{}}  {:{}}  {}  {}{}  check\n", "stage", name, "idea", summary, time,
-               on_gpu() ? "TFLOP/s  " : "", error);
-    fmt::print("{:-<{}}  {:-<{}}  {:-<{}}  {}{:-<{}}  -----\n", "", name, "", summary, "",
-               time.size(), on_gpu() ? "-------  " : "", "", error.size());
-    return;
+  fmt::print("{}\n", cells.back());
+}
+
+// Returns the widths of the columns.
+std::vector<std::size_t> print_header(const std::vector<Stage>& stages) {
+  std::vector<std::string> header = {"stage", "idea", "simulated in [ms]", "max error / allowed",
+                                     "check"};
+  if (on_gpu()) header = {"stage", "idea", "time [ms]", "TFLOP/s", "max error / allowed", "check"};
+  std::vector<std::size_t> widths;
+  for (const std::string& name : header) widths.push_back(name.size());
+  for (const Stage& stage : stages) {
+    widths[0] = std::max(widths[0], std::strlen(stage.name));
+    widths[1] = std::max(widths[1], std::strlen(stage.summary));
   }
-  if (result->timing) took = fmt::format("{:.3g}", result->timing->milliseconds);
-  if (on_gpu()) {
-    tflop_rate =
-        result->timing ? fmt::format("{:7.1f}  ", tflops(shape, *result->timing)) : "      -  ";
-  }
-  if (!std::isnan(result->record.max_error_ratio)) {
-    ratio = fmt::format("{:.3f}", result->record.max_error_ratio);
-  }
-  fmt::print("{:{}}  {:{}}  {:>{}}  {}{:>{}}  {}\n", result->record.stage, name, stage->summary,
-             summary, took, time.size(), tflop_rate, ratio, error.size(), result->record.status);
+  std::vector<std::string> rule;
+  for (const std::size_t width : widths) rule.emplace_back(width, '-');
+  print_cells(widths, header);
+  print_cells(widths, rule);
+  return widths;
+}
+
+std::vector<std::string> cells_of(const Stage& stage, const Result& result,
+                                  const ConvShape& shape) {
+  const auto& [record, timing] = result;
+  std::vector<std::string> cells = {stage.name, stage.summary};
+  cells.push_back(timing ? fmt::format("{:.3g}", timing->milliseconds) : "-");
+  if (on_gpu()) cells.push_back(timing ? fmt::format("{:.1f}", tflops(shape, *timing)) : "-");
+  const bool ran = !std::isnan(record.max_error_ratio);
+  cells.push_back(ran ? fmt::format("{:.3f}", record.max_error_ratio) : "-");
+  cells.push_back(record.status);
+  return cells;
 }
 
 // What stands below the table.
 void print_remarks(const std::vector<Result>& results) {
-  std::printf("\n");
+  fmt::print("\n");
   for (const Result& result : results) {
     if (result.record.message.empty()) continue;
-    std::printf("%s: %s\n", result.record.stage.c_str(), result.record.message.c_str());
+    fmt::print("{}: {}\n", result.record.stage, result.record.message);
   }
   if (on_gpu()) {
-    std::printf("Time: median of %d runs after a warm-up, caches warm.\n", TIMED_RUNS);
+    fmt::print("Time: median of {} runs after a warm-up, caches warm.\n", TIMED_RUNS);
   } else {
-    std::printf("The time is what this machine took to simulate: it says nothing about a GPU.\n");
+    fmt::print("The time is what this machine took to simulate: it says nothing about a GPU.\n");
   }
 }
 
@@ -171,7 +177,6 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
     write_image(written.back(), image);
   };
   const ConvShape& s = job.shape;
-  write("input.png", denormalise(job.data.input.data(), s.H, s.W));
   write("filters.png",
         montage(draw_filters(job.data.filters.data(), s.K, s.R, s.S), BANK_COLUMNS, 6, 6));
   if (!output.empty()) {
@@ -180,7 +185,7 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
   }
   written.push_back(folder + "/run.json");
   write_json(written.back(), json);
-  for (const std::string& path : written) std::printf("wrote %s\n", shortened(path).c_str());
+  for (const std::string& path : written) fmt::print("wrote {}\n", shortened(path));
 }
 
 // Before anything is measured.
@@ -219,11 +224,11 @@ int run_once(const Workload& job, const std::vector<Stage>& stages) {
     trial.enqueue();
     launch_observer = nullptr;
     trial.wait();
-    std::printf("%s: launched once, result NOT checked (--once):", stage.name);
+    fmt::print("{}: launched once, result NOT checked (--once):", stage.name);
     for (const auto& [kernel, count] : launches) {
-      std::printf(" %s*%d", read_symbols(kernel).name.c_str(), count);
+      fmt::print(" {}*{}", read_symbols(kernel).name, count);
     }
-    std::printf("\n");
+    fmt::print("\n");
   }
   return 0;
 }
@@ -256,12 +261,12 @@ int run_command(const std::vector<std::string>& arguments) {
   std::vector<Result> results;
   std::vector<float> output;
   progress.clear();
-  print_row(stages, nullptr, nullptr, job.shape);
+  const std::vector<std::size_t> widths = print_header(stages);
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
     results.push_back(try_stage(stage, job, reference, output));
     progress.clear();
-    print_row(stages, &stage, &results.back(), job.shape);
+    print_cells(widths, cells_of(stage, results.back(), job.shape));
     flush_output();
   }
   print_remarks(results);
@@ -272,7 +277,7 @@ int run_command(const std::vector<std::string>& arguments) {
   if (options.has("--output") && !output.empty()) {
     const ConvShape& s = job.shape;
     write_npy(options.text("--output"), {s.N, s.total_K(), s.P(), s.Q()}, output.data());
-    std::printf("wrote %s\n", options.text("--output").c_str());
+    fmt::print("wrote {}\n", options.text("--output"));
   }
   const auto passed = [](const Result& result) { return result.record.status == "pass"; };
   const auto failed = [](const Result& result) { return result.record.status == "fail"; };

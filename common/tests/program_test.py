@@ -37,7 +37,7 @@ ARGUMENTS = [
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
     (2, f"--seed = {BIG}: does not fit 64 bits", f"run --seed {BIG}"),
     (2, "--seed = '1.5': must be a whole number", "run --seed 1.5"),
-    (2, "--seed: 1 required TEXT missing", "run --seed="),
+    (2, "--seed: 1 required S missing", "run --seed="),
     (2, "--seed = -1: must be at least 0", "check --seed=-1"),
     (2, "--bias = 2: must be at most 1", "check --bias 2"),
     *((2, f"--max-gmac = '{value}': must be a number, at least", f"{command} --max-gmac {value}")
