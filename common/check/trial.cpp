@@ -37,23 +37,32 @@ Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& pl
       workspace_bytes_(placement.least_workspace
                            ? least_workspace_bytes(stage, problem.shape)
                            : workspace_bytes(stage, problem.shape, placement.workspace_limit)),
-      input_(problem.shape.input_count(), placement.offsets[0], guards),
-      filters_(problem.shape.filter_count(), placement.offsets[1], guards),
-      bias_(problem.bias ? problem.shape.total_K() : 0, placement.offsets[2], guards),
-      output_(problem.shape.output_count(), placement.offsets[3], guards),
+      tensors_(new Tensors{
+          DeviceBuffer(problem.shape.input_count(), placement.offsets[0], guards),
+          DeviceBuffer(problem.shape.filter_count(), placement.offsets[1], guards),
+          DeviceBuffer(problem.bias ? problem.shape.total_K() : 0, placement.offsets[2], guards),
+          DeviceBuffer(problem.shape.output_count(), placement.offsets[3], guards)}),
       workspace_(floats_for(workspace_bytes_), 0, guards) {
-  input_.upload(problem.input);
-  filters_.upload(problem.filters);
-  if (problem.bias) bias_.upload(problem.bias);
+  tensors_->input.upload(problem.input);
+  tensors_->filters.upload(problem.filters);
+  if (problem.bias) tensors_->bias.upload(problem.bias);
 }
+
+Trial::Trial(const Stage& stage, const Trial& other)
+    : stage_(stage),
+      problem_(other.problem_),
+      workspace_bytes_(workspace_bytes(stage, problem_.shape)),
+      tensors_(other.tensors_),
+      workspace_(floats_for(workspace_bytes_)) {}
 
 Convolution Trial::arguments() const {
   Convolution conv;
   conv.shape = problem_.shape;
-  conv.input = input_.data(), conv.input_count = input_.count();
-  conv.filters = filters_.data(), conv.filter_count = filters_.count();
-  conv.bias = problem_.bias ? bias_.data() : nullptr, conv.bias_count = bias_.count();
-  conv.output = output_.data(), conv.output_count = output_.count();
+  conv.input = tensors_->input.data(), conv.input_count = tensors_->input.count();
+  conv.filters = tensors_->filters.data(), conv.filter_count = tensors_->filters.count();
+  conv.bias = problem_.bias ? tensors_->bias.data() : nullptr,
+  conv.bias_count = tensors_->bias.count();
+  conv.output = tensors_->output.data(), conv.output_count = tensors_->output.count();
   conv.relu = problem_.relu;
   conv.precision = stage_.precision;
   conv.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
@@ -72,20 +81,20 @@ std::vector<float> Trial::output() const {
 }
 
 void Trial::read_output(std::vector<float>& values) const {
-  values.resize(static_cast<std::size_t>(output_.count()));
-  output_.download(values.data());
+  values.resize(static_cast<std::size_t>(tensors_->output.count()));
+  tensors_->output.download(values.data());
 }
 
 void Trial::fill_nan() {
-  output_.fill_nan();
+  tensors_->output.fill_nan();
   workspace_.fill_nan();
 }
 
 std::array<std::pair<const char*, const DeviceBuffer*>, 5> Trial::buffers() const {
-  return {{{"input", &input_},
-           {"filters", &filters_},
-           {"bias", &bias_},
-           {"output", &output_},
+  return {{{"input", &tensors_->input},
+           {"filters", &tensors_->filters},
+           {"bias", &tensors_->bias},
+           {"output", &tensors_->output},
            {"workspace", &workspace_}}};
 }
 
@@ -103,9 +112,9 @@ std::string Trial::damage() const {
     const std::string damage = buffer->guard_damage();
     if (!damage.empty()) return "around the " + std::string(name) + ": " + damage;
   }
-  if (!input_.holds(problem_.input)) return "the input was changed";
-  if (!filters_.holds(problem_.filters)) return "the filters were changed";
-  if (problem_.bias && !bias_.holds(problem_.bias)) return "the bias was changed";
+  if (!tensors_->input.holds(problem_.input)) return "the input was changed";
+  if (!tensors_->filters.holds(problem_.filters)) return "the filters were changed";
+  if (problem_.bias && !tensors_->bias.holds(problem_.bias)) return "the bias was changed";
   return "";
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,8 @@ class Trial {
   // InvalidArgument where the stage can't take the problem, CudaError where memory is short.
   Trial(const Stage& stage, const HostProblem& problem, const Placement& placement = {},
         Guards guards = Guards::kZones);
+  // `stage` on the tensors of another trial, with a workspace of its own: for stages that take turns.
+  Trial(const Stage& stage, const Trial& other);
 
   // What a caller would pass to run(): device pointers, which this owns.
   Convolution arguments() const;
@@ -62,7 +65,11 @@ class Trial {
   const Stage& stage_;
   HostProblem problem_;
   std::size_t workspace_bytes_;
-  DeviceBuffer input_, filters_, bias_, output_, workspace_;
+  struct Tensors {
+    DeviceBuffer input, filters, bias, output;
+  };
+  std::shared_ptr<Tensors> tensors_;
+  DeviceBuffer workspace_;
 };
 
 // Whether signs were drawn at random, so that rounding errors are as small as error_factor() says.

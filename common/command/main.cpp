@@ -14,7 +14,6 @@
 #include "common/command/commands.h"
 #include "common/command/options.h"
 #include "common/core/stage.h"
-#include "common/measure/interrupt.h"
 
 namespace convladder {
 
@@ -77,8 +76,6 @@ int main(int argc, char** argv) {
     return convladder::fail(error.what(), 2);
   } catch (const std::bad_alloc&) {
     return convladder::fail("out of host memory", 1);
-  } catch (const convladder::Interrupted& interrupted) {
-    return convladder::fail(interrupted.what(), 128 + interrupted.signal);  // as a shell counts
   } catch (const std::exception& error) {
     return convladder::fail(error.what(), 1);
   }

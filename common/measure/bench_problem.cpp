@@ -1,288 +1,252 @@
 #include "common/measure/bench_problem.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "common/check/backend.h"
+#include "common/check/record.h"
 #include "common/check/test_data.h"
-#include "common/core/launch.h"
+#include "common/check/trial.h"
+#include "common/core/extents.h"
 
 namespace convladder {
 namespace {
 
 constexpr int WARM_UPS = 2;  // rounds before those that count: the clock rises from its idle state
 
-void set(BenchRecord& bench, const char* status, const std::string& why) {
-  bench.record.status = status;
-  bench.record.message = why;
-}
+// cuDNN in a stage's place: whose tensors it takes.
+constexpr Stage CUDNN[] = {
+    {"cuDNN FP32", "", nullptr, nullptr, false},
+    {"cuDNN TF32", "", nullptr, nullptr, false, false, nullptr, Precision::kTf32}};
 
-BenchResult new_result(const Problem& problem, const std::vector<Stage>& stages) {
-  BenchResult result;
-  result.problem = problem.name;
-  result.bias = problem.bias;
-  for (const Stage& stage : stages) {
-    result.records.push_back({new_record(stage, problem.name, false), {}, {}, 0, stage.precision});
+// Runs `action`. What it throws becomes the record's status and message; true if it throws nothing.
+template <typename Action>
+bool attempt(Json& record, const Action& action) {
+  const auto end = [&](const char* status, const char* why) {
+    record["status"] = status;
+    record["message"] = why;
+    return false;
+  };
+  try {
+    action();
+    return true;
+  } catch (const InvalidArgument& error) {
+    return end("rejected", error.what());
+  } catch (const Skipped& reason) {
+    return end("skipped", reason.what());
+  } catch (const std::bad_alloc&) {
+    return end("fail", "out of host memory");
+  } catch (const std::exception& error) {
+    return end("fail", error.what());
   }
-  return result;
 }
 
-// For what ended the whole problem: it befalls all that have no final result yet.
-void end_problem(BenchResult& result, const char* status, const std::string& why) {
-  result.error = why;
-  for (BenchRecord& bench : result.records) {
-    const bool rejected = bench.record.status == "rejected", failed = bench.record.status == "fail";
-    if (!bench.cold && !rejected && !failed) set(bench, status, why);
-  }
-  for (CompetitorRecord& competitor : result.competitors) {
-    if (competitor.bench.record.status.empty()) set(competitor.bench, "skipped", why);
-  }
+Json competitor_record(const char* name, const std::string& precision, const std::string& layout,
+                       const std::string& library) {
+  return {{"competitor", name}, {"precision", precision},
+          {"layout", layout},   {"library", library},
+          {"algorithm", ""},    {"status", ""},
+          {"message", ""},      {"max_error_ratio", std::nan("")},
+          {"cold_ms", nullptr}, {"warm_ms", nullptr}};
 }
 
-// The stages that take the shape; the others are set to rejected.
-std::vector<Stage> able_stages(const std::vector<Stage>& stages, BenchResult& result) {
-  std::vector<Stage> able;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    try {
-      workspace_bytes(stages[i], *result.shape);
-      able.push_back(stages[i]);
-    } catch (const InvalidArgument& error) {
-      set(result.records[i], "rejected", error.what());
-    }
-  }
-  return able;
+// Winograd's algorithm and tensor cores need less than the FLOP at the FP32 peak: of their floor the
+// bytes remain.
+Work without_flops(Work work) {
+  work.needed_flops = 0;
+  return work;
 }
 
-// Says how much would fit where trials of all `stages` at once don't.
-void require_device_memory(const std::vector<Stage>& stages, const ConvShape& shape, bool bias,
-                           double available) {
-  const auto bytes = [&](const ConvShape& s) { return trial_bytes(stages, s, bias); };
-  const double needed = bytes(shape);
-  if (needed <= available) return;
-  throw std::runtime_error(
-      memory_shortage(needed, "all stages at once (" + std::to_string(stages.size()) + ")",
-                      available, largest_batch(shape, available, bytes)));
-}
+// Who takes turns in this process: a stage, or cuDNN in one precision. All have the same tensors.
+struct Contestant {
+  const Stage& stage;
+  bool is_stage;
+  Json record;
+  std::unique_ptr<Trial> trial = nullptr;
+  std::function<void()> enqueue = nullptr;
+  Samples samples = {};
+  bool out = false;  // the record says why
+};
 
-void check(const Trial& trial, const Reference& reference, std::vector<float>& output,
-           BenchRecord& bench) {
-  trial.read_output(output);
-  const Comparison result = check_output(trial, output, reference, Rule::kBounded);
-  set(bench, result.pass ? "pass" : "fail", result.message);
-  bench.record.max_error_ratio = std::fmax(bench.record.max_error_ratio, result.max_error_ratio);
-}
-
-// The competitors' part. Whatever goes wrong with one of them ends in its record; nothing but
-// Interrupted is thrown.
-class CompetitorBench {
+class ProblemBench {
  public:
-  // All must outlive this. `records` will hold one for each competitor.
-  CompetitorBench(const Competitors& competitors, const HostProblem& problem,
-                  const Reference& reference, std::vector<CompetitorRecord>& records)
-      : competitors_(competitors),
-        problem_(problem),
-        reference_(reference),
-        records_(records),
-        samples_(competitors.size()) {
-    records_.resize(competitors.size());
-    for (std::size_t i = 0; i < competitors.size(); ++i) {
-      records_[i].info = competitors[i]->info();
-      records_[i].bench.record.stage = label(records_[i].info);
+  ProblemBench(const BenchSettings& settings, const Machine& machine, const Problem& problem)
+      : settings_(settings), machine_(machine), problem_(problem) {
+    for (const Stage& stage : settings.stages) {
+      Json record = to_json(new_record(stage, problem.name, false));
+      record["cold_ms"] = record["warm_ms"] = nullptr;
+      contestants_.push_back({stage, true, record});
+    }
+    for (const Stage& stage : CUDNN) {
+      if (settings.cudnn.empty()) break;
+      contestants_.push_back({stage, false,
+                              competitor_record("cudnn", to_string(stage.precision), "nchw",
+                                                "cuDNN " + settings.cudnn)});
+    }
+    if (!settings.pytorch) return;
+    const Json greeting = settings.pytorch->greeting();
+    for (const Json& way : greeting["ways"]) {
+      pytorch_.push_back(competitor_record("pytorch", way[0], way[1], greeting["library"]));
     }
   }
-  // Gives back what the competitors hold on the device.
-  ~CompetitorBench() {
-    for (const auto& competitor : competitors_) competitor->release();
-  }
-  CompetitorBench(const CompetitorBench&) = delete;
 
-  // Gets each one ready, or skips it where its tensors don't fit beside the stages'. For the batch
-  // that would: `stage_bytes` is what the stages take, of `available` before they did.
-  void prepare(const std::function<double(const ConvShape&)>& stage_bytes, double available,
-               Stopwatch& stopwatch, const std::function<void(const std::string&)>& show) {
-    const bool bias = problem_.bias != nullptr;
-    const auto all_bytes = [&](const ConvShape& shape) {
-      double bytes = stage_bytes(shape);
-      for (const auto& competitor : competitors_) bytes += competitor->bytes(shape, bias);
-      return bytes;
+  Json run() {
+    Json result = {{"problem", problem_.name}, {"bias", problem_.bias}}, outcome = Json::object();
+    attempt(outcome, [&] {
+      const ConvShape shape = make_conv_shape(problem_.arguments);
+      const Work work = work_of(shape, problem_.bias);
+      result["shape"] = to_string(shape);
+      result["flop"] = work.flops;
+      result["needed_flop"] = work.needed_flops;
+      result["least_bytes"] = work.bytes;
+      result["cold_floor_ms"] = floor_ms(work, machine_, Cache::kCold);
+      result["warm_floor_ms"] = floor_ms(work, machine_, Cache::kWarm);
+      measure(shape, work, result);
+    });
+    result["error"] = outcome.empty() ? "" : outcome["message"];
+    result["records"] = result["competitors"] = Json::array();
+    const auto add = [&](const char* list, Json& record) {
+      // What ended the whole problem ended all who have no other result.
+      if (record["status"] == "") record.update(outcome);
+      result[list].push_back(record);
     };
-    attempt_each([&](Competitor& competitor, CompetitorRecord& record, Samples&) {
-      const std::string name = label(competitor.info());
-      show("prepare: " + name);
-      const double needed = competitor.bytes(problem_.shape, bias), free = free_device_memory();
-      if (needed > free) {
-        throw Skipped(memory_shortage(needed, name + " beside the stages", free,
-                                      largest_batch(problem_.shape, available, all_bytes)));
-      }
-      const Choice choice = competitor.prepare(problem_, reference_, stopwatch);
-      record.algorithm = choice.algorithm;
-      record.bench.record.message = choice.remark;
-    });
-  }
-
-  // One cold and one warm sample each.
-  void take_turns(Stopwatch& stopwatch) {
-    attempt_each([&](Competitor& competitor, CompetitorRecord&, Samples& samples) {
-      competitor.time(stopwatch, samples);
-    });
-  }
-
-  void drop_samples() {  // those so far were to warm up
-    for (Samples& samples : samples_) samples.drop();
-  }
-
-  // Checks the results, and turns the samples into statistics.
-  void finish(const Machine& machine) {
-    // Winograd's algorithm and tensor cores need less than the FLOP at the FP32 peak: of the floor
-    // the bytes remain.
-    Work work = work_of(problem_.shape, problem_.bias != nullptr);
-    work.needed_flops = 0;
-    attempt_each([&](Competitor& competitor, CompetitorRecord& record, Samples& samples) {
-      BenchRecord& bench = record.bench;
-      const Comparison result = competitor.check(problem_, reference_);
-      bench.record.max_error_ratio = result.max_error_ratio;
-      if (!result.pass) throw std::runtime_error(result.message);
-      set_times(bench, samples);
-      bench.record.status = "pass";
-      flag_impossible(bench, work, machine);
-    });
+    for (Contestant& each : contestants_)
+      add(each.is_stage ? "records" : "competitors", each.record);
+    for (Json& record : pytorch_) add("competitors", record);
+    return result;
   }
 
  private:
-  // action(competitor, record, samples) for those that are still in it: whose status says nothing yet.
+  void measure(const ConvShape& shape, const Work& work, Json& result) {
+    require_memory_for(shape);
+    settings_.show("reference");
+    const TestData data = make_test_data(shape, DataKind::kUniform, settings_.seed);
+    const HostProblem host = host_problem(shape, data, problem_.bias);
+    const Reference reference = affordable_reference(host, settings_.seed);
+    const Trial tensors(CUDNN[0], host);
+    Stopwatch stopwatch(machine_.l2_bytes);
+    attempt_each("check", [&](Contestant& each) {
+      each.trial = std::make_unique<Trial>(each.stage, tensors);
+      prepare(each, reference, stopwatch);
+    });
+    ask_pytorch(request_for(shape));
+    result["gpu_before"] = query_gpu_state(machine_.pci_bus_id);
+    // In turns: what changes in the meantime (clock, temperature, another program) meets all alike.
+    for (int round = -WARM_UPS; round < settings_.repeats; ++round) {
+      const auto name = fmt::format("round {} of {}", std::max(0, round + 1), settings_.repeats);
+      attempt_each(name, [&](Contestant& each) {
+        if (round == 0) each.samples.drop();
+        stopwatch.time(each.enqueue, each.samples);
+      });
+      ask_pytorch({{"do", "round"}});
+    }
+    result["gpu_after"] = query_gpu_state(machine_.pci_bus_id);
+    attempt_each("check", [&](Contestant& each) {
+      require_right(each, reference);
+      each.record["status"] = "pass";
+      const bool fp32_units = each.is_stage && !each.stage.tf32_name;
+      add_times(each.record, each.samples, fp32_units ? work : without_flops(work),
+                each.stage.precision, machine_);
+    });
+    finish_pytorch(work);
+  }
+
+  // action(contestant) for those that are still in it.
   template <typename Action>
-  void attempt_each(const Action& action) {
-    for (std::size_t i = 0; i < competitors_.size(); ++i) {
-      if (!records_[i].bench.record.status.empty()) continue;
-      const auto drop_out = [&](const char* status, const std::string& why) {
-        set(records_[i].bench, status, why);
-        competitors_[i]->release();
-      };
-      try {
-        action(*competitors_[i], records_[i], samples_[i]);
-      } catch (const Skipped& reason) {
-        drop_out("skipped", reason.what());
-      } catch (const std::bad_alloc&) {
-        drop_out("fail", "out of host memory");
-      } catch (const std::runtime_error& error) {
-        drop_out("fail", error.what());
-      }
+  void attempt_each(const std::string& what, const Action& action) {
+    for (Contestant& each : contestants_) {
+      if (each.out) continue;
+      settings_.show(what + ": " + each.stage.name);
+      each.out = !attempt(each.record, [&] { action(each); });
+      if (each.out) each.trial.reset();
     }
   }
 
-  const Competitors& competitors_;
-  const HostProblem& problem_;
-  const Reference& reference_;
-  std::vector<CompetitorRecord>& records_;
-  std::vector<Samples> samples_;
+  void prepare(Contestant& each, const Reference& reference, Stopwatch& stopwatch) {
+    if (each.is_stage) {
+      each.enqueue = [trial = each.trial.get()] { trial->enqueue(); };
+      require_right(each, reference);
+      return;
+    }
+    const CudnnPlan plan = make_cudnn_plan(
+        each.trial->arguments(), stopwatch,
+        [&](const std::function<void()>& enqueue) { return check(each, enqueue, reference); });
+    each.enqueue = plan.enqueue;
+    each.record["algorithm"] = plan.algorithm;
+    each.record["message"] = plan.remark;
+  }
+
+  // Holds what `enqueue` computes against the reference. Before it, the output is NaN.
+  Comparison check(Contestant& each, const std::function<void()>& enqueue,
+                   const Reference& reference) {
+    each.trial->fill_nan();
+    enqueue();
+    each.trial->wait();
+    each.trial->read_output(output_);
+    return check_output(*each.trial, output_, reference, Rule::kBounded);
+  }
+
+  void require_right(Contestant& each, const Reference& reference) {
+    const Comparison result = check(each, each.enqueue, reference);
+    Json& ratio = each.record["max_error_ratio"];
+    ratio = std::fmax(ratio.get<double>(), result.max_error_ratio);
+    if (!result.pass) throw std::runtime_error(result.message);
+  }
+
+  Json request_for(const ConvShape& shape) const {
+    Json problem = {{"bias", problem_.bias}}, bounds;
+    const ConvArguments arguments = to_arguments(shape);
+    for (const Extent& extent : EXTENTS) problem[extent.name] = arguments.*extent.given;
+    for (const Precision precision : {Precision::kFp32, Precision::kTf32}) {
+      bounds[to_string(precision)] = error_factor(shape, precision) * 0x1p-24;
+    }
+    return {{"do", "prepare"},
+            {"problem", problem},
+            {"seed", settings_.seed},
+            {"bounds", bounds},
+            {"flush_bytes", static_cast<int64_t>(2 * machine_.l2_bytes)},
+            {"flushes", {FLUSHES_AT_FIRST, FLUSHES_AT_MOST}}};
+  }
+
+  // What goes wrong with the process is in all its records.
+  Json ask_pytorch(const Json& request) {
+    Json answer, outcome = Json::object();
+    if (pytorch_.empty() || pytorch_[0]["status"] != "") return answer;
+    attempt(outcome, [&] { answer = settings_.pytorch->ask(request); });
+    for (Json& record : pytorch_) record.update(outcome);
+    return answer;
+  }
+
+  // What goes wrong with one of its ways is in that record.
+  void finish_pytorch(const Work& work) {
+    const Json answer = ask_pytorch({{"do", "finish"}, {"repeats", settings_.repeats}});
+    for (std::size_t i = 0; !answer.empty() && i < pytorch_.size(); ++i) {
+      const Json& way = answer["ways"][i];
+      pytorch_[i].update(way["record"]);
+      if (pytorch_[i]["status"] != "pass") continue;
+      const bool fp32 = pytorch_[i]["precision"] == "fp32";
+      add_times(pytorch_[i], {way["cold"], way["warm"], way["host_late"]}, without_flops(work),
+                fp32 ? Precision::kFp32 : Precision::kTf32, machine_);
+    }
+  }
+
+  const BenchSettings& settings_;
+  const Machine& machine_;
+  const Problem& problem_;
+  std::vector<Contestant> contestants_;
+  std::vector<Json> pytorch_;  // its records
+  std::vector<float> output_;  // the last that was read: gigabytes, and one memory for all
 };
-
-// In turns: what changes in the meantime (clock, temperature, another program) meets all alike.
-std::vector<Samples> take_samples(const std::vector<std::unique_ptr<Trial>>& trials,
-                                  CompetitorBench& competitors, int repeats, Stopwatch& stopwatch,
-                                  const std::function<void(const std::string&)>& show) {
-  std::vector<Samples> samples(trials.size());
-  for (int round = -WARM_UPS; round < repeats; ++round) {
-    show("round " + std::to_string(std::max(0, round + 1)) + " of " + std::to_string(repeats));
-    if (round == 0) {
-      for (Samples& warm_up : samples) warm_up.drop();
-      competitors.drop_samples();
-    }
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-      if (trials[i]) stopwatch.time([&] { trials[i]->enqueue(); }, samples[i]);
-    }
-    competitors.take_turns(stopwatch);
-  }
-  return samples;
-}
 
 }  // namespace
 
-ProblemBench::ProblemBench(const BenchSettings& settings, const Machine& machine,
-                           const std::function<void(const std::string&)>& show)
-    : settings_(settings), machine_(machine), show_(show), stopwatch_(machine.l2_bytes) {}
-
-BenchResult ProblemBench::run(const Problem& problem) {
-  BenchResult result = new_result(problem, settings_.stages);
-  try {
-    result.shape = make_conv_shape(problem.arguments);
-    measure(result);
-  } catch (const InvalidArgument& error) {
-    end_problem(result, "rejected", error.what());
-  } catch (const std::bad_alloc&) {
-    end_problem(result, "fail", "out of host memory");
-  } catch (const std::runtime_error& error) {
-    end_problem(result, "fail", error.what());
-  }
-  return result;
-}
-
-void ProblemBench::measure(BenchResult& result) {
-  const ConvShape& shape = *result.shape;
-  available_ = free_device_memory();
-  require_device_memory(able_stages(settings_.stages, result), shape, result.bias, available_);
-  output_ = std::vector<float>();  // the last problem's memory is this one's
-  require_memory_for(shape);
-  show_("reference");
-  const TestData data = make_test_data(shape, DataKind::kUniform, settings_.seed);
-  const HostProblem host = host_problem(shape, data, result.bias);
-  const Reference reference = affordable_reference(host, settings_.seed);
-  for (std::size_t i = 0; i < settings_.stages.size(); ++i) {
-    if (result.records[i].record.status == "rejected") continue;
-    check_once(settings_.stages[i], host, reference, result.records[i]);
-  }
-  time_stages(host, reference, result);
-}
-
-void ProblemBench::check_once(const Stage& stage, const HostProblem& host,
-                              const Reference& reference, BenchRecord& bench) {
-  show_(std::string("check: ") + stage.name);
-  try {
-    const Trial trial(stage, host);
-    trial.enqueue();
-    trial.wait();
-    check(trial, reference, output_, bench);
-  } catch (const InvalidArgument& error) {
-    set(bench, "rejected", error.what());
-  } catch (const CudaError& error) {
-    set(bench, "fail", error.what());
-  }
-}
-
-// Only stages that have passed. Their outputs begin as NaN again, and each has its own, so that
-// what is checked at the end is what was timed.
-void ProblemBench::time_stages(const HostProblem& host, const Reference& reference,
-                               BenchResult& result) {
-  const std::vector<Stage>& stages = settings_.stages;
-  std::vector<std::unique_ptr<Trial>> trials(stages.size());
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    if (result.records[i].record.status != "pass") continue;
-    trials[i] = std::make_unique<Trial>(stages[i], host);
-  }
-  CompetitorBench competitors(settings_.competitors, host, reference, result.competitors);
-  const std::vector<Stage> able = able_stages(stages, result);
-  competitors.prepare([&](const ConvShape& s) { return trial_bytes(able, s, result.bias); },
-                      available_, stopwatch_, show_);
-  result.before = query_gpu_state(machine_.pci_bus_id);
-  const std::vector<Samples> samples =
-      take_samples(trials, competitors, settings_.repeats, stopwatch_, show_);
-  result.after = query_gpu_state(machine_.pci_bus_id);
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    if (!trials[i]) continue;
-    BenchRecord& bench = result.records[i];
-    show_(std::string("check: ") + stages[i].name);
-    check(*trials[i], reference, output_, bench);
-    if (bench.record.status != "pass") continue;  // the time of a wrong result is none
-    set_times(bench, samples[i]);
-    Work work = work_of(host.shape, result.bias);
-    if (stages[i].tf32_name) work.needed_flops = 0;  // no work for the FP32 units
-    flag_impossible(bench, work, machine_);
-  }
-  show_("check: competitors");
-  competitors.finish(machine_);
+Json bench_problem(const Problem& problem, const BenchSettings& settings, const Machine& machine) {
+  return ProblemBench(settings, machine, problem).run();
 }
 
 }  // namespace convladder

@@ -1,15 +1,17 @@
 // cuDNN as a competitor, through the API that names its algorithms.
 #include <cudnn.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <memory>
 #include <optional>
+#include <vector>
 
-#include <fmt/format.h>
 #include "common/check/backend.h"
+#include "common/check/device_buffer.h"
 #include "common/core/launch.h"
-#include "common/measure/bench.h"
 #include "common/measure/competitor.h"
 
 namespace convladder {
@@ -49,14 +51,6 @@ using ActivationDescriptor = Owned<cudnnActivationDescriptor_t, cudnnCreateActiv
 constexpr std::array<const char*, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> ALGORITHMS = {
     "IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "DIRECT", "FFT", "FFT_TILING",
     "WINOGRAD",      "WINOGRAD_NONFUSED"};
-
-// One way of computing the problem.
-struct Plan {
-  cudnnConvolutionFwdAlgo_t algorithm;
-  bool bias_fused;  // in the convolution's own kernel; else by cudnnAddTensor
-  std::size_t workspace_bytes;
-  double milliseconds;  // cold
-};
 
 // The shapes, in cuDNN's terms.
 struct Descriptors {
@@ -98,179 +92,130 @@ struct Descriptors {
   ActivationDescriptor identity;
 };
 
-// One problem on the device.
+// One way of computing the problem.
+struct Way {
+  cudnnConvolutionFwdAlgo_t algorithm;
+  bool bias_fused;  // in the convolution's own kernel; else by cudnnAddTensor
+  std::size_t workspace_bytes;
+  double milliseconds;  // cold
+};
+
+// cuDNN on one problem.
 class Run {
  public:
-  Run(cudnnHandle_t handle, const HostProblem& problem, Precision precision)
-      : handle_(handle),
-        has_bias_(problem.bias != nullptr),
-        descriptors_(problem.shape, precision),
-        input_(problem.shape.input_count()),
-        filters_(problem.shape.filter_count()),
-        bias_(has_bias_ ? problem.shape.total_K() : 0),
-        output_(problem.shape.output_count()) {
-    input_.upload(problem.input);
-    filters_.upload(problem.filters);
-    if (has_bias_) bias_.upload(problem.bias);
-  }
+  explicit Run(const Convolution& conv) : conv_(conv), descriptors_(conv.shape, conv.precision) {}
 
   // Every algorithm that takes the problem, with the bias in its own kernel and in another, fastest
   // first: cold, as they are judged. Throws Skipped if there is none.
   // (cudnnFindConvolutionForwardAlgorithmEx would time convolutions without their bias, and try
   // other math types than the one set.)
-  std::vector<Plan> plans(Stopwatch& stopwatch) {
+  std::vector<Way> ways(Stopwatch& stopwatch) {
     const double limit = free_device_memory() / 4;  // others need room to work in, too
-    std::vector<Plan> plans;
-    std::string why = "no algorithm of cuDNN takes the problem";
+    std::vector<Way> ways;
+    std::string why;
     for (int i = 0; i < CUDNN_CONVOLUTION_FWD_ALGO_COUNT; ++i) {
       for (const bool fused : {false, true}) {
-        if (fused && !has_bias_) continue;
+        if (fused && !conv_.bias) continue;
         try {
-          const auto algorithm = static_cast<cudnnConvolutionFwdAlgo_t>(i);
-          plans.push_back(timed_plan(algorithm, fused, limit, stopwatch));
+          ways.push_back(timed(static_cast<cudnnConvolutionFwdAlgo_t>(i), fused, limit, stopwatch));
         } catch (const CudaError& error) {
-          why = std::string("no algorithm of cuDNN takes the problem; the last: ") + error.what();
+          why = std::string("; the last: ") + error.what();
         }
       }
     }
-    workspace_.reset();
-    if (plans.empty()) throw Skipped(why);
-    std::sort(plans.begin(), plans.end(),
-              [](const Plan& a, const Plan& b) { return a.milliseconds < b.milliseconds; });
-    return plans;
+    if (ways.empty()) throw Skipped("no algorithm of cuDNN takes the problem" + why);
+    std::sort(ways.begin(), ways.end(),
+              [](const Way& a, const Way& b) { return a.milliseconds < b.milliseconds; });
+    return ways;
   }
 
-  // The plan that run() follows. The output begins as NaN again.
-  void adopt(const Plan& plan) {
+  // What enqueue() does from now on.
+  void adopt(const Way& way) {
     workspace_.reset();
-    workspace_.emplace(static_cast<int64_t>(plan.workspace_bytes / sizeof(float) + 1));
-    plan_ = plan;
-    output_.fill_nan();
+    workspace_.emplace(static_cast<int64_t>(way.workspace_bytes / sizeof(float) + 1));
+    way_ = way;
   }
 
   void enqueue() const {
     const float one = 1, zero = 0;
     const Descriptors& d = descriptors_;
-    if (plan_.bias_fused) {
-      check_cudnn(
-          cudnnConvolutionBiasActivationForward(
-              handle_, &one, d.input, input_.data(), d.filters, filters_.data(), d.convolution,
-              plan_.algorithm, workspace_->data(), plan_.workspace_bytes, &zero, d.output,
-              output_.data(), d.bias, bias_.data(), d.identity, d.output, output_.data()),
-          "cudnnConvolutionBiasActivationForward");
+    const Convolution& c = conv_;
+    if (way_.bias_fused) {
+      check_cudnn(cudnnConvolutionBiasActivationForward(
+                      handle_, &one, d.input, c.input, d.filters, c.filters, d.convolution,
+                      way_.algorithm, workspace_->data(), way_.workspace_bytes, &zero, d.output,
+                      c.output, d.bias, c.bias, d.identity, d.output, c.output),
+                  "cudnnConvolutionBiasActivationForward");
       return;
     }
-    check_cudnn(
-        cudnnConvolutionForward(handle_, &one, d.input, input_.data(), d.filters, filters_.data(),
-                                d.convolution, plan_.algorithm, workspace_->data(),
-                                plan_.workspace_bytes, &zero, d.output, output_.data()),
-        "cudnnConvolutionForward");
-    if (!has_bias_) return;
-    check_cudnn(cudnnAddTensor(handle_, &one, d.bias, bias_.data(), &one, d.output, output_.data()),
+    check_cudnn(cudnnConvolutionForward(handle_, &one, d.input, c.input, d.filters, c.filters,
+                                        d.convolution, way_.algorithm, workspace_->data(),
+                                        way_.workspace_bytes, &zero, d.output, c.output),
+                "cudnnConvolutionForward");
+    if (!c.bias) return;
+    check_cudnn(cudnnAddTensor(handle_, &one, d.bias, c.bias, &one, d.output, c.output),
                 "cudnnAddTensor");
   }
 
-  std::string name(const Plan& plan) const {
-    const std::string name = ALGORITHMS[plan.algorithm];
-    if (!has_bias_) return name;
-    return name + (plan.bias_fused ? ", bias fused" : ", then cudnnAddTensor");
-  }
-
-  Comparison check(const HostProblem& problem, const Reference& reference, double factor) const {
-    std::vector<float> values(static_cast<std::size_t>(output_.count()));
-    output_.download(values.data());
-    return compare(values.data(), problem.shape, reference, Rule::kBounded, factor);
+  std::string name(const Way& way) const {
+    const std::string name = ALGORITHMS[way.algorithm];
+    if (!conv_.bias) return name;
+    return name + (way.bias_fused ? ", bias fused" : ", then cudnnAddTensor");
   }
 
  private:
   // Throws CudaError where the algorithm doesn't take the problem or wants more than `limit` bytes.
-  Plan timed_plan(cudnnConvolutionFwdAlgo_t algorithm, bool fused, double limit,
-                  Stopwatch& stopwatch) {
-    Plan plan{algorithm, fused, 0, 0};
+  Way timed(cudnnConvolutionFwdAlgo_t algorithm, bool fused, double limit, Stopwatch& stopwatch) {
+    Way way{algorithm, fused, 0, 0};
     const Descriptors& d = descriptors_;
     check_cudnn(cudnnGetConvolutionForwardWorkspaceSize(handle_, d.input, d.filters, d.convolution,
-                                                        d.output, algorithm, &plan.workspace_bytes),
+                                                        d.output, algorithm, &way.workspace_bytes),
                 "cudnnGetConvolutionForwardWorkspaceSize");
-    if (static_cast<double>(plan.workspace_bytes) > limit) {
-      throw CudaError(std::string(ALGORITHMS[algorithm]) + " wants " +
-                      std::to_string(plan.workspace_bytes) + " bytes to work in");
+    if (static_cast<double>(way.workspace_bytes) > limit) {
+      throw CudaError(
+          fmt::format("{} wants {} bytes to work in", ALGORITHMS[algorithm], way.workspace_bytes));
     }
-    adopt(plan);
+    adopt(way);
     enqueue();  // the first run loads the kernels
     Samples samples;
     for (int i = 0; i < TIMED_RUNS; ++i) stopwatch.time([this] { enqueue(); }, samples);
-    plan.milliseconds = summarise(samples.cold).median;
-    return plan;
+    std::sort(samples.cold.begin(), samples.cold.end());
+    way.milliseconds = samples.cold[TIMED_RUNS / 2];
+    return way;
   }
 
-  const cudnnHandle_t handle_;
-  const bool has_bias_;
+  const Handle handle_;
+  const Convolution conv_;
   const Descriptors descriptors_;
-  DeviceBuffer input_, filters_, bias_, output_;
   std::optional<DeviceBuffer> workspace_;
-  Plan plan_{};
+  Way way_{};
 };
-
-class CudnnCompetitor : public Competitor {
- public:
-  CudnnCompetitor(std::shared_ptr<Handle> handle, const CompetitorInfo& info)
-      : Competitor(info), handle_(std::move(handle)) {}
-
-  // The fastest algorithm whose result is within the bound. One that isn't (Winograd's error grows
-  // with its tile) is no match for a stage that is.
-  Choice prepare(const HostProblem& problem, const Reference& reference,
-                 Stopwatch& stopwatch) override {
-    run_ = std::make_unique<Run>(*handle_, problem, info().precision);
-    std::string passed_over;
-    for (const Plan& plan : run_->plans(stopwatch)) {
-      run_->adopt(plan);
-      run_->enqueue();
-      check_cuda(cudaDeviceSynchronize(), "cuDNN");
-      const Comparison result = check(problem, reference);
-      const std::string name = run_->name(plan);
-      if (!result.pass) {
-        passed_over += (passed_over.empty() ? "" : "; ") + name + " takes " +
-                       fmt::format("{:.3g}", plan.milliseconds) + " ms, but error / allowed is " +
-                       fmt::format("{:.3g}", result.max_error_ratio);
-        continue;
-      }
-      run_->adopt(plan);  // NaN again: what is checked at the end is what was timed
-      return {name, passed_over};
-    }
-    throw std::runtime_error("no algorithm is within the bound: " + passed_over);
-  }
-
-  void time(Stopwatch& stopwatch, Samples& samples) override {
-    stopwatch.time([this] { run_->enqueue(); }, samples);
-  }
-
-  Comparison check(const HostProblem& problem, const Reference& reference) override {
-    return run_->check(problem, reference, error_factor(problem.shape, info().precision));
-  }
-
-  void release() noexcept override { run_.reset(); }
-
- private:
-  std::shared_ptr<Handle> handle_;
-  std::unique_ptr<Run> run_;
-};
-
-std::string version() {  // 91900: "9.19.0"
-  const std::size_t code = cudnnGetVersion();
-  return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." +
-         std::to_string(code % 100);
-}
 
 }  // namespace
 
-Competitors cudnn_competitors() {
-  const auto handle = std::make_shared<Handle>();
-  Competitors competitors;
-  for (const Precision precision : {Precision::kFp32, Precision::kTf32}) {
-    const CompetitorInfo info{"cudnn", precision, "nchw", version(), "cuDNN " + version()};
-    competitors.push_back(std::make_shared<CudnnCompetitor>(handle, info));
+std::string cudnn_version() {  // 91900: "9.19.0"
+  const std::size_t code = cudnnGetVersion();
+  return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
+// An algorithm that isn't within the bound (Winograd's error grows with its tile) is no match for a
+// stage that is.
+CudnnPlan make_cudnn_plan(
+    const Convolution& conv, Stopwatch& stopwatch,
+    const std::function<Comparison(const std::function<void()>& enqueue)>& check) {
+  const auto run = std::make_shared<Run>(conv);
+  const auto enqueue = [run] { run->enqueue(); };
+  std::string passed_over;
+  for (const Way& way : run->ways(stopwatch)) {
+    run->adopt(way);
+    const Comparison result = check(enqueue);
+    const std::string name = run->name(way);
+    if (result.pass) return {name, passed_over, enqueue};
+    passed_over += fmt::format("{}{} takes {:.3g} ms, but error / allowed is {:.3g}",
+                               passed_over.empty() ? "" : "; ", name, way.milliseconds,
+                               result.max_error_ratio);
   }
-  return competitors;
+  throw std::runtime_error("no algorithm is within the bound: " + passed_over);
 }
 
 }  // namespace convladder

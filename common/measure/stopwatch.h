@@ -25,11 +25,6 @@ struct Samples {
   void drop();  // the times; `flushes` stays
 };
 
-// Calls `measure`, which makes one measurement after `flushes` flushes and says whether the host
-// had enqueued all of it in time. Where it had not, the measurement is void: twice the flushes, and
-// once more. False if FLUSHES_AT_MOST were not enough either.
-bool measure_in_time(int& flushes, const std::function<bool(int flushes)>& measure);
-
 class Stopwatch {
  public:
   // Throws CudaError when there is no room for the buffer that flushes the L2: twice its size.
@@ -41,7 +36,7 @@ class Stopwatch {
   void time(const std::function<void()>& enqueue, Samples& samples);
 
  private:
-  bool enqueue_in_time(int flushes, const std::function<void()>& enqueue);
+  bool enqueue_in_time(const std::function<void()>& enqueue, int flushes);
 
   DeviceBuffer flush_;
   Event start_, between_, stop_;

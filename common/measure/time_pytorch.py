@@ -1,36 +1,27 @@
-#!/usr/bin/env python3
-"""PyTorch's convolution, run and timed on request: PyTorch's part in `convladder bench`.
+"""PyTorch's turns in `convladder bench`, which starts this and asks by lines of JSON.
 
-usage: time_pytorch.py BYTES FLUSHES MOST    of the buffer that is written to flush the L2; how
-                                             often it is written ahead of a measurement, at first
-                                             and at the most
+First it says of itself {"version": ..., "library": ..., "ways": [[precision, layout], ...]}: what it
+computes each problem by. Every line of its input it answers with one:
 
-It says `ready TORCH CUDNN` (versions) and then answers each line of its input with one line:
+    {"do": "prepare", "problem": {"n": ..., ..., "bias": ...}, "seed": ..., "bounds": {"fp32": ..., "tf32": ...},
+     "flush_bytes": ..., "flushes": [at first, at most]}
+                                      makes tensors and finds the fastest algorithm
+    {"do": "round"}                   times each way once, cold and then warm
+    {"do": "finish", "repeats": N}    checks the last results, and forgets the problem. The answer is {"ways":
+                                      [{"record": {"status", "message", "max_error_ratio"}, "cold": [...],
+                                      "warm": [...], "host_late": ...}, ...]}, of the last N rounds
 
-    prepare ID PRECISION LAYOUT SEED BOUND N C H W K R S STRIDE_H STRIDE_W PAD_H PAD_W DIL_H DIL_W
-            GROUPS BIAS
-                  -> ok               tensors made, fastest algorithm found; PRECISION is fp32 or
-                                      tf32, LAYOUT nchw or nhwc, BIAS 0 or 1
-    time ID       -> ok COLD WARM LATE
-                                      milliseconds of one run each; LATE is 1 if the GPU may have
-                                      waited for the host, else 0
-    check ID      -> ok RATIO         of the last run: largest |error| / (BOUND * A), against
-                                      float64, A = sum |x*w| + |bias|; first and last image
-    release ID    -> ok               its tensors are gone
-
-or with `memory WHY` where device memory is short, or `error WHY`. It ends with its input.
+What goes wrong with one way is in its record, anything else the answer {"error": ...}. It ends with its input.
 """
 
-import collections
+import json
+import math
 import os
+import signal
 import sys
 
-
+WAYS = [("fp32", "nchw"), ("tf32", "nchw"), ("tf32", "nhwc")]  # the second is what PyTorch does by default
 FLUSH_BYTES = 1 << 28  # more than twice the L2 of any GPU
-
-Problem = collections.namedtuple(
-    "Problem", "n c h w k r s stride_h stride_w pad_h pad_w dil_h dil_w groups bias"
-)
 
 
 class Stopwatch:
@@ -43,7 +34,8 @@ class Stopwatch:
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
 
     def time(self, call):
-        """What the last call returned, and (cold, warm, late) as in the protocol above."""
+        """What the last call returned, and (cold, warm, late): milliseconds, and whether the GPU may have
+        waited for the host."""
         output, in_time = self.enqueue(call)
         while not in_time and self.flushes < self.most:
             self.flushes = min(2 * self.flushes, self.most)
@@ -51,7 +43,7 @@ class Stopwatch:
             output, in_time = self.enqueue(call)
         start, between, stop = self.events
         stop.synchronize()
-        return output, (start.elapsed_time(between), between.elapsed_time(stop), int(not in_time))
+        return output, (start.elapsed_time(between), between.elapsed_time(stop), not in_time)
 
     def enqueue(self, call):
         """The second call's output, and whether the GPU was still at the flushes at the end."""
@@ -77,97 +69,105 @@ def time_in_turns(torch, calls, runs):
     return times
 
 
-class Convolution:
+class Way:
     """One problem in one precision and layout."""
 
-    def __init__(self, torch, stopwatch, precision, layout, seed, bound, problem):
-        self.torch, self.stopwatch, self.bound, self.problem = torch, stopwatch, bound, problem
-        self.allow_tf32 = {"fp32": False, "tf32": True}[precision]
-        memory_format = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}[layout]
-        device = stopwatch.flush.device
-        generator = torch.Generator(device).manual_seed(seed)
+    def __init__(self, torch, precision, layout):
+        self.torch, self.precision, self.layout = torch, precision, layout
+        self.record = {"status": "pass", "message": "", "max_error_ratio": None}
+        self.turns = []
+        self.tensors = self.checked = None  # checked: the last run's outputs, of the first image and the last
+
+    def attempt(self, action, *arguments):
+        """Unless something has gone wrong before."""
+        if self.record["status"] != "pass":
+            return
+        try:
+            action(self, *arguments)
+        except self.torch.cuda.OutOfMemoryError as error:
+            self.record.update(status="skipped", message=one_line(error))
+        except Exception as error:  # whatever it is, the one who asked must hear of it
+            self.record.update(status="fail", message=one_line(error))
+        if self.record["status"] != "pass":
+            self.tensors = self.checked = None
+
+    def prepare(self, stopwatch, request):
+        torch, p = self.torch, request["problem"]
+        memory_format = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}[self.layout]
+        generator = torch.Generator("cuda").manual_seed(request["seed"])
 
         def uniform(*shape):
-            tensor = torch.empty(shape, device=device)
-            return tensor.uniform_(-1, 1, generator=generator)
+            return torch.empty(shape, device="cuda").uniform_(-1, 1, generator=generator)
 
-        p = problem
-        self.x = uniform(p.n, p.c, p.h, p.w).to(memory_format=memory_format)
-        self.weight = uniform(p.k, p.c // p.groups, p.r, p.s).to(memory_format=memory_format)
-        self.bias = uniform(p.k) if p.bias else None
-        self.checked = None  # the last run's outputs, of the first image and the last
+        x = uniform(p["n"], p["c"], p["h"], p["w"]).to(memory_format=memory_format)
+        weight = uniform(p["k"], p["c"] // p["groups"], p["r"], p["s"]).to(memory_format=memory_format)
+        bias = uniform(p["k"]) if p["bias"] else None
+        self.tensors = (x, weight, bias, *((p[f"{name}_h"], p[f"{name}_w"]) for name in ("stride", "pad", "dil")),
+                        p["groups"])
+        self.bound, self.stopwatch = request["bounds"][self.precision], stopwatch
         self.forward()  # searches for the fastest algorithm
         torch.cuda.synchronize()
         torch.cuda.empty_cache()  # what the search has worked in
 
     def forward(self):
-        self.torch.backends.cudnn.allow_tf32 = self.allow_tf32
-        return self.torch.nn.functional.conv2d(
-            self.x, self.weight, self.bias, *self.strides_to_groups()
-        )
-
-    def strides_to_groups(self):
-        p = self.problem
-        return (p.stride_h, p.stride_w), (p.pad_h, p.pad_w), (p.dil_h, p.dil_w), p.groups
+        self.torch.backends.cudnn.allow_tf32 = self.precision == "tf32"
+        return self.torch.nn.functional.conv2d(*self.tensors)
 
     def time(self):
         output, times = self.stopwatch.time(self.forward)
         self.checked = output[[0, -1]]
-        return times
+        self.turns.append(times)
 
     def check(self):
-        # These import torch, which open_torch() has found.
-        from common.bindings.reference import max_error_ratio, reference
+        from common.bindings.reference import max_error_ratio, reference  # imports torch
 
-        expected = reference(self.x[[0, -1]], self.weight, self.bias, *self.strides_to_groups())
-        return (max_error_ratio(self.checked, *expected, self.bound),)
+        x, *others = self.tensors
+        ratio = max_error_ratio(self.checked, *reference(x[[0, -1]], *others), self.bound)
+        self.record["max_error_ratio"] = ratio if math.isfinite(ratio) else None
+        if not ratio <= 1:
+            self.record.update(status="fail", message="an error beyond the bound, or NaN")
+
+    def result(self, repeats):
+        cold, warm, late = map(list, zip(*self.turns[-repeats:])) if self.turns else ([], [], [])
+        return {"record": self.record, "cold": cold, "warm": warm, "host_late": sum(late)}
 
 
 class Server:
-    """The convolutions that exist, by their ID."""
+    """Answers the requests."""
 
-    def __init__(self, torch, flush_bytes, flushes, most):
-        self.torch, self.flushes = torch, (flushes, most)
-        self.flush = torch.empty(flush_bytes, dtype=torch.uint8, device="cuda")
-        self.convolutions = {}
+    def __init__(self, torch):
+        self.torch, self.ways = torch, []
 
-    def prepare(self, name, precision, layout, seed, bound, *numbers):
-        problem = Problem(*map(int, numbers))
-        stopwatch = Stopwatch(self.torch, self.flush, *self.flushes)
-        self.convolutions[name] = Convolution(
-            self.torch, stopwatch, precision, layout, int(seed), float(bound), problem
-        )
+    def prepare(self, request):
+        self.ways = [Way(self.torch, *way) for way in WAYS]
+        flush = self.torch.empty(request["flush_bytes"], dtype=self.torch.uint8, device="cuda")
+        for way in self.ways:
+            way.attempt(Way.prepare, Stopwatch(self.torch, flush, *request["flushes"]), request)
+        return {}
 
-    def time(self, name):
-        return self.convolutions[name].time()
+    def round(self, _):
+        for way in self.ways:
+            way.attempt(Way.time)
+        return {}
 
-    def check(self, name):
-        return self.convolutions[name].check()
-
-    def release(self, name):
-        self.convolutions.pop(name, None)
+    def finish(self, request):
+        for way in self.ways:
+            way.attempt(Way.check)
+        results = [way.result(request["repeats"]) for way in self.ways]
+        self.ways.clear()
         self.torch.cuda.empty_cache()
+        return {"ways": results}
 
     def answer(self, line):
-        command, *words = line.split()
-        commands = {"prepare": self.prepare, "time": self.time, "check": self.check,
-                    "release": self.release}
         try:
-            numbers = commands[command](*words) or ()
-            return " ".join(["ok"] + [repr(number) for number in numbers])
-        except self.torch.cuda.OutOfMemoryError as error:
-            return "memory " + one_line(error)
-        except Exception as error:  # whatever it is, the one who asked must hear of it
-            return "error " + one_line(error)
+            request = json.loads(line)
+            return {"prepare": self.prepare, "round": self.round, "finish": self.finish}[request["do"]](request)
+        except Exception as error:
+            return {"error": one_line(error)}
 
 
 def one_line(error):
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-
-
-def dotted(version):
-    """91900: 9.19.0"""
-    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
 
 def open_torch():
@@ -181,20 +181,21 @@ def open_torch():
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the one who asks as well
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever a library prints is no answer
     try:
         torch = open_torch()
-        flush_bytes, flushes, most = (int(float(word)) for word in sys.argv[1:])
-        server = Server(torch, flush_bytes, flushes, most)
-        greeting = f"ready {torch.__version__} {dotted(torch.backends.cudnn.version())}"
+        cudnn = torch.backends.cudnn.version()  # 91900: 9.19.0
+        library = f"PyTorch {torch.__version__}, cuDNN {cudnn // 10000}.{cudnn // 100 % 100}.{cudnn % 100}"
     except Exception as error:
-        print("error " + one_line(error), file=answers)
+        print(json.dumps({"error": one_line(error)}), file=answers)
         return 1
-    print(greeting, file=answers)
+    print(json.dumps({"version": torch.__version__, "library": library, "ways": WAYS}), file=answers)
+    server = Server(torch)
     with torch.inference_mode():
         for line in sys.stdin:
-            print(server.answer(line), file=answers)
+            print(json.dumps(server.answer(line)), file=answers)
     return 0
 
 

@@ -1,7 +1,6 @@
-// What `bench` makes of its times: statistics, floors, records; and that a stage is timed only
-// where its results are right, before and after.
+// What `bench` makes of its times: statistics, floors, records; that a stage is timed only where its results
+// are right, before and after; and that libraries can't do harm whatever they do.
 #include "common/measure/bench.h"
-#include "common/command/commands.h"
 
 #include <gtest/gtest.h>
 
@@ -12,27 +11,24 @@
 
 #include "common/check/backend.h"
 #include "common/check/reference.h"
+#include "common/command/commands.h"
 #include "common/command/options.h"
-#include "common/core/launch.h"
 #include "common/measure/bench_problem.h"
-#include "common/measure/bench_report.h"
-#include "common/measure/stopwatch.h"
 #include "common/tests/support.h"
 
 namespace convladder {
 namespace {
 
 TEST(BenchStatistics, BetweenTwoSamplesIsInterpolated) {
-  const Statistics s = summarise({4, 1, 2, 3});
-  EXPECT_EQ(s.count, 4);
-  EXPECT_EQ(s.least, 1);
-  EXPECT_EQ(s.lower_quartile, 1.75);
-  EXPECT_EQ(s.median, 2.5);
-  EXPECT_EQ(s.upper_quartile, 3.25);
-  EXPECT_EQ(s.most, 4);
-  EXPECT_EQ(summarise({5, 1, 4, 2, 3}).upper_quartile, 4);
-  EXPECT_EQ(summarise({7}).upper_quartile, 7);
-  EXPECT_THROW(summarise({}), InvalidArgument);
+  EXPECT_EQ(statistics({4, 1, 2, 3}), Json({{"median", 2.5},
+                                            {"lower_quartile", 1.75},
+                                            {"upper_quartile", 3.25},
+                                            {"min", 1},
+                                            {"max", 4},
+                                            {"count", 4}}));
+  EXPECT_EQ(statistics({5, 1, 4, 2, 3})["upper_quartile"], 4);
+  EXPECT_EQ(statistics({7})["upper_quartile"], 7);
+  EXPECT_THROW(statistics({}), InvalidArgument);
 }
 
 TEST(BenchWork, TapsOnPaddingNeedNotBeComputed) {
@@ -68,12 +64,10 @@ TEST(BenchWork, AFilterHasTheChannelsOfItsGroup) {
 // 1 TFLOP/s, 1 GB/s, an L2 of 1 MB.
 Machine round_machine() {
   Machine machine;
-  machine.name = "round";
   machine.l2_bytes = 1e6;
   machine.peak_flops = 1e12;
   machine.fma_flops = 8e11;
   machine.copy_bytes = 1e9;
-  machine.read_rates = {2e9, 8e9, 16e9, 32e9};
   return machine;
 }
 
@@ -86,166 +80,64 @@ TEST(BenchFloor, TheLongerOfArithmeticAndTraffic) {
   EXPECT_DOUBLE_EQ(floor_ms({1e6, 1e6, 9e5}, machine, Cache::kWarm), 1e-3) << "all of it is";
 }
 
-BenchRecord passed(double cold, double warm) {
-  BenchRecord bench;
-  bench.record.stage = "01_naive";
-  bench.record.problem = "p";
-  bench.record.status = "pass";
-  bench.record.max_error_ratio = 0.25;
-  bench.cold = summarise({cold});
-  bench.warm = summarise({warm});
-  return bench;
-}
-
-std::string judged(BenchRecord bench) {  // with floors of 5 and 4 ms
-  flag_impossible(bench, {3e9, 1e9, 5e6}, round_machine());
-  return bench.record.status + ": " + bench.record.message;
-}
-
-TEST(BenchFloor, TimesBelowItAreImpossible) {
-  EXPECT_EQ(judged(passed(5, 4)), "pass: ");
-  EXPECT_EQ(judged(passed(4.9, 4)), "impossible: 4.9 ms cold is below the floor of 5 ms");
-  EXPECT_EQ(judged(passed(5, 3.9)), "impossible: 3.9 ms warm is below the floor of 4 ms");
-  EXPECT_EQ(judged(passed(std::nan(""), 4)), "impossible: nan ms cold is below the floor of 5 ms");
-  BenchRecord bench = passed(0, 0);
-  bench.record.status = "fail";
-  EXPECT_EQ(judged(bench), "fail: ");
-}
-
-TEST(BenchBatch, TheLargestThatFits) {
-  ConvShape shape;
-  shape.N = 1000;
-  const auto bytes = [](const ConvShape& s) { return 100.0 + 10.0 * s.N; };
-  EXPECT_EQ(largest_batch(shape, 1e9, bytes), 1000);
-  EXPECT_EQ(largest_batch(shape, 10100, bytes), 1000);
-  EXPECT_EQ(largest_batch(shape, 10099, bytes), 999);
-  EXPECT_EQ(largest_batch(shape, 110, bytes), 1);
-  EXPECT_EQ(largest_batch(shape, 109, bytes), 0);
-}
-
-TEST(GpuState, OfAnAnswerOfNvidiaSmi) {
-  const auto state = parse_gpu_state("570.86.15, 1980, 612.35, [N/A], 0x0000000000000044\n");
-  ASSERT_TRUE(state);
-  EXPECT_EQ(state->driver, "570.86.15");
-  EXPECT_EQ(state->throttle_reasons,
-            (std::vector<std::string>{"sw_power_cap", "hw_thermal_slowdown"}));
-  EXPECT_EQ(to_string(*state), "1980 MHz, 612 W, sw_power_cap, hw_thermal_slowdown");
-  EXPECT_EQ(to_json(state)["power_watt"], 612.35);
-}
-
-TEST(GpuState, OfAnythingElseThereIsNone) {
-  EXPECT_FALSE(parse_gpu_state(""));
-  EXPECT_FALSE(parse_gpu_state("No devices were found\n"));
-  EXPECT_FALSE(parse_gpu_state("Field \"clocks_event_reasons.active\" is not a valid field\n"));
-  EXPECT_EQ(to_json(std::optional<GpuState>()).dump(), "null");
-}
-
-// One pixel under 10^6 filters of one weight: 2 MFLOP, and 8000004 bytes without bias.
-BenchResult known_result() {
-  ConvArguments a;
-  a.k = 1000000;
-  BenchResult result;
-  result.problem = "p";
-  result.bias = false;
-  result.shape = make_conv_shape(a);
-  result.records = {passed(10, 9)};
-  return result;
-}
-
-TEST(BenchJson, ATimeAndNone) {
-  BenchResult result = known_result();
-  result.records[0].host_late = 3;
-  result.records.push_back(passed(5, 5));
-  result.records[1].precision = Precision::kTf32;
-  result.records[1].warm.reset();
-  const Json bench = bench_json(round_machine(), {result});
-  EXPECT_EQ(bench["format"], "convladder bench");
-  EXPECT_EQ(bench["machine"]["gpu"], "round");
-  const Json& problem = bench["problems"][0];
-  EXPECT_EQ(problem["least_bytes"], 8000004);
-  EXPECT_DOUBLE_EQ(problem["cold_floor_ms"], 8.000004);
-  const Json &record = problem["records"][0], &tf32 = problem["records"][1];
-  EXPECT_EQ(record["stage"], "01_naive");
-  EXPECT_EQ(record["cold_ms"]["median"], 10);
-  EXPECT_EQ(record["host_late"], 3);
-  EXPECT_DOUBLE_EQ(record["tflops"], 2e-4);
-  EXPECT_DOUBLE_EQ(record["fraction_of_ceiling"], 0.00025);
-  EXPECT_DOUBLE_EQ(record["fraction_of_copy_rate"], 0.8000004);
-  EXPECT_TRUE(tf32["warm_ms"].is_null());
-  EXPECT_EQ(tf32["fraction_of_ceiling"].dump(), "null");  // of FP32, which it isn't
-}
-
-CompetitorRecord competitor(const char* name, Precision precision, double cold) {
-  CompetitorRecord record;
-  record.info = {name, precision, "nchw", "1.2", "Library 1.2"};
-  record.algorithm = "ALGORITHM";
-  record.bench = passed(cold, cold);
-  record.bench.record.stage = label(record.info);
+// With floors of 5 and 4 ms.
+Json timed(double cold, double warm, Precision precision = Precision::kFp32) {
+  Json record = {{"status", "pass"}, {"message", ""}};
+  add_times(record, {{cold}, {warm}, 3}, {3e9, 1e9, 5e6}, precision, round_machine());
   return record;
 }
 
-// The times of two stages and of cuDNN, in both precisions, on one problem.
-BenchResult beside_cudnn(const std::vector<double>& stages, double fp32, double tf32) {
-  BenchResult result = known_result();
-  result.records.clear();
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    result.records.push_back(passed(stages[i], stages[i]));
-    result.records.back().record.stage = i == 0 ? "01_naive" : "02_im2col_gemm";
+TEST(BenchTimes, ThoseBelowTheFloorAreImpossible) {
+  const auto verdict = [](double cold, double warm) {
+    const Json record = timed(cold, warm);
+    return std::string(record["status"]) + ": " + std::string(record["message"]);
+  };
+  EXPECT_EQ(verdict(5, 4), "pass: ");
+  EXPECT_EQ(verdict(4.9, 4), "impossible: 4.9 ms cold is below the floor of 5 ms");
+  EXPECT_EQ(verdict(5, 3.9), "impossible: 3.9 ms warm is below the floor of 4 ms");
+  EXPECT_EQ(verdict(std::nan(""), 4), "impossible: nan ms cold is below the floor of 5 ms");
+}
+
+TEST(BenchTimes, RatesAreOfTheColdMedian) {
+  const Json record = timed(10, 9);
+  EXPECT_EQ(record["cold_ms"]["median"], 10);
+  EXPECT_EQ(record["warm_ms"]["median"], 9);
+  EXPECT_EQ(record["host_late"], 3);
+  EXPECT_DOUBLE_EQ(record["tflops"], 0.3);
+  EXPECT_DOUBLE_EQ(record["fraction_of_ceiling"], 0.375);
+  EXPECT_DOUBLE_EQ(record["fraction_of_copy_rate"], 0.5);
+  EXPECT_TRUE(timed(10, 9, Precision::kTf32)["fraction_of_ceiling"].is_null()) << "it is FP32's";
+}
+
+TEST(GpuState, OfAnAnswerOfNvidiaSmi) {
+  EXPECT_EQ(parse_gpu_state("570.86.15, 1980, 612.35, [N/A], 0x0000000000000044\n"),
+            Json({{"driver", "570.86.15"},
+                  {"sm_clock_mhz", 1980},
+                  {"power_watt", 612.35},
+                  {"temperature_celsius", nullptr},
+                  {"throttle_reasons", {"sw_power_cap", "hw_thermal_slowdown"}}}));
+  for (const char* line : {"", "No devices were found\n", "Field \"x\" is not a valid field\n"}) {
+    EXPECT_TRUE(parse_gpu_state(line).is_null()) << line;
   }
-  result.competitors = {competitor("cudnn", Precision::kFp32, fp32),
-                        competitor("cudnn", Precision::kTf32, tf32)};
-  return result;
 }
 
-TEST(BenchStandings, MeanAndHowManyAreWon) {
-  const std::vector<BenchResult> results = {
-      beside_cudnn({10, 5}, 20, 5), beside_cudnn({40, 5}, 20, 10), beside_cudnn({10, 10}, 80, 10)};
-  const std::vector<Standing> found = standings(results);
-  ASSERT_EQ(found.size(), 4u);
-  EXPECT_EQ(found[0].stage + ", " + found[0].competitor, "01_naive, cuDNN FP32");
-  EXPECT_EQ(found[3].stage + ", " + found[3].competitor, "02_im2col_gemm, cuDNN TF32");
-  EXPECT_DOUBLE_EQ(found[0].geometric_mean, 2);  // 2, 1/2 and 8
-  EXPECT_EQ(found[0].won, 2);
-  EXPECT_EQ(found[0].problems, 3);
-  EXPECT_EQ(found[3].won, 1) << "as long as the competitor is not won";  // 1, 2 and 1
-}
-
-TEST(BenchStandings, OnlyWhatBothHavePassedIsCompared) {
-  std::vector<BenchResult> results = {beside_cudnn({10, 5}, 20, 5), beside_cudnn({40, 5}, 20, 10)};
-  results[1].records[0].record.status = "impossible";
-  results[1].competitors[0].bench.record.status = "skipped";
-  results[1].competitors[0].bench.cold.reset();
-  results[0].competitors.pop_back();
-  const Json found = bench_json(round_machine(), results)["standings"];
-  EXPECT_EQ(found[0]["problems"], 1);
-  EXPECT_EQ(found[0]["geometric_mean"], 2);
-  EXPECT_EQ(found[1]["competitor"], "cuDNN TF32");
-  EXPECT_EQ(found[1]["problems"], 0);
+TEST(CompetitorBound, OfTf32) {
+  const ConvShape shape;
+  EXPECT_EQ(error_factor(shape, Precision::kFp32), 8);
+  EXPECT_EQ(error_factor(shape, Precision::kTf32), 8 + 32768 + 16);
+  // The worst that cutting 13 bits off both factors can do is within it, and little more is.
+  const float factor = 2 - 0x1p-23f, cut = 2 - 0x1p-10f;
+  const double error = double(factor) * factor - double(cut) * cut;
+  const double allowed = 0x1p-24 * error_factor(shape, Precision::kTf32) * factor * factor;
+  EXPECT_LT(error, allowed);
+  EXPECT_GT(2.1 * error, allowed);
 }
 
 // ---- The host, which must be done before the GPU begins ----
 
-TEST(BenchHost, LateIsMeasuredAgainAfterTwiceTheFlushes) {
-  int flushes = 16;
-  // What is asked of a host that is late the first `late` times; the last: whether it was in time.
-  const auto asked = [&](std::size_t late) {
-    std::vector<int> asked;
-    const auto measure = [&](int n) { return asked.push_back(n), asked.size() > late; };
-    const bool in_time = measure_in_time(flushes, measure);
-    asked.push_back(in_time);
-    return asked;
-  };
-  EXPECT_EQ(asked(0), (std::vector<int>{16, true}));
-  EXPECT_EQ(asked(2), (std::vector<int>{16, 32, 64, true}));
-  EXPECT_EQ(asked(0), (std::vector<int>{64, true})) << "what was needed is not remembered";
-  flushes = 300;
-  EXPECT_EQ(asked(1000), (std::vector<int>{300, 600, FLUSHES_AT_MOST, false}));
-  EXPECT_EQ(asked(1000), (std::vector<int>{FLUSHES_AT_MOST, false}));
-}
+using BenchHost = DeviceTest;
 
-using BenchHostOnDevice = DeviceTest;
-
-TEST_F(BenchHostOnDevice, WaitingForTheGpuIsLate) {
+TEST_F(BenchHost, WaitingForTheGpuIsLate) {
   Stopwatch stopwatch(1e3);
   Samples samples;
   int calls = 0;
@@ -256,12 +148,12 @@ TEST_F(BenchHostOnDevice, WaitingForTheGpuIsLate) {
   EXPECT_EQ(calls, 2 * 7) << "after 16, 32, ... 1024 flushes";
   stopwatch.time(wait, samples);
   EXPECT_EQ(samples.host_late, 2);
-  EXPECT_EQ(calls, 2 * 8);
+  EXPECT_EQ(calls, 2 * 8) << "what was needed is not remembered";
   EXPECT_EQ(samples.cold.size(), 2u);
   EXPECT_EQ(samples.warm.size(), 2u);
 }
 
-TEST_F(BenchHostOnDevice, OneThatOnlyEnqueuesIsInTime) {
+TEST_F(BenchHost, OneThatOnlyEnqueuesIsInTime) {
   if (!on_gpu()) GTEST_SKIP() << "the simulator has done the work when a call returns";
   Stopwatch stopwatch(50e6);
   const DeviceBuffer buffer(1);
@@ -313,21 +205,22 @@ class BenchProblem : public DeviceTest {
     problem_.name = "small";
     problem_.arguments.c = problem_.arguments.h = problem_.arguments.w = 5;
     problem_.arguments.r = problem_.arguments.s = 3;
+    calls = 0;
   }
 
-  BenchResult measure(const std::vector<Stage>& stages, Machine machine) const {
+  Json measure(const std::vector<Stage>& stages, Machine machine,
+               PyTorch* pytorch = nullptr) const {
     machine.l2_bytes = 1e3;  // flushed many times: these stages wait for the GPU
-    return ProblemBench({stages, 4, 1, {}}, machine, [](const std::string&) {}).run(problem_);
+    return bench_problem(problem_, {stages, 4, 1, "9.1", pytorch}, machine);
   }
 
   // Right, and the one given, so that one stage's fault must leave the other alone.
-  BenchRecord measured_beside_a_right_one(const Stage& stage) const {
+  Json measured_beside_a_right_one(const Stage& stage) const {
     calls = 0;
-    const BenchResult result = measure({{"right", "", right, nullptr, false}, stage}, limitless());
-    EXPECT_EQ(result.records[0].record.status, "pass");
-    EXPECT_TRUE(result.records[0].cold);
-    EXPECT_EQ(result.error, "");
-    return result.records[1];
+    const Json result = measure({RIGHT, stage}, limitless());
+    EXPECT_EQ(result["records"][0]["status"], "pass");
+    EXPECT_EQ(result["error"], "");
+    return result["records"][1];
   }
 
   static Machine limitless() {  // a machine for which no time is impossible
@@ -336,61 +229,133 @@ class BenchProblem : public DeviceTest {
     return machine;
   }
 
+  static constexpr Stage RIGHT = {"right", "", right, nullptr, false};
   Problem problem_;
 };
 
 TEST_F(BenchProblem, ARightStageIsTimed) {
-  const BenchRecord bench = measured_beside_a_right_one({"too", "", right, nullptr, false});
-  EXPECT_EQ(bench.record.status, "pass");
-  EXPECT_LE(bench.record.max_error_ratio, 1);
-  ASSERT_TRUE(bench.cold && bench.warm);
-  EXPECT_EQ(bench.cold->count, 4);
-  EXPECT_EQ(bench.warm->count, 4);
-  EXPECT_GT(bench.cold->least, 0);
-  EXPECT_EQ(bench.host_late, 4) << "it waits for the GPU in every round";
+  const Json record = measured_beside_a_right_one({"other", "", right, nullptr, false});
+  EXPECT_EQ(record["status"], "pass");
+  EXPECT_LE(record["max_error_ratio"], 1);
+  EXPECT_EQ(record["cold_ms"]["count"], 4);
+  EXPECT_EQ(record["warm_ms"]["count"], 4);
+  EXPECT_GT(record["cold_ms"]["min"], 0);
+  EXPECT_EQ(record["host_late"], 4) << "it waits for the GPU in every round";
 }
 
 // From the first run on, or while it is timed; then by what it writes, or by writing nothing.
 TEST_F(BenchProblem, AWrongStageIsNot) {
   for (const auto enqueue : {wrong, wrong_later, idle_later}) {
-    const BenchRecord bench = measured_beside_a_right_one({"wrong", "", enqueue, nullptr, false});
-    EXPECT_EQ(bench.record.status, "fail");
-    EXPECT_GT(bench.record.max_error_ratio, 1);
-    EXPECT_FALSE(bench.cold || bench.warm);
+    const Json record = measured_beside_a_right_one({"wrong", "", enqueue, nullptr, false});
+    EXPECT_EQ(record["status"], "fail");
+    EXPECT_GT(record["max_error_ratio"], 1);
+    EXPECT_TRUE(record["cold_ms"].is_null() && record["warm_ms"].is_null());
   }
 }
 
 TEST_F(BenchProblem, AStageThatCannotRunLeavesTheOthersAlone) {
-  const BenchRecord bench = measured_beside_a_right_one({"refuse", "", refuse, nullptr, false});
-  EXPECT_EQ(bench.record.status, "fail");
-  EXPECT_EQ(bench.record.message, "refused");
-  EXPECT_EQ(measured_beside_a_right_one({"needy", "", right, too_much, false}).record.status,
+  const Json record = measured_beside_a_right_one({"refuse", "", refuse, nullptr, false});
+  EXPECT_EQ(record["status"], "fail");
+  EXPECT_EQ(record["message"], "refused");
+  EXPECT_EQ(measured_beside_a_right_one({"needy", "", right, too_much, false})["status"],
             "rejected");
 }
 
 TEST_F(BenchProblem, AnImpossibleTimeIsSeen) {
   Machine slow = round_machine();
   slow.peak_flops = 1;
-  const BenchResult result = measure({{"right", "", right, nullptr, false}}, slow);
-  EXPECT_EQ(result.records[0].record.status, "impossible");
+  EXPECT_EQ(measure({RIGHT}, slow)["records"][0]["status"], "impossible");
 }
 
 TEST_F(BenchProblem, ARejectedProblemSaysWhy) {
   problem_.arguments.groups = 2;
-  const BenchResult result = measure({{"right", "", right, nullptr, false}}, limitless());
-  EXPECT_FALSE(result.shape);
-  EXPECT_EQ(result.records[0].record.status, "rejected");
-  expect_contains(result.error, "groups = 2");
+  const Json result = measure({RIGHT}, limitless());
+  EXPECT_FALSE(result.contains("shape"));
+  expect_contains(result["error"], "groups = 2");
+  for (const Json& record : {result["records"][0], result["competitors"][0]}) {
+    EXPECT_EQ(record["status"], "rejected");
+    EXPECT_EQ(record["message"], result["error"]);
+  }
 }
 
-TEST_F(BenchProblem, AGpuTooSmallIsToldByBytesAndBatch) {
-  problem_.arguments.n = 1000000000;
-  problem_.arguments.h = problem_.arguments.w = 1000;
-  const BenchResult result = measure({{"right", "", right, nullptr, false}}, limitless());
-  EXPECT_EQ(result.records[0].record.status, "fail");
-  // 10^9 images of 5x1000x1000 floats, as many outputs of 998x998, and the filter's 45 floats
-  EXPECT_EQ(result.error.find("out of device memory: 239840"), 0u) << result.error;
-  expect_parts(result.error, {" bytes needed for all stages at once (1), ", " free; --batch "});
+TEST_F(BenchProblem, CudnnTakesItsTurnsWhereItIsThere) {
+  const Json result = measure({RIGHT}, limitless());
+  EXPECT_EQ(result["records"][0]["status"], "pass");
+  ASSERT_EQ(result["competitors"].size(), 2u);
+  for (const Json& record : result["competitors"]) {
+    EXPECT_EQ(record["competitor"], "cudnn");
+    EXPECT_EQ(record["status"], cudnn_version().empty() ? "skipped" : "pass") << record;
+  }
+}
+
+// ---- PyTorch's process, by a script in its place ----
+
+// `faults` are cases of a shell's, before those that are right.
+std::string pytorch_that(const std::string& faults) {
+  return R"({ echo '{"version": "2.0", "library": "PyTorch 2.0", "ways": [["fp32", "nchw"], ["tf32", "nhwc"]]}'
+    while read -r line; do case $line in
+    )" + faults +
+         R"(
+    *finish*) echo '{"ways": [{"record": {"status": "pass", "max_error_ratio": 0.5}, "cold": [3, 1, 2],
+        "warm": [2, 2, 2], "host_late": 1}, {"record": {"status": "skipped", "message": "too large"}}]}' |
+        tr -d '\n'; echo ;;
+    *) echo '{}' ;;
+    esac; done; })";
+}
+
+class BenchPyTorch : public BenchProblem {
+ protected:
+  std::string outcome(PyTorch& pytorch) const {
+    const Json result = measure({RIGHT}, limitless(), &pytorch);
+    EXPECT_EQ(result["records"][0]["status"], "pass");
+    std::string text;
+    for (const int way : {2, 3}) {
+      const Json& record = result["competitors"][way];
+      text += std::string(record["status"]) + ": " + std::string(record["message"]) + "; ";
+    }
+    return text;
+  }
+};
+
+TEST_F(BenchPyTorch, ItsTimesBecomeRecords) {
+  PyTorch pytorch(pytorch_that(""));
+  const Json competitors = measure({RIGHT}, limitless(), &pytorch)["competitors"];
+  EXPECT_EQ(competitors[2]["library"], "PyTorch 2.0");
+  EXPECT_EQ(competitors[2]["cold_ms"]["median"], 2);
+  EXPECT_EQ(competitors[2]["host_late"], 1);
+  EXPECT_EQ(competitors[2]["max_error_ratio"], 0.5);
+  EXPECT_EQ(competitors[3]["layout"], "nhwc");
+  EXPECT_TRUE(competitors[3]["cold_ms"].is_null());
+}
+
+// It is started anew for the next problem.
+TEST_F(BenchPyTorch, ItsFaultsAreInItsRecordsAlone) {
+  const std::string good = "pass: ; skipped: too large; ";
+  for (const auto& [answer, expected] : std::vector<std::pair<std::string, std::string>>{
+           {R"(echo '{"error": "lost"}')", "lost"},
+           {"exit 5", "the process ended, exit status 5"},
+           {"echo Traceback; exit 1", "the process ended, exit status 1: Traceback"}}) {
+    for (const char* request : {"prepare", "round", "finish"}) {
+      const TempFolder folder;
+      const std::string once = "[ -e " + folder.path("done") + " ] && echo '{}' || { touch " +
+                               folder.path("done") + "; " + answer + "; }";
+      PyTorch pytorch(pytorch_that("*" + std::string(request) + "*) " + once + " ;;"));
+      EXPECT_EQ(outcome(pytorch), "fail: " + expected + "; fail: " + expected + "; ") << request;
+      if (request != std::string("finish")) {
+        EXPECT_EQ(outcome(pytorch), good) << request;
+      }
+    }
+  }
+}
+
+TEST(PyTorch, WithoutItThereIsAReason) {
+  for (const auto& [script, reason] : std::vector<std::pair<std::string, std::string>>{
+           {R"(echo '{"error": "no module named torch"}')", "no module named torch"},
+           {"{ exit 3; }", "the process ended, exit status 3"},
+           {"no_such_program 2>/dev/null", "the process ended, exit status 127"},
+           {"echo hello", "the process ended, exit status 0: hello"}}) {
+    EXPECT_EQ(message_of<std::runtime_error>([&] { PyTorch pytorch(script); }), reason);
+  }
 }
 
 TEST(BenchCommand, CompetitorsAreNamedFromAList) {

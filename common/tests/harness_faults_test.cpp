@@ -3,6 +3,8 @@
 // and one stage, which makes every kind of call; what a stage itself must do is in faults_test.cpp.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <functional>
 
 #include "common/check/record.h"
@@ -94,10 +96,10 @@ TEST(HarnessFaults, BenchSurvivesEveryFault) {
   machine.l2_bytes = 1024;
   expect_every_fault_survived([&]() -> Outcome {
     try {
-      ProblemBench bench({{stage()}, 2, 1, {}}, machine, [](const std::string&) {});
-      const BenchResult result = bench.run(problem);
-      const Record& record = result.records[0].record;
-      return {record.status == "pass", record.message + result.error};
+      const Json result = bench_problem(problem, {{stage()}, 2}, machine);
+      const Json& record = result["records"][0];
+      return {record["status"] == "pass",
+              std::string(record["message"]) + std::string(result["error"])};
     } catch (const CudaError& error) {
       return {false, error.what()};
     }

@@ -1,19 +1,25 @@
 // The mistakes of docs/pitfalls.md, each made on purpose: the checks must see them. On both backends.
+#include <cublas_v2.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "common/check/backend.h"
 #include "common/check/compare.h"
 #include "common/check/device_buffer.h"
 #include "common/check/problems.h"
 #include "common/check/reference.h"
 #include "common/check/test_data.h"
+#include "common/check/trial.h"
 #include "common/core/cublas.h"
 #include "common/core/launch.h"
 #include "common/tests/support.h"
@@ -23,12 +29,23 @@ namespace {
 
 constexpr int THREADS = 256;
 
+std::vector<float> values_of(const DeviceBuffer& buffer) {
+  std::vector<float> values(buffer.count());
+  buffer.download(values.data());
+  return values;
+}
+
+bool is_untouched(const DeviceBuffer& buffer) {
+  const std::vector<float> values = values_of(buffer);
+  return std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v); });
+}
+
 // A problem, its data on both sides, and what the output should be.
 struct Sample {
   explicit Sample(const ConvArguments& arguments)
       : shape(make_conv_shape(arguments)),
         data(make_test_data(shape, DataKind::kUniform, 1)),
-        reference(compute_reference({shape, data.input.data(), data.filters.data()})),
+        reference(affordable_reference({shape, data.input.data(), data.filters.data()}, 1)),
         input(shape.input_count()),
         filters(shape.filter_count()),
         output(shape.output_count()) {
@@ -39,9 +56,7 @@ struct Sample {
   // Of the output on the device, as it is now.
   Comparison judge() const {
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    std::vector<float> values(output.count());
-    output.download(values.data());
-    return compare(values.data(), shape, reference, Rule::kBounded);
+    return compare(values_of(output).data(), shape, reference, Rule::kBounded);
   }
 
   ConvShape shape;
@@ -58,30 +73,52 @@ ConvArguments odd_problem() {
   return a;
 }
 
+// Stage 01's loop. PADDED: the input has its zeros around it, and no tap is outside.
+template <bool PADDED, typename Sizes>
+__global__ void conv2d(Sizes size, int blocks_per_image,
+                       const float* __restrict__ input,    // [N,C,H,W]
+                       const float* __restrict__ filters,  // [K,C,R,S]
+                       float* __restrict__ output) {       // [N,K,P,Q]
+  const int n = blockIdx.x / blocks_per_image;
+  const int kpq = blockIdx.x % blocks_per_image * THREADS + threadIdx.x;
+  if (kpq >= size.K * size.P() * size.Q()) return;
+  const int q = kpq % size.Q();
+  const int p = kpq / size.Q() % size.P();
+  const int k = kpq / (size.P() * size.Q());
+  const float* image = input + n * int64_t{size.C * size.H * size.W};
+  const float* filter = filters + k * size.C * size.R * size.S;
+  float sum = 0.0f;
+  for (int c = 0; c < size.C; ++c) {
+    for (int r = 0; r < size.R; ++r) {
+      const int h = p * size.stride_h - size.pad_h + r * size.dil_h;
+      if (!PADDED && (h < 0 || h >= size.H)) continue;
+      for (int s = 0; s < size.S; ++s) {
+        const int w = q * size.stride_w - size.pad_w + s * size.dil_w;
+        if (!PADDED && (w < 0 || w >= size.W)) continue;
+        sum += image[(c * size.H + h) * size.W + w] * filter[(c * size.R + r) * size.S + s];
+      }
+    }
+  }
+  output[n * int64_t{size.K * size.P() * size.Q()} + kpq] = sum;
+}
+
+template <bool PADDED = false, typename Sizes>
+void run_naive(const Sample& sample, Sizes sizes, const float* input) {
+  const int64_t blocks = ceil_div(sizes.K * sizes.P() * sizes.Q(), THREADS);
+  launch(conv2d<PADDED, Sizes>, grid_x(blocks * sample.shape.N), THREADS, nullptr, sizes,
+         static_cast<int>(blocks), input, sample.filters.data(), sample.output.data());
+}
+
 // ---- The size of the output ----
 
-// Stage 01's loop, for an output of P x Q that the caller has worked out.
-__global__ void conv2d_of_size(ConvShape shape, int P, int Q, const float* input,
-                               const float* filters, float* output) {
-  const int nkpq = blockIdx.x * blockDim.x + threadIdx.x;
-  if (nkpq >= shape.N * shape.K * P * Q) return;
-  const int q = nkpq % Q, p = nkpq / Q % P, k = nkpq / (P * Q) % shape.K;
-  const int n = nkpq / (P * Q) / shape.K;
-  float sum = 0.0f;
-  for (int crs = 0; crs < shape.CRS(); ++crs) {
-    const int c = crs / (shape.R * shape.S), r = crs / shape.S % shape.R, s = crs % shape.S;
-    const int h = p * shape.stride_h - shape.pad_h + r, w = q * shape.stride_w - shape.pad_w + s;
-    if (h < 0 || h >= shape.H || w < 0 || w >= shape.W) continue;
-    sum += input[((n * shape.C + c) * shape.H + h) * shape.W + w] * filters[k * shape.CRS() + crs];
-  }
-  output[nkpq] = sum;
-}
-
-void run_of_size(const Sample& sample, int P, int Q) {
-  const int outputs = sample.shape.N * sample.shape.K * P * Q;
-  launch(conv2d_of_size, grid_x(ceil_div(outputs, THREADS)), THREADS, nullptr, sample.shape, P, Q,
-         sample.input.data(), sample.filters.data(), sample.output.data());
-}
+// An output of another size than the shape's.
+struct OfSize : ConvShape {
+  OfSize(const ConvShape& shape, int rows, int columns)
+      : ConvShape(shape), rows(rows), columns(columns) {}
+  __host__ __device__ int P() const { return rows; }
+  __host__ __device__ int Q() const { return columns; }
+  int rows, columns;
+};
 
 int rounded_up(int input, int filter, int stride, int pad) {
   const double exact = (input + 2.0 * pad - filter) / stride + 1;
@@ -91,7 +128,7 @@ int rounded_up(int input, int filter, int stride, int pad) {
 TEST(Pitfalls, OutputSizeRoundedUpIsWrongAndWritesPastTheEnd) {
   const Sample sample(odd_problem());
   const ConvShape& s = sample.shape;
-  run_of_size(sample, s.P(), s.Q());
+  run_naive(sample, s, sample.input.data());
   EXPECT_TRUE(sample.judge().pass) << sample.judge().message;
   EXPECT_EQ(sample.output.guard_damage(), "");
 
@@ -99,7 +136,7 @@ TEST(Pitfalls, OutputSizeRoundedUpIsWrongAndWritesPastTheEnd) {
   const int Q = rounded_up(s.W, s.S, s.stride_w, s.pad_w);
   ASSERT_EQ(P, s.P() + 1);
   ASSERT_EQ(Q, s.Q() + 1);
-  run_of_size(sample, P, Q);
+  run_naive(sample, OfSize(s, P, Q), sample.input.data());
   EXPECT_FALSE(sample.judge().pass);
   expect_contains(sample.output.guard_damage(), "past the end");
 }
@@ -115,8 +152,7 @@ TEST(Pitfalls, SeventyFourMillionThreadsFitAGridAlongX) {
   const int64_t blocks = ceil_div(74342400, THREADS);
   const DeviceBuffer visited(blocks);
   launch(mark_block, grid_x(blocks), THREADS, nullptr, visited.data());
-  std::vector<float> values(blocks);
-  visited.download(values.data());
+  const std::vector<float> values = values_of(visited);
   EXPECT_EQ(std::count(values.begin(), values.end(), 1.0f), blocks);
 }
 
@@ -127,9 +163,7 @@ TEST(Pitfalls, TheSameBlocksAlongYAreRefusedAndNothingRuns) {
       [&] { launch(mark_block, dim3(1, blocks), THREADS, nullptr, visited.data()); });
   // "invalid configuration argument", or, from some drivers, "invalid argument".
   EXPECT_EQ(message.find("kernel launch: invalid"), 0u) << message;
-  std::vector<float> values(blocks);
-  visited.download(values.data());
-  EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
+  EXPECT_TRUE(is_untouched(visited));
 }
 
 // One block along z per plane of the output serves 256 images of 96 channels, but not 683.
@@ -234,8 +268,7 @@ TEST(Pitfalls, OneProductForTheBatchIsNotNkpq) {
     EXPECT_EQ(sample.judge().pass, images == 1) << sample.judge().message;
 
     // It is [K,N,P,Q]: with its planes moved, not viewed otherwise, it is right.
-    std::vector<float> knpq(sample.output.count()), nkpq(knpq.size());
-    sample.output.download(knpq.data());
+    std::vector<float> knpq = values_of(sample.output), nkpq(knpq.size());
     for (int plane = 0; plane < s.N * s.K; ++plane) {
       const int n = plane / s.K, k = plane % s.K;
       std::copy_n(&knpq[(k * s.N + n) * s.PQ()], s.PQ(), &nkpq[plane * s.PQ()]);
@@ -273,9 +306,7 @@ __global__ void write_below(int count, float* output) {
 TEST(Pitfalls, AnOverflownCountWritesNothing) {
   const DeviceBuffer output(THREADS);
   launch(write_below, 1, THREADS, nullptr, as_int(2406491136), output.data());
-  std::vector<float> values(THREADS);
-  output.download(values.data());
-  EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
+  EXPECT_TRUE(is_untouched(output));
 }
 
 // ---- What is compared with what ----
@@ -299,6 +330,138 @@ TEST(Pitfalls, TheSameLayerWithOtherRandomWeightsIsAnotherFunction) {
   const Comparison comparison = compare(output.data(), shape, right, Rule::kBounded);
   EXPECT_FALSE(comparison.pass);
   EXPECT_GT(comparison.failures, shape.output_count() * 9 / 10);
+}
+
+// ---- What only a GPU's clock can show; on the simulator the results are checked, and the times say nothing ----
+
+int runs() { return on_gpu() ? 15 : 1; }
+
+void print(const char* what, double milliseconds) {
+  std::printf("  %-52s %9.4f ms\n", what, milliseconds);
+}
+
+double event_ms(const std::function<void()>& enqueue) {
+  return time_on_backend(enqueue, runs()).milliseconds;
+}
+
+// Median over runs() calls of `body`, by the host's clock. Nothing is under way before or after.
+double host_ms(const std::function<void()>& body) {
+  std::vector<double> times;
+  for (int run = 0; run <= runs(); ++run) {
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    const std::chrono::duration<double, std::milli> elapsed =
+        std::chrono::steady_clock::now() - begin;
+    if (run > 0) times.push_back(elapsed.count());  // the first one warms up
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  std::nth_element(times.begin(), times.begin() + runs() / 2, times.end());
+  return times[runs() / 2];
+}
+
+// AlexNet's first layer, known to the compiler. The members have ConvShape's names, so that one
+// source serves both.
+struct AlexNetConv1 {
+  static constexpr int C = 3, H = 224, W = 224, K = 96, R = 11, S = 11;
+  static constexpr int stride_h = 4, stride_w = 4, pad_h = 2, pad_w = 2, dil_h = 1, dil_w = 1;
+  __host__ __device__ static constexpr int P() { return 55; }
+  __host__ __device__ static constexpr int Q() { return 55; }
+};
+
+// The same, unpadded, for an input that already has its zeros around it.
+struct PaddedConv1 : AlexNetConv1 {
+  static constexpr int H = 228, W = 228, pad_h = 0, pad_w = 0;
+};
+
+__global__ void copy_padded(ConvShape shape, const float* __restrict__ input,
+                            float* __restrict__ padded) {
+  const int H = shape.H + 2 * shape.pad_h, W = shape.W + 2 * shape.pad_w;
+  const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x;
+  if (i >= int64_t{shape.N} * shape.C * H * W) return;
+  const int h = static_cast<int>(i / W % H) - shape.pad_h;
+  const int w = static_cast<int>(i % W) - shape.pad_w;
+  const int64_t plane = i / (H * W);
+  const bool inside = h >= 0 && h < shape.H && w >= 0 && w < shape.W;
+  padded[i] = inside ? input[(plane * shape.H + h) * shape.W + w] : 0.0f;
+}
+
+ConvArguments alexnet_conv1() {
+  using A = AlexNetConv1;
+  ConvArguments a;
+  a.n = on_gpu() ? 256 : 1, a.c = A::C, a.h = A::H, a.w = A::W, a.k = A::K, a.r = A::R, a.s = A::S;
+  a.stride_h = A::stride_h, a.stride_w = A::stride_w, a.pad_h = A::pad_h, a.pad_w = A::pad_w;
+  return a;
+}
+
+class PitfallTimes : public testing::Test {
+ protected:
+  PitfallTimes() { std::printf("%s, %d image(s)\n", device_name().c_str(), layer_.shape.N); }
+
+  // The time of what is right.
+  double checked_ms(const std::function<void()>& run) {
+    layer_.output.fill_nan();
+    run();
+    EXPECT_TRUE(layer_.judge().pass) << layer_.judge().message;
+    return event_ms(run);
+  }
+
+  Sample layer_{alexnet_conv1()};
+};
+
+TEST_F(PitfallTimes, SizesAsConstants) {
+  const float* input = layer_.input.data();
+  print("sizes as arguments", checked_ms([&] { run_naive(layer_, layer_.shape, input); }));
+  print("sizes as constants", checked_ms([&] { run_naive(layer_, AlexNetConv1(), input); }));
+}
+
+TEST_F(PitfallTimes, PaddingByCopying) {
+  const ConvShape& s = layer_.shape;
+  const float* input = layer_.input.data();
+  const DeviceBuffer padded(int64_t{s.N} * s.C * PaddedConv1::H * PaddedConv1::W);
+  print("taps tested, no copy", checked_ms([&] { run_naive(layer_, AlexNetConv1(), input); }));
+  print("the padded copy alone", event_ms([&] {
+          launch(copy_padded, grid_x(ceil_div(padded.count(), THREADS)), THREADS, nullptr, s, input,
+                 padded.data());
+        }));
+  print("taps not tested, after the copy",
+        checked_ms([&] { run_naive<true>(layer_, PaddedConv1(), padded.data()); }));
+}
+
+TEST_F(PitfallTimes, NotWaiting) {
+  const auto enqueue = [&] { run_naive(layer_, layer_.shape, layer_.input.data()); };
+  const double hasty = host_ms(enqueue),
+               patient = host_ms([&] {
+                 enqueue();
+                 check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+               });
+  print("host's clock, not waiting for the kernel", hasty);
+  print("host's clock, waiting", patient);
+  print("CUDA events", event_ms(enqueue));
+  EXPECT_TRUE(hasty < patient || !on_gpu());
+}
+
+// One image's product of stage 02, [K, C*R*S] times [C*R*S, P*Q].
+TEST_F(PitfallTimes, AHandleMadeInEveryCall) {
+  const ConvShape& s = layer_.shape;
+  const DeviceBuffer columns(int64_t{s.CRS()} * s.PQ()), product(s.KPQ());
+  const float one = 1.0f, zero = 0.0f;
+  const auto multiply = [&](cublasHandle_t handle) {
+    EXPECT_EQ(
+        cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, s.PQ(), s.K, s.CRS(), &one, columns.data(),
+                    s.PQ(), layer_.filters.data(), s.CRS(), &zero, product.data(), s.PQ()),
+        CUBLAS_STATUS_SUCCESS);
+    check_cuda(cudaDeviceSynchronize(), "cublasSgemm");
+  };
+  cublasHandle_t handle = nullptr;
+  ASSERT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
+  print("handle made once", host_ms([&] { multiply(handle); }));
+  EXPECT_EQ(cublasDestroy(handle), CUBLAS_STATUS_SUCCESS);
+  print("handle made and destroyed in each call", host_ms([&] {
+          ASSERT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
+          multiply(handle);
+          EXPECT_EQ(cublasDestroy(handle), CUBLAS_STATUS_SUCCESS);
+        }));
 }
 
 }  // namespace

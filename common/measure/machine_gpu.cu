@@ -1,12 +1,12 @@
 // What the GPU can do at the most, measured: the yardsticks of `bench`.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "common/check/backend.h"
 #include "common/check/device_buffer.h"
 #include "common/core/launch.h"
 #include "common/core/mma.h"
 #include "common/measure/bench.h"
-#include "common/measure/stopwatch.h"
 
 namespace convladder {
 namespace {
@@ -20,7 +20,12 @@ constexpr int CHAINS = 16;  // independent sums per thread, to hide the latency 
 constexpr int STEPS = 32;
 constexpr int ITERATIONS = 1000;
 
-// Nothing but FMAs. `sink` is written in a case that never comes, which the compiler can't know.
+// Writes in a case that never comes, which the compiler can't know: so nothing is left out.
+__device__ void keep(float sum, float* sink) {
+  if (sum == -1.0f) *sink = sum;
+}
+
+// Nothing but FMAs.
 __global__ void fma_loop(float* sink, float scale, float shift, int iterations) {
   float sums[CHAINS];
   UNROLL
@@ -35,7 +40,7 @@ __global__ void fma_loop(float* sink, float scale, float shift, int iterations) 
   float total = 0;
   UNROLL
   for (int i = 0; i < CHAINS; ++i) total += sums[i];
-  if (total == -1.0f) *sink = total;
+  keep(total, sink);
 }
 
 // The same of products by the tensor cores, which every warp has CHAINS of, too.
@@ -52,7 +57,7 @@ __global__ void mma_loop(float* sink, float factor, int iterations) {
   float total = 0;
   UNROLL
   for (int i = 0; i < CHAINS; ++i) total += sums[i][0] + sums[i][1] + sums[i][2] + sums[i][3];
-  if (total == -1.0f) *sink = total;
+  keep(total, sink);
 }
 
 int attribute(cudaDeviceAttr which, int device) {
@@ -81,6 +86,97 @@ double measure_loop(int multiprocessors, void (*loop)(Parameters...), Arguments.
       REPEATS);
   const double passes = static_cast<double>(blocks) * THREADS * CHAINS * STEPS * ITERATIONS;
   return passes / (timing.milliseconds * 1e-3);
+}
+
+// ---- How fast each level of memory can be read ----
+
+// Every kernel reads 16 bytes per lane, neighbours from neighbours, and adds them up; the region that
+// is read again and again decides where it comes from.
+
+constexpr int READERS = 1024;  // threads of a block
+constexpr int IN_FLIGHT = 8;   // loads of a thread before the first is used
+
+__device__ float sum_of(float4 quad) { return quad.x + quad.y + quad.z + quad.w; }
+
+// All blocks together read `quads` quads, `rounds` times. L2 only: L1 is passed by (__ldcg).
+__global__ void read_past_l1(const float4* from, int64_t quads, int rounds, float* sink) {
+  const int64_t step = int64_t{gridDim.x} * READERS;
+  const int64_t first = int64_t{blockIdx.x} * READERS + threadIdx.x;
+  float sum = 0.0f;
+  for (int round = 0; round < rounds; ++round) {
+    for (int64_t i = first; i < quads; i += IN_FLIGHT * step) {
+      float4 quad[IN_FLIGHT] = {};
+      UNROLL for (int j = 0; j < IN_FLIGHT; ++j) {
+        if (i + j * step < quads) quad[j] = __ldcg(from + i + j * step);
+      }
+      UNROLL for (int j = 0; j < IN_FLIGHT; ++j) sum += sum_of(quad[j]);
+    }
+  }
+  keep(sum, sink);
+}
+
+// Quads of the region that each block reads for itself: 32 KiB, less than L1 holds for two blocks.
+constexpr int REGION = 2048;
+
+// `at` moves on from round to round: no load is one that the compiler has seen before.
+template <typename Pointer>
+__device__ float read_region(Pointer region, int rounds) {
+  float sum = 0.0f;
+  unsigned at = threadIdx.x;
+  for (int round = 0; round < rounds; ++round) {
+    float4 quad[IN_FLIGHT];
+    UNROLL for (int j = 0; j < IN_FLIGHT; ++j) quad[j] = region[(at + j * 96) % REGION];
+    UNROLL for (int j = 0; j < IN_FLIGHT; ++j) sum += sum_of(quad[j]);
+    at += 32;
+  }
+  return sum;
+}
+
+__global__ void read_l1(const float4* __restrict__ from, int rounds, float* sink) {
+  keep(read_region(from + int64_t{blockIdx.x} * REGION, rounds), sink);
+}
+
+__global__ void read_shared(const float4* from, int rounds, float* sink) {
+  __shared__ float4 region[REGION];
+  for (int i = threadIdx.x; i < REGION; i += READERS) region[i] = from[i];
+  __syncthreads();  // the region is complete
+  keep(read_region(region, rounds), sink);
+}
+
+DeviceBuffer zeros(int64_t count) {
+  DeviceBuffer buffer(count);
+  check_cuda(cudaMemset(buffer.data(), 0, count * sizeof(float)), "cudaMemset");
+  return buffer;
+}
+
+// Bytes per second that a kernel reads: `bytes` in each launch, of a region of `quads` float4.
+template <class... Parameters, class... Arguments>
+double measure_read(double bytes, int64_t quads, void (*kernel)(Parameters...),
+                    Arguments... arguments) {
+  const DeviceBuffer from = zeros(quads * 4), sink = zeros(1);
+  const auto enqueue = [&] {
+    launch(kernel, grid_x(2 * multiprocessors()), READERS, nullptr,
+           reinterpret_cast<const float4*>(from.data()), arguments..., sink.data());
+  };
+  return bytes / (time_on_backend(enqueue, REPEATS).milliseconds * 1e-3);
+}
+
+double measure_past_l1(int64_t bytes, int rounds) {
+  const auto quads = static_cast<int64_t>(bytes / sizeof(float4));
+  return measure_read(static_cast<double>(bytes) * rounds, quads, read_past_l1, quads, rounds);
+}
+
+ReadRates measure_reads(int64_t dram_bytes, int64_t l2_bytes) {
+  constexpr int ROUNDS = 4096;
+  const int64_t blocks = 2 * multiprocessors();
+  const double bytes =
+      double{ROUNDS} * IN_FLIGHT * READERS * static_cast<double>(blocks) * sizeof(float4);
+  ReadRates rates;
+  rates.dram = measure_past_l1(dram_bytes / 16 * 16, 1);
+  rates.l2 = measure_past_l1(l2_bytes / 4 / 4096 * 4096, 64);
+  rates.l1 = measure_read(bytes, blocks * REGION, read_l1, ROUNDS);
+  rates.shared = measure_read(bytes, blocks * REGION, read_shared, ROUNDS);
+  return rates;
 }
 
 // Bytes of a region to measure DRAM with: `most`, far more than any L2 holds, if there is room.
@@ -142,7 +238,8 @@ Machine measure_machine() {
   machine.pci_bus_id = pci_bus_id;
   machine.compute_capability = std::to_string(major) + "." + std::to_string(minor);
   machine.cuda_runtime = version(runtime);
-  if (const auto state = query_gpu_state(machine.pci_bus_id)) machine.driver = state->driver;
+  const Json state = query_gpu_state(machine.pci_bus_id);
+  if (!state.is_null()) machine.driver = state["driver"];
   machine.multiprocessors = multiprocessors();
   machine.l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
   machine.clock_hz = 1e3 * attribute(cudaDevAttrClockRate, device);
@@ -154,8 +251,7 @@ Machine measure_machine() {
   }
   constexpr std::size_t GIB = std::size_t{1} << 30;
   machine.copy_bytes = measure_copy(dram_region(GIB));
-  machine.read_rates =
-      measure_memory_rates(dram_region(2 * GIB), static_cast<int64_t>(machine.l2_bytes));
+  machine.read = measure_reads(dram_region(2 * GIB), static_cast<int64_t>(machine.l2_bytes));
   machine.launch_seconds = measure_launch(machine.l2_bytes);
   return machine;
 }

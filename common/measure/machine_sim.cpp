@@ -1,4 +1,4 @@
-// The simulator's half of bench.h.
+// The simulator's half of measure_machine().
 #include "common/command/options.h"
 #include "common/measure/bench.h"
 
