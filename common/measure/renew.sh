@@ -131,8 +131,8 @@ mapfile -t layers < <(layers)  # after `bench`
 [[ ${#layers[@]} -gt 0 ]] || die "common/measure/count_floors.py names no layer"
 step floors json "docs/results/floors_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 3 --competitors none "${layers[@]}"
-step memory_rates into "docs/results/memory_rates_$name.txt" build/gpu/bin/memory_rates
-step pitfall_times into "docs/results/pitfall_times_$name.txt" build/gpu/bin/pitfall_times
+step pitfall_times into "docs/results/pitfall_times_$name.txt" \
+  build/gpu/bin/pitfalls_test --gtest_brief=1 --gtest_filter='PitfallTimes.*'
 python=$(python_with_torch 2>/dev/null) || true
 if [[ -n $python || -n $list ]]; then
   step pytorch_defaults into "docs/results/pytorch_defaults_$name.txt" \

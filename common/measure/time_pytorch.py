@@ -3,15 +3,17 @@
 First it says of itself {"version": ..., "library": ..., "ways": [[precision, layout], ...]}: what it
 computes each problem by. Every line of its input it answers with one:
 
-    {"do": "prepare", "problem": {"n": ..., ..., "bias": ...}, "seed": ..., "bounds": {"fp32": ..., "tf32": ...},
-     "flush_bytes": ..., "flushes": [at first, at most]}
+    {"do": "prepare", "problem": {"n": ..., ..., "bias": ...}, "seed": ..., "flush_bytes": ...,
+     "bounds": {"fp32": ..., "tf32": ...}, "flushes": [at first, at most]}
                                       makes tensors and finds the fastest algorithm
     {"do": "round"}                   times each way once, cold and then warm
-    {"do": "finish", "repeats": N}    checks the last results, and forgets the problem. The answer is {"ways":
-                                      [{"record": {"status", "message", "max_error_ratio"}, "cold": [...],
-                                      "warm": [...], "host_late": ...}, ...]}, of the last N rounds
+    {"do": "finish", "repeats": N}    checks the last results, and forgets the problem. The answer is
+                                      {"ways": [{"record": {"status", "message", "max_error_ratio"},
+                                      "cold": [...], "warm": [...], "host_late": ...}, ...]}, of the
+                                      last N rounds
 
-What goes wrong with one way is in its record, anything else the answer {"error": ...}. It ends with its input.
+What goes wrong with one way is in its record, anything else is the answer {"error": ...}. It ends
+with its input.
 """
 
 import json
@@ -102,8 +104,8 @@ class Way:
         x = uniform(p["n"], p["c"], p["h"], p["w"]).to(memory_format=memory_format)
         weight = uniform(p["k"], p["c"] // p["groups"], p["r"], p["s"]).to(memory_format=memory_format)
         bias = uniform(p["k"]) if p["bias"] else None
-        self.tensors = (x, weight, bias, *((p[f"{name}_h"], p[f"{name}_w"]) for name in ("stride", "pad", "dil")),
-                        p["groups"])
+        steps = [(p[f"{name}_h"], p[f"{name}_w"]) for name in ("stride", "pad", "dil")]
+        self.tensors = x, weight, bias, *steps, p["groups"]
         self.bound, self.stopwatch = request["bounds"][self.precision], stopwatch
         self.forward()  # searches for the fastest algorithm
         torch.cuda.synchronize()
@@ -161,7 +163,8 @@ class Server:
     def answer(self, line):
         try:
             request = json.loads(line)
-            return {"prepare": self.prepare, "round": self.round, "finish": self.finish}[request["do"]](request)
+            actions = {"prepare": self.prepare, "round": self.round, "finish": self.finish}
+            return actions[request["do"]](request)
         except Exception as error:
             return {"error": one_line(error)}
 
