@@ -14,9 +14,9 @@ namespace convladder {
 
 struct BenchSettings {
   std::vector<Stage> stages;
-  int repeats = 15;   // rounds that count
-  uint64_t seed = 1;  // of the random data
-  std::string cudnn;  // its version; empty: without it
+  int repeats = 15;        // rounds that count
+  uint64_t seed = 1;       // of the random data
+  std::string cudnn = "";  // its version; empty: without it
   PyTorch* pytorch = nullptr;
   // Is told what is going on, before each step.
   std::function<void(const std::string&)> show = [](const std::string&) {};
