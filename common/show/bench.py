@@ -13,10 +13,10 @@ def main(words):
         print(f"{formats.title_of(problem)}\n")
         print("\n".join(formats.aligned(part) if part.startswith("|") else part
                         for part in text.times(problem, bench)[1:]))
-    if len(bench.problems) > 1 and bench.standings:
+    if len(bench.problems) > 1 and any(problem.competitors for problem in bench.problems):
         print(f"Over {len(bench.problems)} problems: the geometric mean of how many times as fast as the "
               "library\na stage is, and on how many it is faster. TF32 keeps 10 bits of each factor.\n")
-        print(formats.aligned(time_tables.standings_table(bench.standings)))
+        print(formats.aligned(time_tables.standings_table(bench)))
     return 0
 
 

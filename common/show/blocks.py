@@ -189,7 +189,7 @@ def layers(data):
         f"\nOver {len(bench.problems)} layers of published networks "
         "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many times as "
         "fast as the library a stage is, and on how many layers it is faster. "
-        f"{bench.machine['gpu']}.\n\n{time_tables.standings_table(bench.standings)}\n"
+        f"{bench.machine['gpu']}.\n\n{time_tables.standings_table(bench)}\n"
         for bench in data.benches("layers_*.json"))
 
 

@@ -110,7 +110,7 @@ def problem_data(problem, bench):
                       for name, timing in timed.stages.items()} if timed else {},
             "columns": [time_column(timed, bench)] if timed else [],
             "rivals": [{"title": time_tables.competitor_title(rival),
-                        **time_data(rival.timing, timed.flop, bench, rival.precision)}
+                        **time_data(rival, timed.flop, bench, rival.precision)}
                        for rival in time_tables.ladder_of_competitors(timed)] if timed else [],
             "profiles": [profile_data(problem, profile, bench) for profile in problem.profiles]}
 

@@ -1,10 +1,14 @@
-"""Reads the JSON that bench, profile, run and check write, and refuses what is not that.
+"""The records that bench, profile, run and check write as JSON, and their one reader: whatever is not as
+it should be is refused.
 
-The functions named read_... raise BadInput: one line that names the file and what is wrong with it.
+Each class is the schema of one kind of record: its fields are the members of an object in JSON, some under
+another name (`key`). The functions named read_... raise BadInput: one line that names the file and what is
+wrong with it.
 """
+import functools
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 
 from common.show import metrics
 
@@ -21,74 +25,155 @@ class BadInput(Exception):
     """A file that can't be reported on."""
 
 
+class Members:
+    """The members of a JSON object, each read with a check of its type. A `default` stands for a member
+    that is missing; without one it must be there."""
+
+    def __init__(self, value, where):
+        if not isinstance(value, dict):
+            raise BadInput(f"{where}: an object was expected, not {shortened(value)}")
+        self.value, self.where = value, where
+
+    def _checked(self, name, wanted, fits, default=None):
+        if name not in self.value and default is not None:
+            return default
+        value = self.value.get(name)
+        if fits(value):
+            return value
+        if name not in self.value:
+            raise BadInput(f"{self.where}: member '{name}' is missing")
+        raise BadInput(f"{self.where}: '{name}' is {shortened(value)}, not {wanted}")
+
+    def text(self, name, default=None):
+        return self._checked(name, "a string", lambda value: isinstance(value, str), default)
+
+    def among(self, name, values):
+        return self._checked(name, "one of " + ", ".join(values), lambda value: value in values)
+
+    def flag(self, name, default=None):
+        return self._checked(name, "true or false", lambda value: isinstance(value, bool), default)
+
+    def positive(self, name, default=None):
+        return self._checked(name, "a number above 0", lambda value: is_number(value) and value > 0, default)
+
+    def optional(self, name):
+        """A number, or None where the writer had none (null)."""
+        return self._checked(name, "a number", lambda value: value is None or is_number(value))
+
+    def objects(self, name, schema=None, default=None):
+        """Those of a list: of the class `schema`, or as Members."""
+        value = self._checked(name, "a list", lambda value: isinstance(value, list), default)
+        members = [Members(item, f"{self.where}: {name}[{i}]") for i, item in enumerate(value)]
+        return [each.as_(schema) for each in members] if schema else members
+
+    def optional_object(self, name, schema):
+        value = self.value.get(name)
+        return None if value is None else Members(value, f"{self.where}: {name}").as_(schema)
+
+    def as_(self, schema):
+        """The object of that class, whose fields member() makes."""
+        values = {each.name: each.metadata["read"](self, each.metadata["key"] or each.name)
+                  for each in fields(schema)}
+        try:
+            return schema(**values)
+        except ValueError as error:
+            raise BadInput(f"{self.where}: {error}") from error
+
+    def require_version(self, wanted, default=None):
+        """`default`: what a missing version stands for."""
+        found = self.value.get("version", default)
+        if found != wanted:
+            raise BadInput(f"{self.where}: version {shortened(found)}; this report reads version "
+                           f"{wanted}")
+
+
+def member(read, *arguments, key=None):
+    """A field of a schema. `read` is a method of Members, `key` its name in JSON if it has another."""
+    return field(metadata={"read": lambda members, name: read(members, name, *arguments), "key": key})
+
+
 @dataclass(frozen=True)
 class Statistics:
     """Of times in milliseconds."""
-    median: float
-    lower_quartile: float
-    upper_quartile: float
-    count: int
-    least: float
+    median: float = member(Members.positive)
+    lower_quartile: float = member(Members.positive)
+    upper_quartile: float = member(Members.positive)
+    count: int = member(Members.positive)
+    least: float = member(Members.positive, key="min")
+
+    def __post_init__(self):
+        if not self.lower_quartile <= self.median <= self.upper_quartile:
+            raise ValueError(f"quartiles {self.lower_quartile:g} and {self.upper_quartile:g} around median "
+                             f"{self.median:g}")
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One stage, or one competitor, on one problem. No times unless the status is "pass"."""
-    status: str
-    message: str
-    max_error_ratio: float | None
-    cold: Statistics | None
-    warm: Statistics | None
-    host_late: int | None  # runs whose times may contain the host's; None: bench didn't look
+    """Of a stage or a competitor, on one problem."""
+    status: str = member(Members.among, STATUSES)
+    message: str = member(Members.text, "")
+    max_error_ratio: float | None = member(Members.optional)
+    cold_ms: Statistics | None = member(Members.optional_object, Statistics)
+    warm_ms: Statistics | None = member(Members.optional_object, Statistics)
+    host_late: int | None = member(Members.optional)  # runs whose times may contain the host's; None: unknown
+
+    # No times unless it has passed.
+    cold = property(lambda self: self.cold_ms if self.status == "pass" else None)
+    warm = property(lambda self: self.warm_ms if self.status == "pass" else None)
 
 
 @dataclass(frozen=True)
-class Competitor:
-    name: str       # "cudnn" or "pytorch"
-    precision: str  # of PRECISIONS
-    layout: str     # of LAYOUTS
-    library: str    # with its version
-    algorithm: str
-    timing: Timing
+class StageTiming(Timing):
+    stage: str = member(Members.text)
+
+
+@dataclass(frozen=True)
+class Competitor(Timing):
+    name: str = member(Members.text, key="competitor")  # "cudnn" or "pytorch"
+    precision: str = member(Members.among, PRECISIONS)
+    layout: str = member(Members.among, LAYOUTS)
+    library: str = member(Members.text, "")  # with its version
+    algorithm: str = member(Members.text, "")
 
 
 @dataclass(frozen=True)
 class BenchProblem:
-    """One problem of a bench: its stages in ladder order, and what they ran against."""
-    name: str
-    shape: str   # "n256 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1"; empty: rejected
-    bias: bool
-    flop: float
-    floor_ms: float  # the least time that the machine's peak and copy rate allow, cold
-    error: str       # what kept it from being measured; empty: nothing
-    throttled: list  # why the GPU lowered its clock, if it did
-    stages: dict     # name: Timing
-    competitors: list
+    """One problem of a bench: its stages, and what they ran against."""
+    name: str = member(Members.text, key="problem")
+    shape: str = member(Members.text, "")  # "n256 c3 224x224 k96 ... dil 1x1"; empty: rejected
+    bias: bool = member(Members.flag)
+    flop: float = member(Members.positive, 0)
+    floor_ms: float = member(Members.positive, 0, key="cold_floor_ms")  # by peak and copy rate
+    error: str = member(Members.text, "")  # what kept it from being measured; empty: nothing
+    gpu_before: dict | None = member(lambda members, name: members.value.get(name))  # None: it wasn't asked
+    gpu_after: dict | None = member(lambda members, name: members.value.get(name))
+    records: list = member(Members.objects, StageTiming)
+    competitors: list = member(Members.objects, Competitor, [])
+
+    @functools.cached_property
+    def stages(self):
+        """{name: StageTiming}, in ladder order."""
+        return {each.stage: each for each in sorted(self.records, key=lambda each: each.stage)}
+
+    @property
+    def throttled(self):
+        """Why the GPU lowered its clock, before and after the timed runs, each once."""
+        return sorted({reason for state in (self.gpu_before, self.gpu_after) if isinstance(state, dict)
+                       for reason in state.get("throttle_reasons", [])})
 
     def rival(self, name, precision):
-        """The Timing of the first such competitor; None without."""
-        return next((each.timing for each in self.competitors
+        """The first such competitor; None without."""
+        return next((each for each in self.competitors
                      if (each.name, each.precision) == (name, precision)), None)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A stage beside a competitor, over many problems."""
-    stage: str
-    competitor: str  # "cuDNN TF32"
-    problems: int    # on which both have passed
-    won: int         # of these: where the stage is faster
-    mean: float | None  # geometric, of how many times as fast it is
 
 
 @dataclass(frozen=True)
 class Bench:
     path: str
-    machine: dict        # as in the file: gpu, driver, cuda_runtime and other versions
-    fma_tflops: float    # FP32 ceiling: a loop of FMAs, measured in the same run
-    tb_per_s: dict        # likewise: {"DRAM": of a copy, "L1" and "L2": of reads, if known}
+    machine: dict      # as in the file: gpu, driver, cuda_runtime and other versions
+    fma_tflops: float  # FP32 ceiling: a loop of FMAs, measured in the same run
+    tb_per_s: dict     # likewise: {"DRAM": of a copy, "L1" and "L2": of reads, if known}
     problems: list
-    standings: list       # of all stages beside all competitors, in the file's order
 
 
 @dataclass(frozen=True)
@@ -120,58 +205,20 @@ class Profile:
 @dataclass(frozen=True)
 class RunRecord:
     """One stage on one problem, as run and check report it."""
-    stage: str
-    problem: str
-    backend: str
-    status: str
-    max_error_ratio: float | None
-    message: str
-    time_ms: float | None  # on a GPU only: what a simulation took says nothing
-    tflops: float | None
+    stage: str = member(Members.text)
+    problem: str = member(Members.text)
+    status: str = member(Members.among, STATUSES)
+    backend: str = member(Members.text)
+    max_error_ratio: float | None = member(Members.optional)
+    message: str = member(Members.text, "")
+    time_source: str | None = member(lambda members, name: members.value.get(name))
+    all_time_ms: float | None = member(Members.optional, key="time_ms")
+    all_tflops: float | None = member(Members.optional, key="tflops")
 
-
-class Members:
-    """The members of a JSON object, each read with a check of its type."""
-
-    def __init__(self, value, where):
-        if not isinstance(value, dict):
-            raise BadInput(f"{where}: an object was expected, not {shortened(value)}")
-        self.value, self.where = value, where
-
-    def _checked(self, name, wanted, fits, default=None):
-        value = self.value.get(name, default)
-        if fits(value):
-            return value
-        if name not in self.value:
-            raise BadInput(f"{self.where}: member '{name}' is missing")
-        raise BadInput(f"{self.where}: '{name}' is {shortened(value)}, not {wanted}")
-
-    def text(self, name, default=None):
-        return self._checked(name, "a string", lambda value: isinstance(value, str), default)
-
-    def among(self, name, values):
-        return self._checked(name, "one of " + ", ".join(values), lambda value: value in values)
-
-    def flag(self, name, default=None):
-        return self._checked(name, "true or false", lambda value: isinstance(value, bool), default)
-
-    def positive(self, name):
-        return self._checked(name, "a number above 0", lambda value: is_number(value) and value > 0)
-
-    def optional(self, name):
-        """A number, or None where the writer had none (null)."""
-        return self._checked(name, "a number", lambda value: value is None or is_number(value))
-
-    def objects(self, name, default=None):
-        value = self._checked(name, "a list", lambda value: isinstance(value, list), default)
-        return [Members(item, f"{self.where}: {name}[{i}]") for i, item in enumerate(value)]
-
-    def require_version(self, wanted, default=None):
-        """`default`: what a missing version stands for."""
-        found = self.value.get("version", default)
-        if found != wanted:
-            raise BadInput(f"{self.where}: version {shortened(found)}; this report reads version "
-                           f"{wanted}")
+    # On a GPU only: what a simulation took says nothing.
+    timed = property(lambda self: self.status == "pass" and self.time_source == "cuda_events")
+    time_ms = property(lambda self: self.all_time_ms if self.timed else None)
+    tflops = property(lambda self: self.all_tflops if self.timed else None)
 
 
 def is_number(value):
@@ -205,57 +252,7 @@ def read_bench(path):
     return Bench(path, machine.value, machine.positive("fma_tflops"),
                  {level: machine.positive(name) for level, name in RATES.items()
                   if level == "DRAM" or name in machine.value},
-                 [bench_problem(problem) for problem in members.objects("problems")],
-                 [Standing(record.text("stage"), record.text("competitor"),
-                           record.optional("problems"), record.optional("won"),
-                           record.optional("geometric_mean"))
-                  for record in members.objects("standings", default=[])])
-
-
-def bench_problem(problem):
-    shape = problem.text("shape", default="")
-    stages = {record.text("stage"): timing(record) for record in problem.objects("records")}
-    return BenchProblem(
-        name=problem.text("problem"), shape=shape, bias=problem.flag("bias"),
-        flop=problem.positive("flop") if shape else 0,
-        floor_ms=problem.positive("cold_floor_ms") if shape else 0,
-        error=problem.text("error", default=""), throttled=throttle_reasons(problem),
-        stages=dict(sorted(stages.items())),
-        competitors=[competitor(record) for record in problem.objects("competitors", default=[])])
-
-
-def throttle_reasons(problem):
-    """As the GPU named them before and after the timed runs, each once. null: it wasn't asked."""
-    states = [problem.value.get(when) for when in ("gpu_before", "gpu_after")]
-    return sorted({reason for state in states if isinstance(state, dict)
-                   for reason in state.get("throttle_reasons", [])})
-
-
-def competitor(record):
-    return Competitor(name=record.text("competitor"),
-                      precision=record.among("precision", PRECISIONS),
-                      layout=record.among("layout", LAYOUTS),
-                      library=record.text("library", default=""),
-                      algorithm=record.text("algorithm", default=""), timing=timing(record))
-
-
-def timing(record):
-    status = record.among("status", STATUSES)
-    times = (statistics(record, "cold_ms"), statistics(record, "warm_ms"))
-    cold, warm = times if status == "pass" else (None, None)
-    return Timing(status, record.text("message", default=""), record.optional("max_error_ratio"),
-                  cold, warm, record.optional("host_late"))
-
-
-def statistics(record, name):
-    if record.value.get(name) is None:
-        return None
-    times = Members(record.value[name], f"{record.where}: {name}")
-    lower, median, upper = (times.positive(member)
-                            for member in ("lower_quartile", "median", "upper_quartile"))
-    if not lower <= median <= upper:
-        raise BadInput(f"{times.where}: quartiles {lower:g} and {upper:g} around median {median:g}")
-    return Statistics(median, lower, upper, times.positive("count"), times.positive("min"))
+                 members.objects("problems", BenchProblem))
 
 
 def read_profiles(path):
@@ -312,17 +309,10 @@ def read_runs(path):
         value = value.get("stages")
     if not isinstance(value, list):
         raise BadInput(f"{path}: not made by run or check: a list of records was expected")
-    return [run_record(Members(item, f"{path}: record {i}")) for i, item in enumerate(value)]
-
-
-def run_record(record):
-    record.require_version(RUN_VERSION, default=1)
-    status = record.among("status", STATUSES)
-    timed = status == "pass" and record.value.get("time_source") == "cuda_events"
-    return RunRecord(record.text("stage"), record.text("problem"), record.text("backend"), status,
-                     record.optional("max_error_ratio"), record.text("message", default=""),
-                     record.positive("time_ms") if timed else None,
-                     record.positive("tflops") if timed else None)
+    records = [Members(item, f"{path}: record {i}") for i, item in enumerate(value)]
+    for record in records:
+        record.require_version(RUN_VERSION, default=1)
+    return [record.as_(RunRecord) for record in records]
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def timings(problem):
     """Of a BenchProblem: (name, Timing) of the stages, then of the competitors."""
     rivals = time_tables.ladder_of_competitors(problem)
     return [*problem.stages.items(),
-            *((time_tables.competitor_title(rival), rival.timing) for rival in rivals)]
+            *((time_tables.competitor_title(rival), rival) for rival in rivals)]
 
 
 def about(problem, bench):

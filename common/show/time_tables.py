@@ -1,4 +1,5 @@
 """Tables of times: stages as rows in ladder order, columns without any data left out."""
+from statistics import geometric_mean
 from typing import NamedTuple
 
 from common.show.formats import markdown, milliseconds, percent, ratio, significant
@@ -62,7 +63,7 @@ def times_table(problem, bench):
     for name, timing in problem.stages.items():
         rows.append([name, *time_cells(timing, problem.flop, bench),
                      ratio(time_ratio(timing, before)),
-                     *(ratio(time_ratio(rival.timing, timing)) for rival in rivals)])
+                     *(ratio(time_ratio(rival, timing)) for rival in rivals)])
         before = timing
     return markdown(header, rows)
 
@@ -73,9 +74,9 @@ def competitors_table(problem, bench):
         return ""
     header = ["competitor", *HEADINGS, "max error / allowed", "algorithm", "library", "message"]
     rows = [[competitor_title(rival),
-             *time_cells(rival.timing, problem.flop, bench, rival.precision),
-             ratio(rival.timing.max_error_ratio), rival.algorithm, rival.library,
-             rival.timing.message] for rival in ladder_of_competitors(problem)]
+             *time_cells(rival, problem.flop, bench, rival.precision),
+             ratio(rival.max_error_ratio), rival.algorithm, rival.library,
+             rival.message] for rival in ladder_of_competitors(problem)]
     return markdown(header, rows)
 
 
@@ -90,15 +91,23 @@ def layers_table(bench):
     return markdown(["problem", *stages], rows)
 
 
-def standings_table(standings):
-    """One row per stage, one column per competitor: the mean, and on how many problems it is won."""
-    competitors = list(dict.fromkeys(each.competitor for each in standings))
-    rows = {each.stage: [each.stage] + [""] * len(competitors) for each in standings}
-    for each in standings:
-        if each.problems:
-            cell = f"{ratio(each.mean)} ({each.won} of {each.problems})"
-            rows[each.stage][1 + competitors.index(each.competitor)] = cell
-    return markdown(["stage", *("× " + name for name in competitors)], list(rows.values()))
+def standings_table(bench):
+    """Of each stage beside each competitor, over the problems on which both have passed: the geometric
+    mean of how many times as fast the stage is, and on how many it is faster."""
+    quotients = {}  # {stage: {competitor: [of each such problem]}}
+    for problem in bench.problems:
+        for stage, timing in problem.stages.items():
+            for rival in problem.competitors:
+                found = quotients.setdefault(stage, {}).setdefault(competitor_title(rival), [])
+                quotient = time_ratio(rival, timing)
+                found += [quotient] if quotient else []
+    competitors = list(dict.fromkeys(name for found in quotients.values() for name in found))
+    rows = []
+    for stage, found in sorted(quotients.items()):
+        cells = [f"{ratio(geometric_mean(each))} ({sum(quotient > 1 for quotient in each)} of {len(each)})"
+                 if each else "" for each in map(found.get, competitors)]
+        rows.append([stage, *cells])
+    return markdown(["stage", *("× " + name for name in competitors)], rows)
 
 
 def step_cells(problem, bench, before, now):

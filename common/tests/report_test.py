@@ -342,16 +342,16 @@ class Blocks(Folder):
                 blocks.renewed(blocks.Results(self.folder), "README.md")
 
     def test_layers(self):
-        standings = [{"stage": stage, "competitor": f"cuDNN {precision}", "problems": problems,
-                      "won": 1, "geometric_mean": 0.5 if problems else None}
-                     for stage, precision, problems in (
-                         (STAGES[0], "FP32", 3), (STAGES[0], "TF32", 0),
-                         (STAGES[1], "FP32", 3), (STAGES[1], "TF32", 2))]
-        made = self.made("layers", layers_gpu={**bench_json(), "standings": standings})
-        self.assertIn("\nOver 1 layers of published networks", made)
+        """Only what both have passed is compared."""
+        value = bench_json([rival("cudnn", "fp32", 4.0), {**rival("cudnn", "tf32", 4.0), "status": "skipped"}])
+        other, = bench_json([rival("cudnn", "fp32", 1.0), rival("cudnn", "tf32", 2.0)])["problems"]
+        other["records"][0]["status"] = "impossible"
+        made = self.made("layers", layers_gpu={**value, "problems": value["problems"] + [other]})
+        self.assertIn("\nOver 2 layers of published networks", made)
         self.assertIn("| stage | × cuDNN FP32 | × cuDNN TF32 |\n| --- | --: | --: |\n"
-                      "| 01_naive | 0.500 (1 of 3) |  |\n"
-                      "| 02_im2col_gemm | 0.500 (1 of 3) | 0.500 (1 of 2) |\n", made)
+                      "| 01_naive | 0.500 (0 of 1) |  |\n"
+                      "| 02_im2col_gemm | 0.500 (0 of 2) | 0.500 (0 of 1) |\n"
+                      "| 03_shared_tiling | 1.00 (1 of 2) | 1.00 (0 of 1) |\n", made)
 
 if __name__ == "__main__":
     unittest.main()
