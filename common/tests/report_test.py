@@ -343,7 +343,8 @@ class Blocks(Folder):
 
     def test_layers(self):
         """Only what both have passed is compared."""
-        value = bench_json([rival("cudnn", "fp32", 4.0), {**rival("cudnn", "tf32", 4.0), "status": "skipped"}])
+        skipped = {**rival("cudnn", "tf32", 4.0), "status": "skipped"}
+        value = bench_json([rival("cudnn", "fp32", 4.0), skipped])
         other, = bench_json([rival("cudnn", "fp32", 1.0), rival("cudnn", "tf32", 2.0)])["problems"]
         other["records"][0]["status"] = "impossible"
         made = self.made("layers", layers_gpu={**value, "problems": value["problems"] + [other]})
