@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 from common.measure import ncu
-from common.show import counter_tables, floors, formats, last
+from common.show import counter_tables, floors, formats, last, text
 from common.show.records import BadInput, read_json, read_profiles
 from common.show.support import (
     REPORT, ROOT, fail, progress, require_folder, run_main, shortened, write_json)
@@ -148,7 +148,7 @@ def print_tables(profile, before=None, rates=None):
         print("* a library's kernel" + ("" if profile.source == "ncu" else
                                         ", which is not counted; of its traffic the table has the least"
                                         " possible: each\n  matrix once"))
-    print("What the columns mean: docs/results/README.md#how-to-read-this\n")
+    print(text.HOW_TO_READ)
 
 
 # --- commands ------------------------------------------------------------------------------------

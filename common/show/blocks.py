@@ -123,7 +123,7 @@ def full_report(data):
     for profile in first.profiles[:1]:
         parts += [f"{formats.title_of(first)}, counted by {counter_tables.source_of(profile)}:\n",
                   counter_tables.traffic_table(profile)]
-    return "\n" + "\n".join(parts + ["## How to read this\n", text.HOW_TO_READ]) + "\n"
+    return "\n" + "\n".join(parts) + "\n"
 
 
 def kernel_of(root, stage):

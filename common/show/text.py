@@ -1,37 +1,8 @@
 """The report as Markdown."""
 from common.show import counter_tables, floors, formats, time_tables
-from common.show.counters import LEVELS
 
 LAYERS = "Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n"
-HOW_TO_READ = (
-    "Stages stand in the ladder's order. *÷ before* is against the row above; *÷ least* against "
-    "the bytes that the problem must move: the input under any tap, filters, bias and output, once "
-    "each. *× cuDNN* and *× PyTorch*: how many times faster than the library the stage is. FP32 "
-    "and TF32 (10 bits of mantissa instead of 23) stand in different columns. Time: medians of "
-    "runs after the L2 was flushed (cold), and right after such a run (warm). A flush writes twice the "
-    "L2, so that a cold run pays for writing that back, too. The GPU begins a run when the host has "
-    "enqueued all of it; where it may not have, a line says so.\n"
-    "\n"
-    "A library in FP32 can lie below the floor in FP32, and above 100 % of the FP32 "
-    "ceiling: its algorithm (FFT, Winograd; the name is in its table) then needs fewer "
-    "multiplications than the direct convolution's, which the floor and the TFLOP/s count.\n"
-    "\n"
-    "Figures with a `*` leave out a library's kernels, which that source doesn't count; nothing is "
-    "compared with them. Where a stage is compared by registers, occupancy, hit "
-    "rates, shares of busy cycles or stalls, they are its longest kernel's; all others are sums over its "
-    "kernels.\n"
-    "\n" + "".join(f"- *{level.name}*: {level.meaning}.\n" for level in LEVELS) +
-    "- *requests*: instructions of warps that go to global memory, asynchronous copies among "
-    "them; *sectors / load* and *sectors / store*: how many 32-byte sectors such an instruction "
-    "touches.\n"
-    "- *shared wavefronts*: passes through the banks of shared memory, for loads, stores and "
-    "copies; *bank conflicts*: those that conflicts of loads and stores cost (copies left out).\n"
-    "- *FP32 ceiling*: what a loop of nothing but FMAs reaches, instructions that multiply and "
-    "add (a thread's FMA in FP32 is an *FFMA*).\n"
-    "- *The other columns*: `common/show/metrics.csv` says what each means. *Stalled* are cycles of the "
-    "*cycles / instruction*.\n"
-    "- *at least*: what a stage can't be faster than, by its counts and the rates of the GPU "
-    "(docs/results/floors.md says how); *share of it*: of the time under the profiler.\n")
+HOW_TO_READ = "What the columns mean: docs/results/README.md#how-to-read-this\n"
 
 
 def report(bench, problems, runs):
@@ -43,7 +14,7 @@ def report(bench, problems, runs):
         parts += [f"## {formats.title_of(problem)}\n", *about(problem, bench)]
     if runs:
         parts += ["## Checked by run and check\n", time_tables.runs_table(runs)]
-    return "\n".join(parts + ["## How to read this\n", HOW_TO_READ])
+    return "\n".join(parts + [HOW_TO_READ])
 
 
 def machine(bench):
