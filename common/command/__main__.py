@@ -176,7 +176,7 @@ class Door:
             self.need_gpu("exercise --measure")
             builds = ["gpu"]
             build("gpu", "exercise", "exercise_judge")
-        elif not judged or {"--progress", "--hint", "--reset", "--solution"} & set(words):
+        elif not judged or {"--hint", "--reset", "--solution"} & set(words):
             builds = ["sim-count"]  # nothing is compiled
         else:
             # A page is made with what a stage's program is linked with.

@@ -1,19 +1,56 @@
 """A configured preset as a source of commands: how it compiles a kernel, and how it links a program. One
-kernel's object then takes another's place.
+kernel's object then takes another's place. And how what comes of it is run: with limits.
 """
+import contextlib
 import json
 import os
 import re
 import shlex
+import signal
 import subprocess
+import tempfile
 
 from common.show.files import ROOT
 
 EXEMPLAR = "01_naive/naive.cu"  # every kernel is compiled as this one is
+MOST_LOAD = 4  # times the seconds, on a machine that others keep busy
+OUTPUT_KB = 64 << 10
 
 
 class BuildError(Exception):
     """This machine's fault, or the build's: not that of the kernel that is compiled."""
+
+
+def run_limited(words, folder=ROOT, said="", seconds=None, memory=None):
+    """The CompletedProcess, with all that it printed; `said` is its standard input. With limits on time and
+    memory (bytes) it gets SIGALRM when time is up, and its returncode is -SIGALRM; nothing in its session
+    outlives it."""
+    limits = ["ulimit -c 0"]
+    if memory:
+        limits.append(f"ulimit -v {memory >> 10} -f {OUTPUT_KB}")
+    if seconds:
+        seconds *= min(MOST_LOAD, max(1, os.getloadavg()[0] / os.cpu_count()))
+        limits.append(f"ulimit -t {int(seconds * os.cpu_count()) + 2}")
+        words = ["setpriv", "--pdeathsig", "KILL"] + words  # it ends with us
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        with subprocess.Popen(["bash", "-c", "; ".join(limits) + '; exec "$@"', "bash"] + words, cwd=folder,
+                              stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
+                              start_new_session=True) as process:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(said.encode())
+                process.stdin.close()
+            try:
+                status = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                status = -signal.SIGALRM
+                process.send_signal(signal.SIGALRM)  # the judge says where it stands
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(2)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        output.seek(0)
+        return subprocess.CompletedProcess(words, status, output.read())
 
 
 class Build:
@@ -27,44 +64,49 @@ class Build:
 
     def make(self, *targets):
         """Builds the targets. Raises BuildError, with what the build printed."""
-        done = subprocess.run([self._cached("CMAKE_COMMAND"), "--build", self.folder, "--parallel",
-                               str(os.cpu_count()), "--target", *targets], text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = run_limited([self._cached("CMAKE_COMMAND"), "--build", self.folder, "--parallel",
+                    str(os.cpu_count()), "--target", *targets])
         if done.returncode:
             raise BuildError(f"{done.stdout}\nbuilding {' '.join(targets)} failed")
 
-    def compile_words(self):
-        """(folder, words): where this build compiles a kernel, and how, without source and output."""
+    def compile(self, source, output, before=(), after=(), **limits):
+        """Compiles a kernel, with the words `before` and `after` the build's own options."""
         path = os.path.join(self.folder, "compile_commands.json")
         with open(path, encoding="utf-8") as file:
             for entry in json.load(file):
                 if entry["file"] == os.path.join(ROOT, EXEMPLAR):
                     words = shlex.split(entry["command"])
                     words[words.index("-o"):words.index("-o") + 2] = []
-                    return entry["directory"], [word for word in words if word not in ("-c", entry["file"])]
+                    words = [word for word in words if word not in ("-c", entry["file"])]
+                    return run_limited([words[0], *before, *words[1:], *after, "-o", output, "-c", source],
+                               entry["directory"], **limits)
         raise BuildError(f"{path} has no {EXEMPLAR}")
 
-    def link_words(self, target, objects, replaced, program):
-        """(folder, words): links bin/`target` as `program`, with `objects` first, so that their
-        definitions win, and without the kernel `replaced` (the name of its source)."""
+    def link(self, target, objects, replaced, program, first=True):
+        """Links bin/`target` as `program`, without the kernel `replaced` (the name of its source), and with
+        `objects` first, so that their definitions win, or last, so that none of theirs does."""
         if target not in self._links:
             self._links[target] = self._read_link(target)
         folder, words = self._links[target]
         own = [word for word in words if word.endswith(f"/{replaced}.o")]
         if len(own) != 1:
             raise BuildError(f"{self.folder} links {replaced} {len(own)} times into {target}")
-        first = next(i for i, word in enumerate(words) if word.endswith(".o"))
-        words = [word for word in words[:first] + objects + words[first:] if word != own[0]]
+        words = [word for word in words if word != own[0]]
+        if first:
+            place = next(i for i, word in enumerate(words) if word.endswith(".o"))
+            words[place:place] = objects
+        else:
+            words += objects + [word for word in words if word.endswith(".a")]
         words[words.index("-o") + 1] = program
-        return folder, words
+        return run_limited(words, folder)
 
     def _read_link(self, target):
         for folder, _, files in os.walk(self.folder):  # of make
             if folder.endswith(f"/CMakeFiles/{target}.dir") and "link.txt" in files:
                 with open(os.path.join(folder, "link.txt"), encoding="utf-8") as file:
                     return os.path.dirname(os.path.dirname(folder)), shlex.split(file.read())
-        listed = subprocess.run([self._cached("CMAKE_MAKE_PROGRAM"), "-C", self.folder, "-t", "commands",
-                                 target], capture_output=True, text=True, check=False)
+        listed = run_limited([self._cached("CMAKE_MAKE_PROGRAM"), "-C", self.folder, "-t", "commands",
+                              target])
         commands = [part for line in listed.stdout.splitlines() for part in line.split("&&")
                     if f" -o bin/{target} " in part]
         if len(commands) != 1:

@@ -1,41 +1,24 @@
-#!/usr/bin/env python3
-"""Kernels to write, judged by what is right, by races and stray accesses, and by exact counters.
-
-  ./ladder exercise                    what there is, what is done, and what comes next
-  ./ladder exercise NAME               judges exercises.mine/NAME.cu; makes that file the first time
-  ./ladder exercise NAME --watch       again with every save of that file
-  ./ladder exercise NAME --show        its addresses, warp by warp and line by line, in a page
-  ./ladder exercise NAME --hint        the next of three hints
-  ./ladder exercise NAME --predict KEY=NUMBER    what you expect to be counted; kept, shown beside it
-  ./ladder exercise NAME --solution    ours: after yours has passed, or with --yes
-  ./ladder exercise NAME --reset       begins again; what you have written is kept beside it
-  ./ladder exercise --progress         how far you are
-  ./ladder exercise --all              judges every file of exercises.mine
-  ./ladder exercise --golf [FILE.cu]   any kernel, as few sectors and wavefronts as you can
-  ./ladder exercise --measure          on a GPU: what each exercise gains in time, for the pages
-
-  --folder DIR   files to be judged by --all, NAME.cu at any depth; else exercises.mine
-  --json FILE    what was found, for other programs
-  --yes          with --solution: although yours has not passed
-
-Status 0 if all that was judged has passed, 1 if not, 2 for a usage error.
-"""
+"""Kernels to write, judged by what is right, by races and stray accesses, and by exact counters."""
 import argparse
+import datetime
 import json
+import math
 import os
+import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
 import time
 
+from common.show import files
+from common.show.files import ROOT
+from common.show.support import fail, run_main, write_json
 from common.variants import golf, gpu, judge
 from common.variants import task as tasks
 from common.variants.build import Build, BuildError
-from common.variants.judge import ROOT, shown
-from common.show.support import fail, run_main, write_json
+from common.variants.judge import shown
 from common.variants.task import number
 
 MINE = os.path.join(ROOT, "exercises.mine")
@@ -44,6 +27,7 @@ PAGE = ["-m", "common.show.show"]
 WIDTH = 100
 DEFAULT_THOUGHTS = {
     judge.COMPILE: "The compiler names the line. Lines outside of your part are as they must be.",
+    judge.REFUSED: "What a kernel does must be counted, and a GPU must be able to do it. Do without this.",
     judge.CRASH: "Which index or divisor on that line can be what you didn't expect?",
     judge.WRONG: "Work out by hand which input the first wrong output should have read.",
     judge.RACE: "Two threads, one word, no __syncthreads() between. Who writes it, and who needs it?",
@@ -59,10 +43,7 @@ class Notes:
     def __init__(self):
         self.all = {}
         try:
-            with open(NOTES, encoding="utf-8") as file:
-                self.all = json.load(file)
-        except FileNotFoundError:
-            pass
+            self.all = json.loads(files.read_existing(NOTES) or "{}")
         except (OSError, ValueError) as error:
             os.replace(NOTES, NOTES + ".unreadable")
             print(f"{shown(NOTES)}: {error}; kept as {shown(NOTES)}.unreadable", file=sys.stderr)
@@ -79,26 +60,36 @@ def mine(task):
     return os.path.join(MINE, task.name + ".cu")
 
 
-def make_mine(task):
+def make_mine(task, path=None):
     """Whether the learner's file had to be made."""
-    if os.path.exists(mine(task)):
+    path = path or mine(task)
+    if os.path.exists(path):
         return False
-    os.makedirs(MINE, exist_ok=True)
-    shutil.copyfile(task.path("start.cu"), mine(task))
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    files.write(path, task.start())
     return True
 
 
 # --- judging -------------------------------------------------------------------------------------
 
 
-def judge_task(task, source, builds):
+def seed_for(source):
+    """Another one every day, and for every text: nobody can tell what it will be."""
+    text = files.read(source) if os.path.exists(source) else ""
+    return random.Random(f"{datetime.date.today()} {text}").getrandbits(32)
+
+
+def judge_task(task, source, builds, seed=None):
     """(Verdict, [Result]) of the kernel in `source`; the GPU's counts beside the simulator's where
     there is one: {goal's name: value} as the verdict's `gpu`."""
-    verdict = judge.judge(builds["sim-count"], source, task.checked(), task.counted())
-    results = [] if verdict.kind else task.results(verdict.counted)
+    seed = seed_for(source) if seed is None else seed
+    asked = {"check": task.checked(), "count": task.counted() | task.varied(seed)}
+    verdict = judge.judge(builds["sim-count"], source, asked, task.start(), task.seconds, seed)
+    results = [] if verdict.kind else task.results(verdict.counted, asked["count"])
     if not verdict.kind and not all(result.met for result in results):
         verdict.kind = judge.COUNTERS
-    verdict.gpu = None
+        verdict.message = next(result.text for result in results if not result.met)
+    verdict.gpu, verdict.seed = None, seed
     if "gpu" in builds and verdict.kind in ("", judge.COUNTERS):
         verdict.gpu = gpu.judge_task(task, source, builds["gpu"])
         if verdict.gpu.kind:
@@ -123,33 +114,25 @@ def paragraph(label, text):
     return "\n".join(f"{label if i == 0 else '':7}  {line}".rstrip() for i, line in enumerate(lines))
 
 
-def source_text(where):
-    """The line 'FILE:NUMBER' of a source."""
-    path, _, line = where.rpartition(":")
-    try:
-        with open(os.path.join(ROOT, path), encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()[int(line) - 1].strip()
-    except (OSError, ValueError, IndexError):
-        return ""
-
-
 def show_counts(task, verdict, results, predicted):
-    for problem, row in task.counted().items():
-        e = tasks.extents(row)
+    rows = task.counted() | task.varied(verdict.seed)
+    for problem in dict.fromkeys(result.problem for result in results):
+        own = [result for result in results if result.problem == problem]
+        if problem not in task.counted() and all(result.met for result in own):
+            print(paragraph("", f"met as well with sizes drawn for you: {problem}"))
+            continue
+        e = tasks.extents(rows[problem])
         print(paragraph("counted", f"{problem}: {e['N']} image(s) {e['C']}x{e['H']}x{e['W']}, {e['K']} "
                         f"filters {e['R']}x{e['S']}, output {e['P']}x{e['Q']}"))
-        rows = [["", "counted"] + (["ncu"] if verdict.gpu else []) + ["goal", ""]]
-        for result in results:
-            if result.problem != problem:
-                continue
+        cells = [["", "counted"] + (["ncu"] if verdict.gpu else []) + ["goal", ""]]
+        for result in own:
             on_gpu = [number(verdict.gpu.values.get(result.name))] if verdict.gpu else []
-            rows.append([result.name, number(result.value)] + on_gpu +
-                        [result.goal, "met" if result.met else "missed"])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        for row in rows:
-            cells = [cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
-                     for i, (cell, width) in enumerate(zip(row, widths))]
-            print(("         " + "  ".join(cells)).rstrip())
+            cells.append([result.name, number(result.value)] + on_gpu +
+                         [result.goal, "met" if result.met else "missed"])
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        for name, *figures, met in cells:
+            print(" " * 8, name.ljust(widths[0]), "", "  ".join(
+                [cell.rjust(width) for cell, width in zip(figures, widths[1:])] + [met]).rstrip())
     for key, value in task.predictable(verdict.counted).items():
         if key in predicted:
             said = predicted[key]
@@ -158,7 +141,7 @@ def show_counts(task, verdict, results, predicted):
             print(paragraph("", f"{key} = {number(value)}; you predicted {number(said)}{off}"))
 
 
-def show_costly_line(task, verdict):
+def show_costly_line(task, verdict, source):
     """The line that costs most of what the exercise is about."""
     shared = task.goal.get("watch") == "shared"
     lines = [line for lines in verdict.lines.values() for line in lines if line.shared == shared]
@@ -168,7 +151,8 @@ def show_costly_line(task, verdict):
     total, line = sum(line.cost for line in lines), max(lines, key=lambda line: line.cost)
     print(paragraph("costs", f"{line.where}: {line.cost:,} of {total:,} {unit}, "
                     f"{line.cost / line.requests:.3g} per request"))
-    print(paragraph("", "  " + source_text(line.where)))
+    text = files.read(source).splitlines()[int(line.where.rpartition(":")[2]) - 1]
+    print(paragraph("", "  " + text.strip()))
 
 
 def thought(task, verdict, results):
@@ -181,10 +165,10 @@ def thought(task, verdict, results):
     return own.get(verdict.kind, DEFAULT_THOUGHTS[verdict.kind])
 
 
-def show(task, verdict, results, predicted):
+def show(task, source, verdict, results, predicted):
     print(paragraph("task", f"{task.goal['idea']}  ({shown(task.path('README.md'))})"))
     kind = verdict.kind
-    if kind == judge.COMPILE:
+    if kind in (judge.COMPILE, judge.REFUSED):
         print(paragraph("builds", "no: " + verdict.message))
     elif kind in (judge.CRASH, judge.ENDLESS, judge.BARRIER):
         print(paragraph("runs", f"no: {verdict.message}"))
@@ -201,7 +185,7 @@ def show(task, verdict, results, predicted):
         print(paragraph("", f"on {verdict.problem}"))
     if results:
         show_counts(task, verdict, results, predicted)
-        show_costly_line(task, verdict)
+        show_costly_line(task, verdict, source)
     if verdict.gpu:
         for line in gpu.lines(verdict.gpu):
             print(paragraph("gpu", line))
@@ -216,18 +200,19 @@ def ask_for_prediction(task, note):
     print(f"Before the first count: what do you expect on {problem}? (Enter: no idea)")
     for key in task.goal["predict"]:
         try:
-            answer = input(f"  {key} = ")
-            if answer.strip():
-                note["predicted"][key] = parse_number(answer)
+            note["predicted"][key] = parse_number(input(f"  {key} = "))
         except (ValueError, EOFError):
             print("  taken as: no idea")
 
 
 def parse_number(text):
-    """'6.6e6', '6,600,000' or '6.6M'."""
+    """'6.6e6', '6,600,000' or '6.6M': no counter is below 0. Raises ValueError."""
     text = text.strip().replace(",", "").replace(" ", "")
     factor = {"k": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1)
-    return float(text[:-1] if factor > 1 else text) * factor
+    value = float(text[:-1] if factor > 1 else text) * factor
+    if not 0 <= value < math.inf:
+        raise ValueError(text)
+    return value
 
 
 def check(task, builds, notes, source):
@@ -236,7 +221,7 @@ def check(task, builds, notes, source):
     ask_for_prediction(task, note)
     begun = time.monotonic()
     verdict, results = judge_task(task, source, builds)
-    show(task, verdict, results, note["predicted"])
+    show(task, source, verdict, results, note["predicted"])
     if results and not note["predicted"] and not note["checks"]:
         key = next(iter(task.goal["predict"]))
         print(paragraph("", "Next time say first what you expect: --predict "
@@ -288,22 +273,13 @@ def show_list(all_tasks, notes):
         mark = "done" if note.get("done") else "next" if following is task else \
             "begun" if note.get("checks") else ""
         print(f"  {mark:5}  {task.name:{longest}}  {task.goal['idea']}")
+    done = sum(note["done"] for note in notes.all.values())
+    print(f"\n{done} of {len(all_tasks)} done")
     if following:
-        print(f"\n./ladder exercise {following.name}   judges {shown(mine(following))}; the task: "
+        print(f"./ladder exercise {following.name}   judges {shown(mine(following))}; the task: "
               f"{shown(following.path('README.md'))}")
     else:
-        print("\nAll done. ./ladder exercise --golf has no end.")
-
-
-def show_progress(all_tasks, notes):
-    done = [task for task in all_tasks if notes.all.get(task.name, {}).get("done")]
-    print(f"{len(done)} of {len(all_tasks)} done")
-    for task in all_tasks:
-        note = notes.all.get(task.name)
-        if note and (note["checks"] or note["hints"]):
-            words = [f"{note['checks']} checks", f"{note['hints']} hints"]
-            words += [f"predicted {key} = {number(value)}" for key, value in note["predicted"].items()]
-            print(f"  {task.name:16}  {'done' if note['done'] else '':4}  {', '.join(words)}")
+        print("./ladder exercise --golf has no end.")
 
 
 def hint(task, notes):
@@ -327,7 +303,7 @@ def predict(task, notes, words):
         try:
             note["predicted"][key] = parse_number(value)
         except ValueError:
-            fail(f"--predict {word}: '{value}' is no number", 2)
+            fail(f"--predict {word}: '{value}' is no number, or below 0", 2)
     notes.save()
 
 
@@ -350,19 +326,17 @@ def judge_all(by_name, builds, folder):
     records = []
     if not os.path.isdir(folder):
         fail(f"{folder}: there is no such folder")
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders.sort()
-        for file in sorted(files):
-            name, ending = os.path.splitext(file)
-            if ending != ".cu" or name not in by_name:
+        for name, source in sorted((os.path.splitext(file)[0], os.path.join(parent, file))
+                                   for file in names if file.endswith(".cu")):
+            if name not in by_name:
                 continue
-            source = os.path.join(parent, file)
             verdict, results = judge_task(by_name[name], source, builds)
             records.append(record_of(by_name[name], source, verdict, results))
             first = verdict.message.split("\n")[0]
-            missed = ", ".join(result.name for result in results if not result.met)
-            print(f"{shown(source)}: {verdict.kind or 'passed'}" +
-                  (f": {first or missed}" if verdict.kind else ""), flush=True)
+            print(f"{shown(source)}: " + (f"{verdict.kind}: {first}" if verdict.kind else "passed"),
+                  flush=True)
     if not records:
         fail(f"{folder}: holds no file called like an exercise")
     passed = sum(record["status"] == "pass" for record in records)
@@ -371,17 +345,40 @@ def judge_all(by_name, builds, folder):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="./ladder exercise", add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="./ladder exercise", allow_abbrev=False, description=__doc__,
+        epilog="Without NAME: what there is, what is done, and what comes next. Status 0 if all that was "
+        "judged has passed, 1 if not, 2 for a usage error.")
     parser.error = lambda message: fail(f"exercise: {message}; ./ladder exercise --help", 2)
-    parser.add_argument("name", nargs="?")
-    for option in ("watch", "hint", "solution", "yes", "reset", "progress", "all", "help", "golf",
-                   "measure", "show"):
-        parser.add_argument(f"--{option}", action="store_true")
-    parser.add_argument("--predict", nargs="+", metavar="KEY=NUMBER")
-    parser.add_argument("--folder")
-    parser.add_argument("--json")
-    parser.add_argument("--builds", default="sim-count")  # of ./ladder
-    return parser.parse_args(arguments)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="judges exercises.mine/NAME.cu; makes that "
+                        "file the first time. With --golf: another file")
+    action = parser.add_mutually_exclusive_group()
+    for option, text in (
+            ("watch", "judges NAME again with every save"),
+            ("show", "NAME's addresses, warp by warp and line by line, in a page"),
+            ("hint", "the next of three hints"), ("solution", "ours, after yours has passed, or with --yes"),
+            ("reset", "begins again; what you have written is kept beside it"),
+            ("all", "judges every file of exercises.mine, or of --folder"),
+            ("golf", "any kernel, as few sectors and wavefronts as you can"),
+            ("measure", "on a GPU: what each exercise gains in time, for the pages")):
+        action.add_argument("--" + option, action="store_const", const=option, dest="action", help=text)
+    parser.add_argument("--predict", nargs="+", metavar="KEY=NUMBER", default=[],
+                        help="what you expect to be counted; kept, shown beside it")
+    parser.add_argument("--folder", help="with --all: files to be judged, NAME.cu at any depth")
+    parser.add_argument("--json", metavar="FILE", help="what was found, for other programs")
+    parser.add_argument("--yes", action="store_true", help="with --solution: although yours has not passed")
+    parser.add_argument("--builds", default="sim-count", help=argparse.SUPPRESS)  # of ./ladder
+    options = parser.parse_args(arguments)
+    if options.folder and options.action != "all":
+        parser.error("--folder goes with --all")
+    if options.action in ("hint", "reset", "solution", "show", "watch") and not options.name:
+        parser.error(f"--{options.action} needs the name of one: ./ladder exercise lists them")
+    if options.name and options.action in ("all", "measure"):
+        parser.error(f"--{options.action} takes no name")
+    if options.json and options.action not in (None, "all", "golf", "measure") or \
+            options.json and not (options.name or options.action):
+        parser.error("--json is for what is judged: a name, --all or --golf")
+    return options
 
 
 def show_page(task, build, source):
@@ -405,24 +402,23 @@ def show_page(task, build, source):
 
 def run_one(task, options, builds, notes):
     """(status, records)."""
-    if options.hint:
+    if options.action == "hint":
         hint(task, notes)
-    elif options.reset:
+    elif options.action == "reset":
         reset(task, notes)
-    elif options.solution:
+    elif options.action == "solution":
         if not (notes.of(task.name)["done"] or options.yes):
             fail(f"yours has not passed yet; to see ours all the same: ./ladder exercise {task.name} "
                  "--solution --yes")
         print(task.solved(), end="")
-    elif options.show:
+    elif options.action == "show":
         return show_page(task, builds["sim-count"], mine(task)), None
     else:
-        if options.predict:
-            predict(task, notes, options.predict)
+        predict(task, notes, options.predict)
         if make_mine(task):
             print(f"made {shown(mine(task))}: write your part of it, and call this again. The task: "
                   f"{shown(task.path('README.md'))}\nAs it stands:\n")
-        if options.watch:
+        if options.action == "watch":
             watch(task, builds, notes, mine(task))
         record = check(task, builds, notes, mine(task))
         return (0 if record["status"] == "pass" else 1), [record]
@@ -431,37 +427,30 @@ def run_one(task, options, builds, notes):
 
 def main(arguments):
     options = parse(arguments)
-    if options.help:
-        print(__doc__.strip(), flush=True)
-        return 0
     all_tasks, notes = tasks.read_all(), Notes()
     by_name = {task.name: task for task in all_tasks}
-    task = by_name.get(options.name)
-    asked = [word for word in ("hint", "reset", "solution", "show", "watch") if getattr(options, word)]
-    if len(asked) > 1:
-        fail(f"exercise: --{' and --'.join(asked)} are asked for one at a time", 2)
-    if asked and not options.name:
-        fail(f"exercise --{asked[0]} needs the name of one: ./ladder exercise lists them", 2)
-    if options.name and not task and not options.golf:
-        fail(f"exercise '{options.name}' is unknown; there are {', '.join(by_name)}", 2)
     builds = {preset: Build(preset) for preset in options.builds.split(",")}
     status, records = 0, None
-    if options.golf:
-        status, records = golf.play(options.name or os.path.join(MINE, "golf.cu"), builds)
-    elif options.measure:
+    if options.action == "golf":
+        source = options.name or os.path.join(MINE, "golf.cu")
+        if not os.path.exists(source) and os.path.basename(source) != "golf.cu":
+            fail(f"{source}: there is no such file")
+        if make_mine(golf.TASK, source):
+            print(f"made {shown(source)}. The task: {shown(golf.TASK.path('README.md'))}")
+        verdict, _ = judge_task(golf.TASK, source, builds)
+        status, records = golf.score(verdict, record_of(golf.TASK, source, verdict, []))
+    elif options.action == "measure":
         return gpu.measure(all_tasks, builds, options.json)
-    elif options.all:
+    elif options.action == "all":
         records = judge_all(by_name, builds, options.folder or MINE)
         status = 0 if all(record["status"] == "pass" for record in records) else 1
-    elif task:
-        status, records = run_one(task, options, builds, notes)
-    elif options.progress:
-        show_progress(all_tasks, notes)
-    else:
+    elif not options.name:
         show_list(all_tasks, notes)
+    elif options.name in by_name:
+        status, records = run_one(by_name[options.name], options, builds, notes)
+    else:
+        fail(f"exercise '{options.name}' is unknown; there are {', '.join(by_name)}", 2)
     if options.json:
-        if records is None:
-            fail("--json is for what is judged: a name, --all or --golf", 2)
         write_json(options.json, records)
     return status
 

@@ -11,7 +11,7 @@ from common.measure import ncu
 from common.variants import task as tasks
 from common.show.support import fail, write_json
 
-RESULTS = os.path.join(judge.ROOT, "docs", "results", "exercises_{}.json")
+RESULTS = os.path.join(files.ROOT, "docs", "results", "exercises_{}.json")
 BEGIN, END = "<!-- generated: time -->\n", "<!-- end -->"
 
 
@@ -54,12 +54,12 @@ def judge_task(task, source, build):
         counted = {}
         try:
             for problem, row in task.counted().items():
-                words = judge.run_words(program, folder, {"--count": {problem: row}})
+                words = judge.program_words(program, folder, {"count": {problem: row}})
                 counted[problem] = kernels_of(ncu.run(list(ncu.ALL), words)[0])
-            verdict.values = {result.name: result.value for result in task.results(counted)}
+            verdict.values = {result.name: result.value for result in task.results(counted, on_gpu=True)}
         except ncu.NcuError as error:
             verdict.note = f"no counters of the GPU: {error}"
-    return judge.judge(build, source, task.checked(), {}, task.timed(), afterwards=count)
+    return judge.judge(build, source, {"check": task.checked(), "time": task.timed()}, afterwards=count)
 
 
 def time_of(task, text, build):
@@ -67,7 +67,7 @@ def time_of(task, text, build):
     with tempfile.NamedTemporaryFile("w", suffix=".cu", encoding="utf-8") as file:
         file.write(text)
         file.flush()
-        verdict = judge.judge(build, file.name, task.checked(), {}, task.timed())
+        verdict = judge.judge(build, file.name, {"check": task.checked(), "time": task.timed()})
     return ({}, verdict.message) if verdict.kind else (verdict.timed, "")
 
 
@@ -106,7 +106,7 @@ def measure(all_tasks, builds, path):
             continue
         before, why = {}, ""
         if task.goal["start"] == judge.COUNTERS or task.goal.get("timed_start", False):
-            before, why = time_of(task, task.text("start.cu"), builds["gpu"])
+            before, why = time_of(task, task.start(), builds["gpu"])
         after, reason = time_of(task, task.solved(), builds["gpu"])
         if reason or why:
             print(f"{task.name}: not timed: {reason or why}", file=sys.stderr)

@@ -6,9 +6,10 @@ import json
 import math
 import operator
 import os
+import random
 import re
 
-from common.show import metrics
+from common.show import metrics, shape
 from common.variants import judge, variants
 
 BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
@@ -60,10 +61,9 @@ def extents(row):
     names = {key.upper() if len(key) == 1 else key: int(value) for key, value in row.items()}
     names["C"], names["K"] = names["C"] // names["groups"], names["K"] // names["groups"]
 
-    def out(size, filter_size, axis):
-        span = names[f"dil_{axis}"] * (filter_size - 1) + 1
-        return (size + 2 * names[f"pad_{axis}"] - span) // names[f"stride_{axis}"] + 1
-    names["P"], names["Q"] = out(names["H"], names["R"], "h"), out(names["W"], names["S"], "w")
+    names["P"], names["Q"] = (
+        shape.output_extent(names[size], names[filter_size], *(names[word + axis] for word in (
+            "stride_", "pad_", "dil_"))) for size, filter_size, axis in (("H", "R", "h"), ("W", "S", "w")))
     names["PQ"], names["CRS"] = names["P"] * names["Q"], names["C"] * names["R"] * names["S"]
     return names
 
@@ -81,15 +81,22 @@ class Result:
     """A goal, and what was counted."""
     name: str
     problem: str
-    value: float
+    value: float  # None: nothing was
     relation: str
     bound: float
-    met: bool
     think: str
+
+    @property
+    def met(self):
+        return self.value is not None and bool(RELATIONS[self.relation][1](self.value, self.bound))
 
     @property
     def goal(self):
         return f"{RELATIONS[self.relation][0]} {number(self.bound)}"
+
+    @property
+    def text(self):
+        return f"{self.name}: {number(self.value)}, not {self.goal}, on {self.problem}"
 
 
 @dataclasses.dataclass
@@ -97,6 +104,7 @@ class Task:
     name: str
     folder: str
     goal: dict
+    seconds: int = judge.RUN_SECONDS
 
     @property
     def rung(self):
@@ -109,14 +117,28 @@ class Task:
         with open(self.path(*parts), encoding="utf-8") as file:
             return file.read()
 
+    def variants(self, kind):
+        return [variant for variant in variants.read(self.path("exercise.variant"), self.name)
+                if variant.kind == kind]
+
+    def start(self):
+        """The kernel with a gap: start.cu, or the solution of another exercise, changed."""
+        if os.path.exists(self.path("start.cu")):
+            return self.text("start.cu")
+        start, = self.variants("start")
+        base = next(task for task in read_all() if task.name == start.of)
+        text = re.sub(rf"^ *({BEGIN}|{END})\n", "", base.solved(), flags=re.M)
+        text = start.apply(text).replace(f'{{"{base.name}"', f'{{"{self.name}"')
+        return f"// {start.about}{'' if start.about[-1] == '?' else '.'}\n" + text.partition("\n")[2]
+
     def solved(self):
         """The start with the gap filled in by our solution."""
-        before, _, after = split(self.text("start.cu"), self.path("start.cu"))
+        before, _, after = split(self.start(), self.name)
         return before + self.text("solution.cu") + after
 
     def mistakes(self):
         """Variants of the solved kernel; `expect` is what the judge's output must say."""
-        return variants.read(self.path("mistakes.variant"), self.name)
+        return self.variants("mistake")
 
     def hints(self):
         """The texts under the headings of hints.md."""
@@ -133,30 +155,36 @@ class Task:
     def timed(self):
         return self._rows("time")
 
-    def _rows(self, key):
-        known, rows = judge.problems(), {}
-        for overrides in self.goal.get(key, []):
-            overrides = dict(overrides)
-            shape = overrides.pop("shape")
-            name = "_".join([shape] + [f"{column}{value}" for column, value in overrides.items()])
-            rows[name] = {**known[shape], **overrides}
-        return rows
+    def varied(self, seed):
+        """The first problem that is counted, with other extents: no kernel can be made for its sizes alone.
+        What they may be: `vary`, {column: [least, most]}."""
+        draw, first = random.Random(seed), self.goal["count"][0]
+        drawn = {column: draw.randint(*span) for column, span in self.goal.get("vary", {}).items()}
+        return _rows_of([first | drawn]) if drawn else {}
 
-    def results(self, counted):
-        """[Result] for {problem: [kernel's record]}; a goal on what wasn't counted is left out."""
+    def _rows(self, key):
+        return _rows_of(self.goal.get(key, []))
+
+    def results(self, counted, rows=None, on_gpu=False):
+        """[Result] for {problem: [kernel's record]} of the problems in `rows`. On a GPU a goal on what it
+        has no counter for is left out."""
         results = []
-        for problem, row in self.counted().items():
+        for problem, row in (rows or self.counted()).items():
             for goal in self.goal["goals"]:
-                names = extents(row) | counters_of(counted.get(problem, []), goal.get("kernel", ""))
+                counters = counters_of(counted.get(problem, []), goal.get("kernel", ""))
+                names = extents(row) | counters
                 relation = next((key for key in RELATIONS if key in goal), None)
                 if relation is None:
                     raise BadTask(f"{self.name}: a goal needs one of {', '.join(RELATIONS)}")
-                if missing(goal["counter"], names):
+                lacking, think, value, bound = missing(goal["counter"], names), goal["think"], None, None
+                if lacking and on_gpu and counters:
                     continue
-                value, bound = evaluate(goal["counter"], names), evaluate(goal[relation], names)
-                met = bool(RELATIONS[relation][1](value, bound))
-                results.append(Result(goal["name"], problem, value, relation, bound, met,
-                                      goal["think"]))
+                if lacking or missing(goal[relation], names):
+                    think = (f"Nothing was counted: has a kernel called {goal['kernel']} run?"
+                             if "kernel" in goal else "Nothing was counted: has a kernel run?")
+                else:
+                    value, bound = evaluate(goal["counter"], names), evaluate(goal[relation], names)
+                results.append(Result(goal["name"], problem, value, relation, bound, think))
         return results
 
     def predictable(self, counted):
@@ -166,6 +194,16 @@ class Task:
         names = extents(row) | counters_of(counted.get(problem, []), kernel)
         return {key: evaluate(formula, names) for key, formula in self.goal["predict"].items()
                 if not missing(formula, names)}
+
+
+def _rows_of(entries):
+    """{name: problem} of shapes of common/problems.csv with other extents."""
+    known, rows = judge.problems(), {}
+    for entry in entries:
+        overrides = {column: value for column, value in entry.items() if column != "shape"}
+        name = "_".join([entry["shape"]] + [f"{column}{value}" for column, value in overrides.items()])
+        rows[name] = {**known[entry["shape"]], **overrides}
+    return rows
 
 
 def missing(formula, names):

@@ -17,7 +17,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
@@ -26,7 +25,7 @@ from common.show import counter_tables, files, formats, records
 from common.show.files import ROOT
 from common.show.support import fail, run_main
 from common.variants import variants
-from common.variants.build import Build, BuildError
+from common.variants.build import Build, BuildError, run_limited
 
 RECORDS = os.path.join(ROOT, "docs/results/experiments_h200.json")
 FORMAT = "convladder experiments"
@@ -67,10 +66,9 @@ class Failed(Exception):
     """A command that failed; the message has its last words."""
 
 
-def run(words, **options):
-    """Its standard output. Raises Failed with the line that says why."""
-    done = subprocess.run(words, cwd=ROOT, text=True, check=False, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+def run(words):
+    """Its output. Raises Failed with the line that says why."""
+    done = run_limited(words)
     if done.returncode:
         lines = done.stdout.strip().split("\n")
         reason = next((line for line in lines if re.search(r"error: |: (fail|rejected): ", line)), lines[-1])
@@ -78,20 +76,21 @@ def run(words, **options):
     return done.stdout
 
 
-def make(build, variant, target, folder, flags=()):
+def make(preset, variant, target, folder, flags=()):
     """folder/program: bin/`target` with the variant's kernel, and what else it changes, in their places."""
     kernel, others = variant.write(folder)
-    compile_folder, words = build.compile_words()
-    objects = []
+    objects, program = [], os.path.join(folder, "program")
     for source in [kernel] + [path for path in others if not path.endswith(".h")]:
         objects.append(f"{folder}/{len(objects)}.o")
         # The folder first: a changed header is found there.
-        run([words[0], f"-I{folder}", *words[1:], *flags, "-o", objects[-1], "-c", source])
-    program = os.path.join(folder, "program")
-    link_folder, words = build.link_words(target, objects, os.path.basename(kernel), program)
-    done = subprocess.run(words, cwd=link_folder, text=True, capture_output=True, check=False)
-    if done.returncode:
-        raise BuildError(f"{variant.title} can't be linked: {done.stderr.strip()}")
+        done = preset.compile(source, objects[-1], [f"-I{folder}"], flags)
+        if not done.returncode:
+            continue
+        error = re.search(r".*error: .*|.*\Z", done.stdout.strip())[0]
+        raise Failed(f"{variant.title} can't be compiled: {error}")
+    done = preset.link(target, objects, os.path.basename(kernel), program)
+    if done.returncode != 0:
+        raise BuildError(f"{variant.title} can't be linked: {done.stdout.strip()}")
     return program
 
 
@@ -100,11 +99,8 @@ def make(build, variant, target, folder, flags=()):
 
 def run_test(program, test):
     """What gave a bug away in this test, "" where it passed, None where it was skipped."""
-    try:
-        done = subprocess.run([program, "--gtest_color=no", f"--gtest_filter={test}"], check=False,
-                              timeout=TEST_SECONDS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, errors="replace")
-    except subprocess.TimeoutExpired:
+    done = run_limited([program, "--gtest_color=no", f"--gtest_filter={test}"], seconds=TEST_SECONDS)
+    if done.returncode == -signal.SIGALRM:
         return "no end"
     ended = re.search(r"^\[ +(OK|FAILED|SKIPPED) +\] ", done.stdout, re.MULTILINE)
     if "[ RUN " not in done.stdout or ended and done.returncode not in (0, 1):

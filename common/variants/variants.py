@@ -1,13 +1,15 @@
-"""Variants: a kernel, an edit, and what must then be seen. One text format for three kinds:
+"""Variants: a kernel, an edit, and what must then be seen. One text format for four kinds:
 
     experiment 03_small_tiles: what it changes, for a learner to predict
     bug filter_flipped: what is wrong, for the checks to see
-    mistake no_first_barrier: what a learner may get wrong, for the exercises' judge to see
+    start tile: how an exercise's kernel begins, made from another exercise's solution
+    mistake no_first_barrier: what the exercises' judge must say of it
 
 Below that line, in any order:
 
     expect data race or never written    what must be reported; without it, wrong results
     test NAME                            a bug's: the one test of the stage's suite that must fail
+    of NAME                              a start's: the exercise whose solution is changed
     on PROBLEM, batch N                  an experiment's: what is counted, if not one image of AlexNet's layer
     in common/core/indexing.h            the file that the edits below change, if not the kernel
     - what stands there
@@ -17,8 +19,9 @@ Lines with - and the lines with + behind them are one edit, and a variant may ha
 there must be found exactly once, whatever its line breaks and indentation. `+` alone: nothing instead.
 Lines that begin with # are comments.
 
-common/variants/STAGE.variant has a stage's experiments and bugs, EXERCISE/mistakes.variant the mistakes of
-an exercise, which change its solution. A stage made from one before it has most of that one's bugs:
+common/variants/STAGE.variant has a stage's experiments and bugs, EXERCISE/exercise.variant an exercise's
+mistakes, which change its solution, and its start. A stage made from one before it has most of that one's
+bugs:
 
     like 05_fused_bias                   all of its bugs,
     without tile_wrapped                 but not these;
@@ -35,7 +38,7 @@ from common.show import files
 from common.show.files import ROOT
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-KINDS = ("experiment", "bug", "mistake")
+KINDS = ("experiment", "bug", "start", "mistake")
 
 
 class BadVariant(Exception):
@@ -59,6 +62,7 @@ class Variant:
     about: str
     expect: str = ""
     test: str = ""
+    of: str = ""
     on: str = "alexnet_conv1"
     batch: str = "1"
     edits: list = dataclasses.field(default_factory=list)
@@ -71,7 +75,7 @@ class Variant:
     def take(self, word, rest):
         """Takes a line that describes it; False for one that does not."""
         last = self.edits[-1] if self.edits else Edit()
-        if word in ("expect", "test", "on", "batch"):
+        if word in ("expect", "test", "of", "on", "batch"):
             setattr(self, word, rest)
         elif word == "in":
             self.edits.append(Edit(rest))
@@ -95,11 +99,14 @@ class Variant:
     def _replaced(self, text, edit):
         words = " ".join(edit.old).split()
         pattern = re.compile(r"\s+".join(map(re.escape, words)))
-        found = pattern.findall(text)
+        found = list(pattern.finditer(text))
         if len(found) != 1:
             raise BadVariant(f"{self.place}: {self.name}: '{' '.join(words)}' stands {len(found)} times in "
                              f"{edit.file or 'the kernel'}, not once: has it changed? The edit must follow")
-        return pattern.sub(lambda _: "\n".join(edit.new), text)
+        begin, end = found[0].span()
+        line = text[text.rfind("\n", 0, begin) + 1:begin]
+        indent = "\n" + line[:len(line) - len(line.lstrip())]
+        return text[:begin] + indent.join(edit.new).replace(indent + "\n", "\n\n") + text[end:]
 
     def write(self, folder):
         """Writes the changed kernel and the other changed files below `folder`, at their paths. Returns
@@ -138,6 +145,7 @@ def read(path, owner=None):
             if name in own:
                 raise BadVariant(f"{place}: {name} is there twice")
             variant = own[name] = Variant(place, word, stage, name, tail)
+            variant.expect = tail if word == "mistake" else ""
         elif word == "like":
             there = {bug.name: dataclasses.replace(bug, stage=stage)
                      for bug in read(os.path.join(folder, name + ".variant")) if bug.kind == "bug"}
@@ -148,7 +156,7 @@ def read(path, owner=None):
         elif not own or not variant.take(word, rest):
             raise BadVariant(f"{place}: '{word}' is no word of a variant; variants.py lists them")
     for variant in own.values():
-        if not variant.edits or not all(edit.old and edit.new for edit in variant.edits):
+        if not (variant.edits or variant.of) or not all(edit.old and edit.new for edit in variant.edits):
             raise BadVariant(f"{variant.place}: {variant.name}: an edit needs lines with - and with +")
     return list(own.values()) + [bug for name, bug in taken.items() if name not in own]
 

@@ -24,6 +24,7 @@ __device__ float input_at(const float* image, int h0, int w0, int crs, const Con
   const bool inside = within(h0 + tap.h, shape.H) && within(w0 + tap.w, shape.W);
   return inside ? image[h0 * shape.W + w0 + tap.offset] : 0.0f;
 }
+
 __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int blocks_m,
                                                   const float* __restrict__ input,    // [N,C,H,W]
                                                   const float* __restrict__ filters,  // [K,C,R,S]

@@ -1,23 +1,33 @@
 // What the compiler calls: with -fsanitize=thread before every access to memory, with
 // -fsanitize-coverage=trace-pc at the begin of every basic block. Its own runtime library is not
-// linked; these functions take its place. Host code is instrumented, too, where it stands in a
-// kernel's source: nobody is watching then.
+// linked; these functions take its place. Host code is instrumented as well where it stands in a
+// kernel's source: nobody is watching then, but that it touches device memory is noted.
 // NOLINTBEGIN(bugprone-reserved-identifier): the compiler's names
 #include <cuda_pipeline.h>
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
+#include "common/core/program.h"
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
+#include "common/simulator/counts.h"
 
 using namespace convladder::simulator;
 
 namespace {
 
+std::atomic<uint32_t> last_host_access{0};
+
 void hook(const void* address, unsigned bytes, Operation operation, const void* pc) {
   BlockObserver* const observer = watching;
-  if (!observer) return;
+  if (!observer) {
+    if (find(device_memory(), reinterpret_cast<uintptr_t>(address))) {
+      last_host_access = convladder::code_offset(pc);
+    }
+    return;
+  }
   watching = nullptr;
   observer->access({reinterpret_cast<uintptr_t>(address), bytes, operation, pc});
   watching = observer;
@@ -25,7 +35,6 @@ void hook(const void* address, unsigned bytes, Operation operation, const void* 
 
 // A range: a struct of a size that no single instruction moves. Word by word.
 void hook_range(const void* address, unsigned long bytes, Operation operation, const void* pc) {
-  if (!watching) return;
   for (unsigned long done = 0; done < bytes; done += 4) {
     const unsigned rest = static_cast<unsigned>(bytes - done);
     hook(static_cast<const char*>(address) + done, rest < 4 ? 1 : 4, operation, pc);
@@ -33,6 +42,8 @@ void hook_range(const void* address, unsigned long bytes, Operation operation, c
 }
 
 }  // namespace
+
+uint32_t convladder::simulator::host_access() { return last_host_access.exchange(0); }
 
 extern "C" {
 

@@ -1,0 +1,122 @@
+"""What a kernel that is handed in may not hold: whatever the counts would not see, or could forge them.
+
+The compiler says what it has made of the kernel: its last dump names every call, with its line, and every
+attribute of a function. The object names what it asks of others. What neither can show is in
+docs/reliability.md.
+"""
+import re
+import subprocess
+
+from common.show import files
+
+SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ variables
+
+# A function with this attribute is a kernel: all that it calls and has a body has become part of it.
+KERNEL = "flatten"
+ATTRIBUTES = {KERNEL, "always_inline", "noinline"}
+HOOKS = r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_)?(read|write)(_range|\d+))|sanitizer_cov_trace_pc)"
+MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|sin|cos"
+         r"|tan|sinh|cosh|tanh|erfc?|floor|ceil|l?l?round|trunc|l?l?rint|copysign|isnan|clz|ctz|ffs|popcount"
+         r")(f|l|ll)?")
+DEVICE = r"__sync(threads|warp)|__pipeline_\w+|(convladder::simulator::)?mma_tf32"
+OTHERS = r"printf|puts|putchar|__printf_chk|__assert_fail|abort|(__builtin_)?(unreachable|trap|expect)"
+IN_KERNELS = re.compile(rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+")
+
+# What host code may ask of others.
+ELSEWHERE = re.compile(
+    rf"({HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|mem(cpy|move|set|cmp)|strlen|__gxx_personality_v0|_Unwind_Resume"
+    r"|_GLOBAL_OFFSET_TABLE_|__dso_handle|__stack_chk_fail|__tls_get_addr"
+    r"|__cxa_(throw|allocate_exception|free_exception|begin_catch|end_catch|rethrow|throw_\w+)"
+    r"|(vtable|typeinfo) for (__cxxabiv1|std)::.*|operator (new|delete).*|std::__throw_\w+|std::terminate"
+    r"|std::(__cxx11::basic_string<.*|(runtime|logic|range|overflow|domain)_error::.*"
+    r"|(length_error|invalid_argument|out_of_range|exception|bad_alloc)::.*)"
+    r"|cuda(GetLastError|GetErrorString|GetDevice|DeviceGetAttribute|MemsetAsync)"
+    r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|simulator::run_grid))(\(.*)?")
+WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the function runs",
+       "__cxa_guard": "a static variable that is initialised when the function runs",
+       "__tsan_atomic": "an atomic operation, which is not counted"}
+
+CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
+                  r"(?!if |switch |return )([\w.:~]+(?:\(D\))?) \(", re.M)
+
+
+def refused(source, compiled, dump, start):
+    """(line, what is wrong), or None. `start`: the text whose directives are taken as they are."""
+    text = files.read(source)
+    return (directive(text, start) or in_functions(text, files.read(dump), source) or
+            unknown_symbol(text, files.read(dump), compiled, source) or too_much_shared(text, compiled))
+
+
+def line_with(text, symbol):
+    """Where the last name in `symbol` stands first in the source; 1 if nowhere."""
+    name = re.sub(r"\([^()]*\)$", "", symbol).split("::")[-1]
+    found = re.search(rf"\b{re.escape(name)}\b", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
+
+
+def why(symbol, otherwise):
+    return next((words for beginning, words in WHY.items() if symbol.startswith(beginning)), otherwise)
+
+
+def directive(text, start):
+    """Nothing may be compiled here that is not compiled there: conditions and pragmas are the start's."""
+    known = set(map(str.strip, start.splitlines()))
+    bare = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), text, flags=re.S)
+    for number, line in enumerate(bare.replace("\\\n", " \n").splitlines(), 1):
+        if re.match(r"\s*(#|%:|\?\?=)\s*(?!include\s*[<\"]|define|undef|else|endif)\w", line) and \
+                line.strip() not in known:
+            return number, f"'{line.strip()}': no conditions and no pragmas but those of the start"
+    return None
+
+
+def in_functions(text, dump, source):
+    for function in re.split(r"^;; Function ", dump, flags=re.M)[1:]:
+        name = function.split(" (")[0]
+        words = {word for attributes in re.findall(r"^__attribute__\(\((.*)\)\)$", function, re.M)
+                 for word in re.findall(r"[a-z_]+", attributes)}
+        if words - ATTRIBUTES:
+            return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
+        if "__asm__" in function:
+            return line_with(text, "asm"), "assembly, which nobody counts"
+        for where, called in CALL.findall(function):
+            path, _, place = where.partition(":")
+            moves = re.fullmatch(r"(__builtin_)?(mem|str|ia32|prefetch|apply|return)\w*", called)
+            if KERNEL in words:
+                bad = not IN_KERNELS.fullmatch(called)
+            else:
+                bad = moves and not path.endswith("char_traits.h")  # those of std::string
+            if bad:
+                line = place.split(":")[0] if path == source else line_with(text, called)
+                if re.search(r"_\d+(\(D\))?$", called):
+                    called = "a function by its address"
+                return line, why(called.replace("__builtin_", ""),
+                                 f"{called} is called, and what it does with memory would not be counted")
+    return None
+
+
+def unknown_symbol(text, dump, compiled, source):
+    """Of what the object asks others for."""
+    done = subprocess.run(["nm", "-uC", compiled], capture_output=True, text=True, check=True)
+    for symbol in (line.split(maxsplit=1)[1] for line in done.stdout.splitlines()):
+        if ELSEWHERE.fullmatch(symbol):
+            continue
+        name = re.escape(re.sub(r"\([^()]*\)$", "", symbol).split("::")[-1])
+        found = re.search(rf"\[{re.escape(source)}:(\d+):\d+\] (?:[\w:]+::)?(?:__builtin_)?{name} \(", dump)
+        return (int(found[1]) if found else line_with(text, symbol),
+                why(symbol, f"{symbol} is called, but nowhere defined, or not for kernels"))
+    return None
+
+
+def too_much_shared(text, compiled):
+    """Where a kernel's __shared__ variables are more than nvcc would take."""
+    done = subprocess.run(["readelf", "-sWC", compiled], capture_output=True, text=True, check=True)
+    variables = {}  # of each kernel
+    for size, name in re.findall(r"^\s*\d+: [0-9a-f]+ +(\S+) TLS +\w+ +\w+ +\d+ (.*)$", done.stdout, re.M):
+        variables.setdefault(name.rpartition("::")[0], []).append((int(size, 0), name))
+    for of_kernel in variables.values():
+        total = sum(size for size, _ in of_kernel)
+        if total > SHARED_BYTES:
+            return (line_with(text, max(of_kernel)[1]),
+                    f"__shared__ variables of {total:,} bytes; a block may have {SHARED_BYTES:,}")
+    return None
+
