@@ -14,8 +14,8 @@
 namespace convladder {
 namespace {
 
-// Not a std::string: nothing to allocate when memory is short, nothing to destroy when a thread or
-// the library goes. Longer messages are cut.
+// It is no std::string: there is nothing to allocate when memory is short, and nothing to destroy when a
+// thread or the library goes. Longer messages are cut.
 thread_local char last_error[2048];
 
 convladder_status fail(convladder_status status, const char* message) noexcept {

@@ -106,7 +106,7 @@ def stage_names():
 
 
 def _integers(values):
-    """As a tuple; empty where one of them is no integer of 64 bits: ctypes would cut it."""
+    """The values as a tuple; empty where one of them is no integer of 64 bits: ctypes would cut it."""
     try:
         values = tuple(operator.index(v) for v in values)
     except TypeError:

@@ -8,7 +8,7 @@ ENDS = [0, -1]  # the images that error_ratio() looks at
 def reference(x, w, b, stride, padding, dilation, groups):
     """conv(x, w) + b and A = conv(|x|, |w|) + |b| in float64, as torch.nn.functional.conv2d has them.
 
-    On a GPU as matrix products, since cuDNN is among those who are judged by it.
+    On a GPU as matrix products, since cuDNN is among what is checked by it.
     """
 
     def conv(change):

@@ -26,12 +26,12 @@ class Checker {
   using Show = std::function<void(const std::string&)>;
   using Ended = std::function<void(const Record&)>;
 
-  // `show` is told what is going on.
+  // `show` is called with what is going on.
   explicit Checker(Show show) : show_(std::move(show)) {}
 
   // Runs every stage on small integers, wide integers and real numbers. One record per stage: fail
   // as well where something kept it from running, skipped where ReLU is asked of a stage that has
-  // none. `ended` is told each record as soon as it stands, in the order of the stages. Throws
+  // none. `ended` is called with each record as soon as it stands, in the order of the stages. Throws
   // nothing for what goes wrong with a stage.
   std::vector<Record> check(
       const CheckCase& c, const std::vector<Stage>& stages,

@@ -96,7 +96,7 @@ void DeviceBuffer::download(float* host) const {
              "cudaMemcpy from the device");
 }
 
-// In pieces: new memory for a copy of all takes longer than the copy.
+// Compares in pieces: new memory for a copy of all takes longer than the copy.
 bool DeviceBuffer::holds(const float* host) const {
   std::vector<float> piece(static_cast<std::size_t>(std::min(count_, int64_t{1} << 22)));
   for (int64_t begin = 0; begin < count_; begin += static_cast<int64_t>(piece.size())) {

@@ -16,7 +16,7 @@
 namespace convladder {
 namespace {
 
-// As the command line names a stage that records call `name`.
+// The words by which the command line names a stage that records call `name`.
 std::string name_of(const std::string& name) {
   for (const Stage& stage : stages()) {
     if (stage.tf32_name && name == stage.tf32_name) {

@@ -15,7 +15,7 @@ struct Image {  // 8-bit RGB, rows top to bottom
 // A PPM, PNG or JPEG file. Throws std::runtime_error naming the file and what is wrong.
 Image read_image(const std::string& path);
 
-// As PNG; never a half-written file: see files.h.
+// Writes a PNG; never a half-written file: see files.h.
 void write_image(const std::string& path, const Image& image);
 
 }  // namespace convladder

@@ -17,7 +17,7 @@ struct Array {
 // another dtype, is in Fortran order, is truncated.
 Array read_npy(const std::string& path);
 
-// Never a half-written file: see files.h.
+// Never writes half a file: see files.h.
 void write_npy(const std::string& path, const std::vector<int64_t>& shape, const float* data);
 
 }  // namespace convladder

@@ -7,7 +7,7 @@
 namespace convladder {
 namespace {
 
-// Of ImageNet's training set, per channel, as is customary for networks trained on it.
+// Mean and deviation of ImageNet's training set, per channel, as is customary for networks trained on it.
 constexpr float MEAN[] = {0.485f, 0.456f, 0.406f};
 constexpr float DEVIATION[] = {0.229f, 0.224f, 0.225f};
 constexpr int CHANNELS = 3;

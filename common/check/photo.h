@@ -1,4 +1,4 @@
-// From a photograph to a network's input; pictures of filters and feature maps.
+// A photograph as a network's input; pictures of filters and feature maps.
 #pragma once
 
 #include <vector>

@@ -27,7 +27,7 @@ std::string in_quotes(const std::string& text) {
   return "'" + shown + (text.size() > LONGEST_QUOTE ? "...'" : "'");
 }
 
-// Where a reader stands; every complaint names it.
+// The line at which a reader is; every complaint names it.
 struct Place {
   const std::string& path;
   int64_t line;

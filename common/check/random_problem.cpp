@@ -102,21 +102,21 @@ int64_t draw_groups(Dice& dice, double most) {
   });
 }
 
-// Of a group.
+// The filters of a group.
 int64_t draw_filters(Dice& dice, double most) {
   return at_most(dice, most, [&] {
     return dice.chance(45) ? dice.near({8, 32, 64, 96, 128, 192}) : dice.between(1, 20);
   });
 }
 
-// Of a group: C*R*S about what the tiles take at a time, where R*S lets it.
+// The channels of a group: C*R*S is about what the tiles take at a time, where R*S lets it.
 int64_t draw_channels(Dice& dice, int64_t RS, double most) {
   return at_most(dice, most, [&] {
     return dice.chance(45) ? (dice.near({8, 32, 64, 128}) + RS / 2) / RS : dice.between(1, 12);
   });
 }
 
-// N*P*Q about what the tiles take, where P*Q lets it.
+// The images: N*P*Q is about what the tiles take, where P*Q lets it.
 int64_t draw_images(Dice& dice, int64_t PQ, double most) {
   return at_most(dice, most, [&] {
     if (dice.chance(35)) return int64_t{1};

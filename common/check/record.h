@@ -9,8 +9,8 @@
 
 namespace convladder {
 
-// Of the JSON that `run` and `check` write. Increase it whenever a reader of that JSON would go wrong
-// with what is written now.
+// The version of the JSON that `run` and `check` write. Increase it whenever a reader of that JSON would
+// go wrong with what is written now.
 constexpr int RUN_VERSION = 1;
 
 struct Record {
@@ -20,7 +20,7 @@ struct Record {
   std::string message;  // empty, or the reason, or what else to know
 };
 
-// Of a stage that has not run yet; one that has no ReLU, but is asked for it, is skipped.
+// The record of a stage that has not run yet; one that has no ReLU, but is asked for it, is skipped.
 Record new_record(const Stage& stage, const std::string& problem, bool relu);
 
 // The members version, stage, problem, backend, status, max_error_ratio (null if nothing ran) and

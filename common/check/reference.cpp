@@ -39,7 +39,7 @@ void convolve(const HostProblem& problem, const std::vector<Span>& inside, int64
   const int64_t p = row % shape.P();  // row = (n*K + k)*P + p
   const int64_t k = row / shape.P() % shape.total_K();
   const int64_t n = row / shape.P() / shape.total_K();
-  // Those that filter k sees: the channels of its group.
+  // Filter k sees the channels of its group.
   const float* channels = problem.input + n * shape.input_pitch() + k / shape.K * shape.CHW();
   const float* filter = problem.filters + k * shape.CRS();
   for (int64_t c = 0; c < shape.C; ++c) {

@@ -1,4 +1,4 @@
-// The judge: a direct convolution in float64 on the host. No vendor library has a say here.
+// The reference: a direct convolution in float64 on the host. No vendor library has a say here.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Reference {
 };
 
 // The outputs at `index` (flat, each in [0, output_count), else InvalidArgument); none: all of them.
-// On all cores; a NaN in the data arrives where it belongs, through ReLU, too. All outputs cost
+// It runs on all cores; a NaN in the data arrives where it belongs, also through ReLU. All outputs cost
 // 2*N*K*P*Q*(C/groups)*R*S double operations.
 Reference compute_reference(const HostProblem& problem, std::vector<int64_t> index = {});
 

@@ -12,7 +12,7 @@ constexpr int64_t EXACT = int64_t{1} << 24;  // float32 holds every integer up t
 constexpr int64_t LARGEST_SMALL = 64;        // "small": products of two stay below 13 bits
 constexpr int64_t LEAST_WIDE = 2049, LARGEST_WIDE = 4095;
 
-// Each tensor has its own sequence of random numbers, the sparsity pattern of the filters too.
+// Each tensor has its own sequence of random numbers, and so has the filters' sparsity pattern.
 enum Tensor : uint64_t { kInput = 1, kFilters, kBias, kPattern };
 
 // values[i] = element(i) on all cores.

@@ -51,7 +51,7 @@ class Trial {
   const Stage& stage() const { return stage_; }
   const HostProblem& problem() const { return problem_; }
   std::vector<float> output() const;  // [N,K,P,Q]
-  // The same; `values` gets this length. A vector used before spares the time of new memory.
+  // Reads the output into `values`, which gets its length. A vector used before spares new memory.
   void read_output(std::vector<float>& values) const;
   // Output and workspace as they were at first.
   void fill_nan();

@@ -22,10 +22,7 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
     if (spec.value.empty()) {
       app.add_flag(spec.name);
     } else {
-      app.add_option(spec.name)
-          ->type_name(spec.value)
-          ->expected(1, most)
-          ->allow_extra_args(false);
+      app.add_option(spec.name)->type_name(spec.value)->expected(1, most)->allow_extra_args(false);
     }
   }
   try {

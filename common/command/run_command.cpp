@@ -67,7 +67,7 @@ void print_heading(const Workload& job) {
 }
 
 // Times first and checks afterwards, so that the result checked is one that was timed. A stage that
-// can't run is a result, too, and the others still run. `output` is left alone unless the stage
+// can't run gives a result as well, and the others still run. `output` is left alone unless the stage
 // passes.
 Result try_stage(const Stage& stage, const Workload& job, const Reference& reference,
                  std::vector<float>& output) {
@@ -214,8 +214,8 @@ std::map<const void*, int> launches;  // of each kernel, without a library's
 
 void note_launch(const void* kernel, dim3, dim3) { ++launches[kernel]; }
 
-// For a profiler: one launch of each stage, and nothing else that runs a kernel. Prints which kernels
-// those were, and how often each.
+// Launches each stage once, for a profiler, and runs no other kernel. Prints which kernels those were, and
+// how often each.
 int run_once(const Workload& job, const std::vector<Stage>& stages) {
   for (const Stage& stage : stages) {
     const Trial trial(stage, job);

@@ -47,7 +47,7 @@ std::vector<OptionSpec> stage_options() {
           precision_option(),
           {"--relu", "", "apply ReLU, in the stages that fuse it"},
           {"--seed", "S", "of the random data (default 1)"},
-          {"--json", "FILE", "write the records there, too"},
+          {"--json", "FILE", "write the records there"},
           {"--max-gmac", "X",
            "cut problems down to X billion multiply-adds (default on the simulator: " +
                fmt::format("{:.3g}", ALONE_MAX_GMAC) + ", of a list " +

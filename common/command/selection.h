@@ -48,7 +48,7 @@ double max_gmac(const Options& options, double fallback = ALONE_MAX_GMAC);
 // Cuts `problem` down to that, and returns a note that says so; empty where nothing was cut.
 std::string cut_down(Problem& problem, double max_gmac);
 
-// Where the records go: --json, else build/report/`name`, or nowhere ("") where `name` is null.
+// The file that gets the records: --json, else build/report/`name`; none ("") where `name` is null.
 // Throws std::runtime_error where that can't be written: to be called before measuring.
 std::string json_path(const Options& options, const char* name = nullptr);
 

@@ -29,9 +29,8 @@ struct Workload : HostProblem {
 // The options below, without those of stage_options() and problem_options().
 std::vector<OptionSpec> workload_options();
 
-// With a named problem or single extents: that problem, random data uniform in [-1, 1). Else the
-// photograph. --input, --filters and --bias replace tensors, and give the extents that no option
-// gives. Throws UsageError, InvalidArgument, or std::runtime_error naming the file, its shape and the
+// A named problem, or single extents, get random data uniform in [-1, 1); else it is the photograph.
+// --input, --filters and --bias replace tensors, and give the extents that no option gives. Throws UsageError, InvalidArgument, or std::runtime_error naming the file, its shape and the
 // shape needed.
 Workload make_workload(const Options& options);
 

@@ -70,7 +70,7 @@ struct ConvShape {
 // whole tensor.
 ConvShape make_conv_shape(const ConvArguments& args);
 
-// The same rules for a ConvShape that was filled in by hand.
+// Checks a ConvShape that was filled in by hand, by the same rules.
 void validate(const ConvShape& shape);
 
 // "n256 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1"; c and k of all groups, and " groups 2"

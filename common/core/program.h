@@ -34,8 +34,8 @@ uint32_t code_offset(const void* return_address);
 // 0x1234".
 std::string source_line(uint32_t code_offset);
 
-// Of many at once, which takes no longer: each with its line first, then, where that is in a function
-// that was inlined, the lines that called it.
+// The lines of many at once, which takes no longer: each place has its line first, then, where that is in
+// a function that was inlined, the lines that called it.
 std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets);
 
 // ---- Instructions ----
@@ -54,7 +54,8 @@ struct BlockProducts {
   }
 };
 
-// Of the kernel that begins at `kernel` and has so many bytes of code; kept until the program ends.
+// Reads the kernel that begins at `kernel` and has so many bytes of code; the table is kept until the
+// program ends.
 BlockProducts read_products(const void* kernel, std::size_t bytes);
 
 }  // namespace convladder

@@ -47,8 +47,8 @@ bool computes_all(const Stage& stage, const ConvShape& shape, std::size_t limit)
          (!stage.workspace_bytes || stage.workspace_bytes(shape, 0) <= limit);
 }
 
-// The same convolution with its tensors' pointers at group g of image n: in every image its channels lie
-// behind those of the groups before.
+// `conv` with its tensors' pointers at group g of image n: in every image its channels lie behind those of
+// the groups before.
 Convolution begin_at(const Convolution& conv, int64_t n, int64_t g) {
   const ConvShape& shape = conv.shape;
   Convolution moved = conv;

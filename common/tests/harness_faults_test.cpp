@@ -85,7 +85,7 @@ TEST(HarnessFaults, RunSurvivesEveryFault) {
   expect_every_fault_survived([] { return command(run_command); });
 }
 
-// As `bench` measures a problem, but for the machine.
+// Measures a problem as `bench` does, on a machine that is made up.
 TEST(HarnessFaults, BenchSurvivesEveryFault) {
   Problem problem;
   problem.name = "small";

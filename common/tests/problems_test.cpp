@@ -176,7 +176,7 @@ TEST_F(ShippedProblems, ReducedOnesFitAndKeepTheirCharacter) {
   }
 }
 
-// Of common/layers.csv, which bench draws its means from.
+// bench draws its means from common/layers.csv.
 TEST(ShippedLayers, AreManyAndLegalAndOfEveryKind) {
   std::set<std::string> extents;
   int grouped = 0, depthwise = 0, small_batches = 0;

@@ -16,7 +16,7 @@ namespace {
 constexpr int COUNT = 2048;
 constexpr double MAX_MACS = 1e6;
 
-// Of COUNT problems, those for which `holds`.
+// The number of those among COUNT problems for which `holds`.
 int count(const std::function<bool(const RandomProblem&, const ConvShape&)>& holds) {
   int result = 0;
   for (int i = 0; i < COUNT; ++i) {
@@ -68,7 +68,7 @@ TEST(RandomProblems, EveryExtentIsOneAtTimes) {
   }
 }
 
-// At least 1 in 20 of each kind, of the rarer ones 1 in 50.
+// At least 1 in 20 is of each kind, of the rarer kinds 1 in 50.
 TEST(RandomProblems, AreAwkward) {
   using P = const RandomProblem&;
   using S = const ConvShape&;

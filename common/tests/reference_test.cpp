@@ -1,5 +1,5 @@
-// The judge is judged: by sums done by hand, and by a second implementation that shares no line and
-// no loop order with it.
+// The reference is held against sums done by hand, and against a second implementation that shares no
+// line and no loop order with it.
 #include "common/check/reference.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ Reference scatter_reference(const HostProblem& problem) {
   return result;
 }
 
-// By hand. A flipped filter would show: every library of deep learning correlates, and so do we.
+// A flipped filter would show: every library of deep learning correlates, and so do we.
 TEST(Reference, StridePadAndDilationPerAxisByHand) {
   const ConvShape shape =
       shape_of("h=5 w=4 r=s=2 stride_h=2 stride_w=3 pad_h=1 pad_w=2 dil_h=3 dil_w=2");

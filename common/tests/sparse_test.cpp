@@ -47,7 +47,7 @@ class SparseFloats {
   float* data_ = nullptr;
 };
 
-// From -64 to 64.
+// An integer from -64 to 64.
 float small_integer(int64_t index) {
   return static_cast<float>(random_bits(1, 2, index) % 129) - 64;
 }

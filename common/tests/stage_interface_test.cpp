@@ -117,7 +117,7 @@ class RunGroups : public RunArguments {
     received.clear();
   }
 
-  // That `part` is group g, from image n on.
+  // `part` must be group g, from image n on.
   void expect_part(const Convolution& part, int n, int g) const {
     SCOPED_TRACE("image " + std::to_string(n) + ", group " + std::to_string(g));
     const int input = (n * 6 + g * 2) * 35, filters = g * 4 * 12, output = (n * 12 + g * 4) * 18;

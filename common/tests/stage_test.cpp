@@ -175,7 +175,7 @@ TestData data_with_nan(const ConvShape& shape) {
   return data;
 }
 
-// Small integers are exact in TF32, too; wide ones are not, and are what tells it from FP32.
+// Small integers are also exact in TF32; wide ones are not, and tell it from FP32.
 TEST_F(StageTest, Tf32KeepsARuleOfItsOwn) {
   if (!stage().tf32_name) {
     EXPECT_THROW(in_tf32(stage()), InvalidArgument);

@@ -171,7 +171,7 @@ void with_memory_for(const ConvShape& shape, const Check& check) {
   }
 }
 
-// A trial with a stream of its own, one after the other.
+// A trial with its own stream; its runs follow one another.
 class OnDevice : public Trial {
  public:
   OnDevice(const Stage& stage, const HostProblem& problem, const Placement& placement = {})
@@ -193,7 +193,7 @@ class OnDevice : public Trial {
 #endif
     return run_stage(arguments());
   }
-  // The same with other arguments, which speak of this trial's output.
+  // Runs the stage with other arguments, which speak of this trial's output.
   std::vector<float> run_stage(const Convolution& conv) {
     clear();
     run(stage(), conv, stream_);

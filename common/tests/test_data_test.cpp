@@ -76,7 +76,7 @@ TEST(TestData, TensorsAreNotAlike) {
   }
 }
 
-// From one term to the most that "small" takes, and beyond it.
+// The sums go from one term to the most that "small" takes, and beyond it.
 TEST(TestData, IntegerKindsStayExactAndAreNotZero) {
   const ConvShape shapes[] = {shape_with_gemm_k(1, 1, 1),     shape_with_gemm_k(3, 11, 11),
                               shape_with_gemm_k(4096, 1, 1),  shape_with_gemm_k(4097, 1, 1),
