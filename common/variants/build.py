@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 
+from common.show import files
 from common.show.files import ROOT
 
 EXEMPLAR = "01_naive/naive.cu"  # every kernel is compiled as this one is
@@ -69,22 +70,25 @@ class Build:
         if done.returncode:
             raise BuildError(f"{done.stdout}\nbuilding {' '.join(targets)} failed")
 
+    def compile_words(self, exemplar=EXEMPLAR):
+        """(folder, words): where this build compiles a kernel, and how, without source and output."""
+        path = os.path.join(self.folder, "compile_commands.json")
+        for entry in json.loads(files.read(path)):
+            if entry["file"] == os.path.join(ROOT, exemplar):
+                words = shlex.split(entry["command"])
+                words[words.index("-o"):words.index("-o") + 2] = []
+                return entry["directory"], [word for word in words if word not in ("-c", entry["file"])]
+        raise BuildError(f"{path} has no {exemplar}")
+
     def compile(self, source, output, before=(), after=(), **limits):
         """Compiles a kernel, with the words `before` and `after` the build's own options."""
-        path = os.path.join(self.folder, "compile_commands.json")
-        with open(path, encoding="utf-8") as file:
-            for entry in json.load(file):
-                if entry["file"] == os.path.join(ROOT, EXEMPLAR):
-                    words = shlex.split(entry["command"])
-                    words[words.index("-o"):words.index("-o") + 2] = []
-                    words = [word for word in words if word not in ("-c", entry["file"])]
-                    return run_limited([words[0], *before, *words[1:], *after, "-o", output, "-c", source],
-                               entry["directory"], **limits)
-        raise BuildError(f"{path} has no {EXEMPLAR}")
+        folder, words = self.compile_words()
+        return run_limited([words[0], *before, *words[1:], *after, "-o", output, "-c", source], folder,
+                           **limits)
 
-    def link(self, target, objects, replaced, program, first=True):
-        """Links bin/`target` as `program`, without the kernel `replaced` (the name of its source), and with
-        `objects` first, so that their definitions win, or last, so that none of theirs does."""
+    def link_words(self, target, objects, replaced, program, first=True):
+        """(folder, words): links bin/`target` as `program`, without the kernel `replaced` (the name of its
+        source), and with `objects` first, so that their definitions win, or last, so that none does."""
         if target not in self._links:
             self._links[target] = self._read_link(target)
         folder, words = self._links[target]
@@ -98,13 +102,17 @@ class Build:
         else:
             words += objects + [word for word in words if word.endswith(".a")]
         words[words.index("-o") + 1] = program
+        return folder, words
+
+    def link(self, *what, **how):
+        folder, words = self.link_words(*what, **how)
         return run_limited(words, folder)
 
     def _read_link(self, target):
-        for folder, _, files in os.walk(self.folder):  # of make
-            if folder.endswith(f"/CMakeFiles/{target}.dir") and "link.txt" in files:
-                with open(os.path.join(folder, "link.txt"), encoding="utf-8") as file:
-                    return os.path.dirname(os.path.dirname(folder)), shlex.split(file.read())
+        for folder, _, names in os.walk(self.folder):  # of make
+            if folder.endswith(f"/CMakeFiles/{target}.dir") and "link.txt" in names:
+                return (os.path.dirname(os.path.dirname(folder)),
+                        shlex.split(files.read(os.path.join(folder, "link.txt"))))
         listed = run_limited([self._cached("CMAKE_MAKE_PROGRAM"), "-C", self.folder, "-t", "commands",
                               target])
         commands = [part for line in listed.stdout.splitlines() for part in line.split("&&")
@@ -114,5 +122,5 @@ class Build:
         return self.folder, shlex.split(commands[0])
 
     def _cached(self, name):
-        with open(os.path.join(self.folder, "CMakeCache.txt"), encoding="utf-8") as file:
-            return re.search(rf"^{name}:\w+=(.*)$", file.read(), re.MULTILINE).group(1)
+        text = files.read(os.path.join(self.folder, "CMakeCache.txt"))
+        return re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)[1]
