@@ -18,22 +18,6 @@ from common.show.support import ROOT, fail, run_main
 from common.show import counter_tables, files, formats, records
 
 
-def neighbours(word):
-    """The stage that `word` names, and the one before it."""
-    names = stage_names()
-    found = [name for name in names if name.startswith(word)]
-    if word in names:
-        found = [word]
-    if len(found) > 1:
-        fail(f"stage '{word}' can be {' or '.join(found)}", 2)
-    if not found:
-        fail(f"stage '{word}': there are {', '.join(names)}", 2)
-    place = names.index(found[0])
-    if place == 0:
-        fail(f"{found[0]} is the first stage: there is none before it", 2)
-    return names[place - 1], found[0]
-
-
 def kernel(stage):
     """The path of the stage's kernel, from the repository's folder, and its lines."""
     paths = files.kernel_files(ROOT, stage)
@@ -43,15 +27,16 @@ def kernel(stage):
 
 
 def main(words):
-    """words: the program to profile; then the command's own."""
+    """words: the program to profile, a stage's whole name, and options."""
     profile = [sys.executable, "-m", "common.measure.profile", "--program", words[0]]
     words = words[1:]
     if words[:1] in (["--help"], ["-h"]):
         print(__doc__.strip())
         return 0
-    if not words or words[0].startswith("-"):
-        fail("diff needs a stage: ./ladder diff 04", 2)
-    before, after = neighbours(words[0])
+    names, after = stage_names(), words[0]
+    if after == names[0]:
+        fail(f"{after} is the first stage: there is none before it", 2)
+    before = names[names.index(after) - 1]
     options = words[1:] or ["--shape", "alexnet_conv1", "--batch", "1"]
     if words[1:] and not words[1].startswith("-") or "--stage" in words:
         fail("diff takes one stage, and puts it beside the one before it: ./ladder diff 04", 2)
