@@ -118,9 +118,12 @@ def show_counts(task, verdict, results, predicted):
     rows = task.counted() | task.varied(verdict.seed)
     for problem in dict.fromkeys(result.problem for result in results):
         own = [result for result in results if result.problem == problem]
-        if problem not in task.counted() and all(result.met for result in own):
-            print(paragraph("", f"met as well with sizes drawn for you: {problem}"))
-            continue
+        if problem not in task.counted():
+            if not all(result.met for result in results if result.problem in task.counted()):
+                continue  # there is enough to do
+            if all(result.met for result in own):
+                print(paragraph("", f"met as well with sizes drawn for you: {problem}"))
+                continue
         e = tasks.extents(rows[problem])
         print(paragraph("counted", f"{problem}: {e['N']} image(s) {e['C']}x{e['H']}x{e['W']}, {e['K']} "
                         f"filters {e['R']}x{e['S']}, output {e['P']}x{e['Q']}"))
@@ -144,7 +147,8 @@ def show_counts(task, verdict, results, predicted):
 def show_costly_line(task, verdict, source):
     """The line that costs most of what the exercise is about."""
     shared = task.goal.get("watch") == "shared"
-    lines = [line for lines in verdict.lines.values() for line in lines if line.shared == shared]
+    lines = [line for problem in task.counted() for line in verdict.lines.get(problem, [])
+             if line.shared == shared]
     if not lines:
         return
     unit = "wavefronts" if shared else "sectors"
