@@ -44,6 +44,7 @@ constexpr double FUZZ_MAX_GMAC = 0.001;
 std::vector<OptionSpec> option_specs() {
   std::vector<OptionSpec> specs = problem_options();
   specs.front().repeats = true;  // --shape
+  specs.front().help += "; may be repeated";
   specs.push_back({"--bias", "0|1", "without or with bias (default 1)"});
   specs.push_back({"--shapes", "FILE.csv", "problems, one per row"});
   specs.push_back(

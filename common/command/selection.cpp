@@ -43,15 +43,16 @@ std::string stage_called(const std::string& name) {
 }  // namespace
 
 std::vector<OptionSpec> stage_options() {
-  return {{"--stage", "NAME", "only this stage; may be repeated (default: all)", true},
-          precision_option(),
-          {"--relu", "", "apply ReLU, in the stages that fuse it"},
-          {"--seed", "S", "of the random data (default 1)"},
-          {"--json", "FILE", "write the records there"},
-          {"--max-gmac", "X",
-           "cut problems down to X billion multiply-adds (default on the simulator: " +
-               fmt::format("{:.3g}", ALONE_MAX_GMAC) + ", of a list " +
-               fmt::format("{:.3g}", LISTED_MAX_GMAC) + "; none on a GPU)"}};
+  return {
+      {"--stage", "NAME", "only this stage, or its number; may be repeated (default: all)", true},
+      precision_option(),
+      {"--relu", "", "apply ReLU, in the stages that fuse it"},
+      {"--seed", "S", "of the random data (default 1)"},
+      {"--json", "FILE", "write the records there"},
+      {"--max-gmac", "X",
+       "cut problems down to X billion multiply-adds (default on the simulator: " +
+           fmt::format("{:.3g}", ALONE_MAX_GMAC) + ", of a list " +
+           fmt::format("{:.3g}", LISTED_MAX_GMAC) + "; none on a GPU)"}};
 }
 
 OptionSpec precision_option() {
