@@ -72,7 +72,7 @@ def in_turn(preset, step):
 def logged(log, step, *command, **options):
     """Output to the log, and to a terminal as a line that changes. Gives the command's status."""
     watched = sys.stderr.isatty()
-    with open(log, "w", encoding="utf-8") as file, \
+    with open(log, "w", buffering=1, encoding="utf-8") as file, \
             subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                              stderr=subprocess.STDOUT, errors="replace", **options) as process:
         for line in process.stdout:
@@ -211,8 +211,10 @@ def configure(preset, command, demanded="", optional=False):
 
 
 def build(preset, command, *targets, **options):
-    """Builds the targets, after configure(**options)."""
+    """Builds the targets, if any, after configure(**options)."""
     configure(preset, command, **options)
+    if not targets:
+        return
     say(f"building build/{preset}")
     with in_turn(preset, "building"):
         log = folder(preset, "build.log")

@@ -20,6 +20,16 @@ from common.show.support import fail
 NOISE = re.compile(r"^ +Start +\d+: |^Label Time Summary|sec\*proc|^Test project|^$")
 THOROUGH = "^thorough$"
 SIMULATORS = ("sim", "sim-count", "sim-asan")
+# In this order: name, preset, targets, CTest's options.
+THOROUGH_PARTS = [
+    ("planted bugs", "sim", [], ["--tests-regex", "^variants.thorough$"]),
+    ("planted bugs that the simulator counts", "sim-count", [], ["--tests-regex", "^variants.thorough$"]),
+    ("races in layers", "sim-count", [], ["--tests-regex", r"^count\..*\.thorough$"]),
+    ("all exercises", "sim-count", [], ["--tests-regex", r"^exercises_judged\.thorough$"]),
+    ("sanitized code", "sim-asan", ["tests"], ["--label-exclude", THOROUGH]),
+    ("the thorough tests of the simulator", "sim", ["all"],
+     ["--label-regex", THOROUGH, "--exclude-regex", "^variants"]),
+    ("the thorough tests of the GPU", "gpu", ["all"], ["--label-regex", THOROUGH])]
 LEFT_OUT = ("left out, and in ./ladder test --all: every layout of the tensors, large layers, limits "
             "beyond 16 bits, the host's code under sanitizers, the other planted bugs, the other exercises, "
             "fuzzers")
@@ -70,99 +80,23 @@ class Results:
         return 0 if self.passed and not self.failed else 1
 
 
-class Tests:
-    """Some of the tests, on what backends there are."""
-
-    def __init__(self, backend, chosen):
-        self.backend, self.chosen, self.results = backend, chosen, Results()
-        self.optional = chosen == "gpu" and not backend  # a GPU is tested without the simulator as well
-
-    def build(self, preset, *targets):
-        building.build(preset, "test", *targets, demanded="GoogleTest",
-                       optional=self.optional and preset in SIMULATORS)
-
-    def run(self, preset, *options):
-        """A failure is shown at once, a suite's end with one line."""
-        say(f"testing build/{preset}")
-        report = folder(preset, "tests.xml")
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(report)
-        failed = self.results.failed
-        command = [building.cached(preset, "CMAKE_CTEST_COMMAND"), "--preset", preset, "--parallel",
-                   str(os.cpu_count()), "--output-junit", report, *options]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True,
-                              errors="replace") as ctest:
-            for line in ctest.stdout:
-                if not NOISE.search(line):
-                    print(line, end="", flush=True)
-        if not os.path.exists(report):
-            fail(f"ctest --preset {preset} gave no results")
-        self.results.add(preset)
-        if ctest.returncode and self.results.failed == failed:
-            fail(f"ctest --preset {preset} ended with status {ctest.returncode}")
-
-    def suites(self, targets, counting, options):
-        """The tests that options choose: those of targets, and those of the target counting in the
-        simulator that counts, which finds races and stray accesses."""
-        if self.backend != "gpu":
-            with self.of_the_simulator("what runs in the simulator"):
-                self.build("sim", *targets)
-                self.run("sim", *options)
-                self.build("sim-count", *counting)
-                self.run("sim-count", "--label-regex", "^(counting|bugs)$", *options)
-        if self.chosen == "gpu":
-            self.build("gpu", *targets)
-            self.run("gpu", *options)
-        elif not self.backend:  # as many as ran in the simulator
-            reports = glob.glob(glob.escape(folder("sim", "test-results")) + "/[0-9][0-9]_*.xml")
-            self.results.skipped["on a GPU: there is none here with nvcc"] += sum(
-                len(cases_of(report)) for report in reports)
-
-    @contextlib.contextmanager
-    def of_the_simulator(self, what):
-        """Skips what stands in it where the simulator can't be had."""
-        try:
-            yield
-        except Lacking as lacking:
-            self.results.skipped[f"all of {what}: {lacking}"] += 1
-
-    # ---- What is thorough, in parts ----
-
-    def planted_bugs(self):
-        self.run("sim", "--tests-regex", "^variants.thorough$")
-        self.run("sim-count", "--tests-regex", "^variants.thorough$")
-
-    def races_in_layers(self):
-        self.run("sim-count", "--tests-regex", r"^count\..*\.thorough$")
-
-    def all_exercises(self):
-        self.run("sim-count", "--tests-regex", r"^exercises_judged\.thorough$")
-
-    def sanitized_code(self):
-        self.build("sim-asan", "tests")
-        self.run("sim-asan", "--label-exclude", THOROUGH)
-
-    def thorough_simulator(self):
-        self.build("sim", "all")
-        self.run("sim", "--label-regex", THOROUGH, "--exclude-regex", "^variants")
-
-    def thorough_gpu(self):
-        self.build("gpu", "all")
-        self.run("gpu", "--label-regex", THOROUGH)
-
-    def thorough(self, minutes, begun):
-        """Parts that would begin after so many minutes are left out; none if that is None."""
-        parts = [] if self.backend == "gpu" else [
-            self.planted_bugs, self.races_in_layers, self.all_exercises, self.sanitized_code,
-            self.thorough_simulator]
-        parts += [self.thorough_gpu] if self.chosen == "gpu" else []
-        for part in parts:
-            name = part.__name__.replace("_", " ")
-            if minutes is not None and time.monotonic() - begun >= 60 * minutes:
-                say(f"left out after {minutes} minutes: {name}")
-            else:
-                with self.of_the_simulator(name):
-                    part()
+def run(preset, options, results):
+    """A failure is shown at once, a suite's end with one line."""
+    say(f"testing build/{preset}")
+    report, failed = folder(preset, "tests.xml"), results.failed
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(report)
+    command = [building.cached(preset, "CMAKE_CTEST_COMMAND"), "--preset", preset, "--parallel",
+               str(os.cpu_count()), "--output-junit", report, *options]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, errors="replace") as ctest:
+        for line in ctest.stdout:
+            if not NOISE.search(line):
+                print(line, end="", flush=True)
+    if not os.path.exists(report):
+        fail(f"ctest --preset {preset} gave no results")
+    results.add(preset)
+    if ctest.returncode and results.failed == failed:
+        fail(f"ctest --preset {preset} ended with status {ctest.returncode}")
 
 
 def warn_of_old_records():
@@ -180,21 +114,40 @@ def warn_of_old_records():
 
 def test(options, backend, chosen):
     """options: all, minutes, stage. The exit status."""
-    begun = time.monotonic()
-    for preset in (*SIMULATORS, "gpu"):
+    begun, results = time.monotonic(), Results()
+    for preset in ("gpu", *SIMULATORS):
         shutil.rmtree(folder(preset, "test-results"), ignore_errors=True)
-    tests = Tests(backend, chosen)
+    targets, counting, chosen_tests = ["tests"], ["counting"], ["--label-exclude", THOROUGH]
     if options.stage:
-        names = "|".join(options.stage)
+        targets = [*options.stage, *(f"test_{stage}" for stage in options.stage)]
+        counting = ["stage_counts_tests", "convladder"]
         more = r"(\.readings)?(\.thorough|\.fuzz)?" if options.all else ""
-        tests.suites([*options.stage, *(f"test_{stage}" for stage in options.stage)],
-                     ["stage_counts_tests", "convladder"],
-                     ["--tests-regex", rf"^(count\.)?({names}){more}$"])
-        return tests.results.sum_up()
-    tests.suites(["tests"], ["counting"], ["--label-exclude", THOROUGH])
-    if options.all:
-        tests.thorough(options.minutes, begun)
+        chosen_tests = ["--tests-regex", rf"^(count\.)?({'|'.join(options.stage)}){more}$"]
+    parts = [("the simulator", "sim", targets, chosen_tests),
+             ("what the simulator counts", "sim-count", counting,
+              ["--label-regex", "^(counting|bugs)$", *chosen_tests]),
+             ("the GPU", "gpu", targets, chosen_tests)]
+    thorough = options.all and not options.stage
+    for part in parts + (THOROUGH_PARTS if thorough else []):
+        name, preset, targets, choice = part
+        if backend == "gpu" and preset in SIMULATORS or chosen != "gpu" and preset == "gpu":
+            continue
+        if options.minutes is not None and part not in parts and \
+                time.monotonic() - begun >= 60 * options.minutes:
+            say(f"left out after {options.minutes} minutes: {name}")
+            continue
+        try:
+            # A GPU is tested without the simulator as well.
+            building.build(preset, "test", *targets, demanded="GoogleTest",
+                           optional=chosen == "gpu" and not backend and preset in SIMULATORS)
+            run(preset, choice, results)
+        except Lacking as lacking:
+            results.skipped[f"all of {name}: {lacking}"] += 1
+    if chosen != "gpu" and not backend:  # as many as ran in the simulator
+        reports = glob.glob(glob.escape(folder("sim", "test-results")) + "/[0-9][0-9]_*.xml")
+        results.skipped["on a GPU: there is none here with nvcc"] += sum(map(len, map(cases_of, reports)))
+    if thorough:
         warn_of_old_records()
-    else:
+    elif not options.stage:
         say(LEFT_OUT)
-    return tests.results.sum_up()
+    return results.sum_up()
