@@ -158,6 +158,10 @@ def is_whole(preset):
             all(os.path.exists(path) for path in found if path.startswith("/")))
 
 
+def is_current(preset, command):
+    return changes(preset) == [] and is_whole(preset) and not missing(preset, command)
+
+
 def configure_once(preset, command):
     """The exit status."""
     machine.need_tools(command)
@@ -185,9 +189,11 @@ def configure(preset, command, demanded="", optional=False):
     """Configures where something has changed since the last time; installs what is missing for the
     command, and configures anew. Fails where something required, or demanded by the command, stays
     missing; raises Lacking instead if the preset is optional."""
-    if changes(preset) == [] and is_whole(preset) and not missing(preset, command):
+    if is_current(preset, command):
         return
     with in_turn(preset, "configuring"):
+        if is_current(preset, command):  # another ./ladder has done it
+            return
         status = configure_once(preset, command)
         reason, wanted = "", packages(missing(preset, command))
         if wanted:

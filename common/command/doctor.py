@@ -27,7 +27,9 @@ def doctor(chosen, nvcc):
     packages = machine.packages_used_by("run") if lacking else []
     for preset in [] if lacking else [*(["gpu"] if nvcc else []), "sim"]:
         with building.in_turn(preset, "configuring"):
-            building.configure_once(preset, "doctor")
+            status = building.configure_once(preset, "doctor")
+        if status and preset == chosen and not building.missing(preset, "run"):
+            building.failed(building.folder(preset, "configure.log"), "configuring")
         for need in building.needs(preset):
             row = [need[column] for column in ("name", "found", "purpose", "detail", "remedy")]
             rows.setdefault(need["name"], row)

@@ -38,7 +38,7 @@ def foreground(*command, **options):
         signal.signal(signal.SIGINT, before)
     if done.returncode in (-signal.SIGINT, 130):
         raise KeyboardInterrupt
-    return done.stdout if options.get("stdout") else done.returncode % 256 or 0
+    return done.stdout if options.get("stdout") else abs(done.returncode) + 128 * (done.returncode < 0)
 
 
 def install(*packages):

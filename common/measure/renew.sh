@@ -95,7 +95,7 @@ campaign() {
 }
 
 python_with_torch() {
-  awk -F'\t' '$1 == "found" && $2 == "PyTorch" { print $7 }' build/gpu/needs.tsv
+  grep -q $'^found\tPyTorch' build/gpu/needs.tsv && sed -n 's/^_Python3_EXECUTABLE:.*=//p' build/gpu/CMakeCache.txt
 }
 
 # in_time COMMAND...: for a command that keeps what it has when it is cut off, and cleans up behind itself.

@@ -107,7 +107,8 @@ class Ladder(unittest.TestCase):
         if shutil.which("clang++"):
             self.check("./ladder build sim nosuch", 1, "configuring build/sim, since .*CXX.* changed",
                        CXX="clang++")
-            self.assertRegex(building_needs(self.root), "C\\+\\+ compiler.*Clang")
+            needs = (self.root / "build/sim/needs.tsv").read_text(encoding="utf-8")
+            self.assertRegex(needs, "C\\+\\+ compiler.*Clang")
             self.check("./ladder build sim nosuch", 1, "configuring build/sim, since .*CXX.* changed")
         (self.root / "build/sim/needs.tsv").write_text("verdict\tfound\tcommands\nfound\t/gone\t*\n")
         self.check("./ladder build sim nosuch", 1, "configuring build/sim$")
@@ -151,10 +152,6 @@ class Ladder(unittest.TestCase):
         shutil.copytree(self.root / "common", bad / "common")
         shutil.copy(self.root / "ladder", bad)
         self.check("../a#b/ladder doctor", 2, f"{ERROR}a build can't work in ")
-
-
-def building_needs(root):
-    return (root / "build/sim/needs.tsv").read_text(encoding="utf-8")
 
 
 class Counting(FolderTest):

@@ -77,7 +77,7 @@ def main(words):
     for page in pages(ROOT):
         for found, more in zip((errors, moved), check(page, words == ["--fix"])):
             found += more
-    print("\n".join(errors + moved), file=sys.stderr)
+    sys.stderr.writelines(complaint + "\n" for complaint in errors + moved)
     if moved:
         print("lines have moved: common/tests/links.py --fix corrects their numbers", file=sys.stderr)
     return 1 if errors else 0

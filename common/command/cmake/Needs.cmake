@@ -124,12 +124,8 @@ endif()
 execute_process(COMMAND "${CONVLADDER_PYTHON}" -B -c
     "import importlib.metadata as m; v = m.version('torch'); ${sees_gpu}print(v, end='')"
   OUTPUT_VARIABLE version ERROR_QUIET)
-set(CONVLADDER_TORCH_PYTHON "")
-if(version)
-  set(CONVLADDER_TORCH_PYTHON "${CONVLADDER_PYTHON}")
-endif()
-convladder_need("PyTorch" "${CONVLADDER_TORCH_PYTHON}" FOR "timed beside the stages; the stages as its module"
-  DETAIL "${version}" REMEDY "pip install torch, for that Python" USED_BY bench)
+convladder_need("PyTorch" "${version}" FOR "timed beside the stages; the stages as its module"
+  REMEDY "pip install torch, for that Python" USED_BY bench)
 
 # ---- For a GPU; none of it is ever installed -------------------------------------------------------
 
