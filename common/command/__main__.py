@@ -11,8 +11,8 @@ from common.command import building, doctor, testing
 from common.command.building import Lacking, build, configure, folder
 from common.command.machine import foreground, gpus, nvcc, say
 from common.show import files
-from common.show.files import ROOT, stage_names
-from common.show.support import REPORT, fail
+from common.show.files import ROOT
+from common.show.support import REPORT, fail, stage_called
 
 USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
 
@@ -167,7 +167,8 @@ class Door:
     def diff(self, *words):
         if not words or words[0].startswith("-"):
             fail("diff needs a stage: ./ladder diff 04", 2)
-        return module(MODULES["diff"], self.counting_program(), full_name(words[0]), *words[1:])
+        stage = stage_called(words[0])
+        return module(MODULES["diff"], self.counting_program(), stage, *words[1:])
 
     def exercise(self, *words):
         known = glob.glob(glob.escape(ROOT) + "/[0-9][0-9]_*/exercises/*")
@@ -237,21 +238,13 @@ class Door:
         return doctor.doctor(self.chosen, self.nvcc)
 
 
-def full_name(stage):
-    """The stage that a name, or its beginning, means."""
-    names = stage_names()
-    found = [stage] if stage in names else [name for name in names if stage and name.startswith(stage)]
-    if not found:
-        fail(f"stage '{stage}' is unknown; there are {' '.join(names)}", 2)
-    if len(found) > 1:
-        fail(f"stage '{stage}' can be {' or '.join(found)}", 2)
-    return found[0]
-
-
 def read(words):
-    """(backend, command's words) with stages' whole names."""
+    """(backend, command's words) with stages' whole names. What stands behind -- is another program's."""
     rest, backend, given = [], "", iter(words)
     for word in given:
+        if word == "--":
+            rest += [word, *given]
+            break
         name, equals, value = word.partition("=")
         if name not in ("--backend", "--stage"):
             rest.append(word)
@@ -261,7 +254,7 @@ def read(words):
             if value is None:
                 fail(f"{name} needs a value" + (": gpu or sim" if name == "--backend" else ""), 2)
         if name == "--stage":
-            rest += [name, full_name(value)]
+            rest += [name, stage_called(value)]
         elif value not in ("gpu", "sim"):
             fail(f"--backend = '{value}': must be gpu or sim", 2)
         else:
@@ -280,7 +273,7 @@ def main(words):
         return 0
     if command.startswith("_") or not re.search(rf"^  {re.escape(command)} ", USAGE, re.MULTILINE):
         fail(f"unknown command '{command}' (./ladder alone lists them)", 2)
-    if {"--help", "-h"} & set(words):
+    if {"--help", "-h"} & set(words[:words.index("--")] if "--" in words else words):
         return help_of(command)
     if command in ("new", "report"):  # nothing is built for them
         return module(MODULES[command], *words)

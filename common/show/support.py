@@ -49,6 +49,17 @@ def fail(message, status=1):
     sys.exit(status)
 
 
+def stage_called(word):
+    """The stage that a name, or its beginning, means."""
+    names = files.stage_names()
+    found = [word] if word in names else [name for name in names if word and name.startswith(word)]
+    if not found:
+        fail(f"stage '{word}' is unknown; there are {', '.join(names)}", 2)
+    if len(found) > 1:
+        fail(f"stage '{word}' can be {' or '.join(found)}", 2)
+    return found[0]
+
+
 def progress(text):
     """Says what is going on, where someone is watching; an empty text takes the line away."""
     if sys.stderr.isatty():

@@ -69,7 +69,8 @@ class Ladder(unittest.TestCase):
             ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
-            ("new", "new needs a name"), ("diff", "diff needs a stage"), ("report --fast", "--fast"),
+            ("new", "new needs a name"), ("diff", "diff needs a stage"), ("diff 77", "'77' is unknown"),
+            ("report --fast", "--fast"),
             *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
                               ("exercise --measure", "needs a GPU"), ("profile --ui", "needs a GPU")]),
         ):
