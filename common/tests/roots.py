@@ -96,7 +96,7 @@ MACHINES = {
     "nothing": ("nothing installed", {}, "", "", (
         (0, "^  run +the stages", "./ladder run --help"), *ALL_THREE,
         (0, r"^\./ladder run works here; backend: sim", DOCTOR),
-        (0, PASS, "./ladder check --shape alexnet_conv1 --n 1 --stage 01 | sed 's/pass .*/pass/'"),
+        (0, "12 passed, 0 failed", "./ladder check --shape alexnet_conv1 --n 1"),
         (0, "Build files", "cmake --preset sim"),
         (0, "", "cmake --build --preset sim --target 01_naive test_01_naive"),
         (0, "100% tests passed", "ctest --preset sim -L 01_naive"), (0, PASS, "build/sim/bin/01_naive run"),
