@@ -3,8 +3,6 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "common/check/files.h"
@@ -14,27 +12,20 @@
 
 namespace convladder {
 
-// A kernel of a stage, all its launches together.
-struct ProfiledKernel {
-  std::string name;
-  int launches = 0;
-  bool library = false;  // the kernel is a library's, not the stage's
-  Json members;          // of its record, besides those that all records have
-};
-
 class Profiler {
  public:
   virtual ~Profiler() = default;
 
-  // Runs the trial of `stage` on `job`; its kernels in the order of their first launch.
-  virtual std::vector<ProfiledKernel> profile(const Stage& stage, const Workload& job,
-                                              const Trial& trial) = 0;
+  // Runs the trial of `stage` on `job`. Of each kernel, all its launches together, the members of its
+  // record besides those that all records have: its name, its "launches", whether it is a "library"'s, and
+  // what is known of it. In the order of their first launch.
+  virtual std::vector<Json> profile(const Stage& stage, const Workload& job, const Trial& trial) = 0;
 
   // Writes what there is besides the records.
   virtual void finish(const Workload&) {}
 };
 
-// The backend's own: what the help says of it, its options, and the `source` of its records.
+// What the help says of the backend, its options, and the `source` of its records.
 struct ProfileBackend {
   const char* about;
   std::vector<OptionSpec> options;

@@ -37,7 +37,8 @@ std::vector<OptionSpec> option_specs() {
   return specs;
 }
 
-Json record_of(const Stage& stage, const Workload& job, const ProfiledKernel& kernel) {
+// The members that the records of all kernels have.
+Json common_members(const Stage& stage, const Workload& job) {
   const bool bias = job.bias != nullptr;
   const Work work = work_of(job.shape, bias);
   Json members = {{"version", VERSION},
@@ -45,17 +46,13 @@ Json record_of(const Stage& stage, const Workload& job, const ProfiledKernel& ke
                   {"problem", job.name},
                   {"shape", to_string(job.shape)},
                   {"bias", bias},
-                  {"kernel", kernel.name},
-                  {"launches", kernel.launches},
                   {"source", profile_backend().source},
-                  {"library", kernel.library},
                   {"flop", number(work.flops)},
                   {"least_bytes", number(work.bytes)}};
   if (job.whole) {
-    members.push_back({"whole_shape", to_string(*job.whole)});
-    members.push_back({"whole_flop", number(job.whole->flops())});
+    members["whole_shape"] = to_string(*job.whole);
+    members["whole_flop"] = number(job.whole->flops());
   }
-  members.update(kernel.members);
   return members;
 }
 
@@ -94,7 +91,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(++begun), stage.name);
     const Trial trial(stage, job);
-    const std::vector<ProfiledKernel> kernels = profiler->profile(stage, job, trial);
+    const std::vector<Json> kernels = profiler->profile(stage, job, trial);
     const Comparison result =
         check_output(trial, trial.output(), reference, Rule::kBounded, job.signs);
     progress.clear();
@@ -102,7 +99,10 @@ int profile_command(const std::vector<std::string>& arguments) {
     flush_output();
     if (!result.pass) continue;
     ++right;
-    for (const ProfiledKernel& kernel : kernels) records.push_back(record_of(stage, job, kernel));
+    for (const Json& kernel : kernels) {
+      records.push_back(common_members(stage, job));
+      records.back().update(kernel);
+    }
   }
   if (right == 0) return 1;
   write_json(path, Json(records));

@@ -2,6 +2,7 @@
 // for Nsight Compute to read: common/measure/profile.py has it do so, and learns from these records which
 // kernels are the stages'.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "common/check/backend.h"
@@ -12,19 +13,12 @@
 namespace convladder {
 namespace {
 
-// One kernel of a stage. If it has several launches, or is several instances of one template, these are
-// the largest figures, and the lowest occupancy.
-struct KernelResources {
-  std::string kernel;
-  int launches = 0;
-  int64_t blocks = 0;
-  int threads = 0;         // per block
-  int registers = 0;       // per thread
-  int shared_bytes = 0;    // per block
-  double occupancy = 100;  // percent of the warps that a multiprocessor holds
-};
+// Members of the records of those launched since it was emptied last. If a kernel has several launches, or
+// is several instances of one template, these are the largest figures, and the lowest occupancy.
+std::vector<Json> kernels;
 
-std::vector<KernelResources> kernels;  // those launched since it was emptied last
+// Percent of the warps that a multiprocessor holds.
+constexpr const char* OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct";
 
 double occupancy_of(const void* kernel, int threads) {
   int device = 0, most_threads = 0, warp = 0, blocks = 0;
@@ -41,26 +35,32 @@ double occupancy_of(const void* kernel, int threads) {
 void note_launch(const void* kernel, dim3 grid, dim3 block) {
   const std::string name = read_symbols(kernel).name;
   auto found = std::find_if(kernels.begin(), kernels.end(),
-                            [&](const KernelResources& known) { return known.kernel == name; });
+                            [&](const Json& known) { return known["kernel"] == name; });
   if (found == kernels.end()) {
-    found = kernels.insert(found, KernelResources{});
-    found->kernel = name;
+    found = kernels.insert(found, {{"kernel", name},
+                                   {"launches", 0},
+                                   {"library", false},
+                                   {"machine", device_name()},
+                                   {OCCUPANCY, 100.0}});
   }
+  Json& members = *found;
+  const auto note_largest = [&](const char* figure, int64_t value) {
+    members[figure] = std::max(members.value(figure, int64_t{0}), value);
+  };
   const auto threads = static_cast<int>(block.x * block.y * block.z);
   cudaFuncAttributes attributes;
   check_cuda(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-  ++found->launches;
-  found->blocks = std::max(found->blocks, int64_t{grid.x} * grid.y * grid.z);
-  found->threads = std::max(found->threads, threads);
-  found->registers = std::max(found->registers, attributes.numRegs);
-  found->shared_bytes = std::max(found->shared_bytes, static_cast<int>(attributes.sharedSizeBytes));
-  found->occupancy = std::min(found->occupancy, occupancy_of(kernel, threads));
+  members["launches"] = members["launches"].get<int>() + 1;
+  note_largest("launch__grid_size", int64_t{grid.x} * grid.y * grid.z);
+  note_largest("launch__block_size", threads);
+  note_largest("launch__registers_per_thread", attributes.numRegs);
+  note_largest("launch__shared_mem_per_block_static", attributes.sharedSizeBytes);
+  members[OCCUPANCY] = std::min(members[OCCUPANCY].get<double>(), occupancy_of(kernel, threads));
 }
 
 class LaunchProfiler : public Profiler {
  public:
-  std::vector<ProfiledKernel> profile(const Stage& stage, const Workload&,
-                                      const Trial& trial) override {
+  std::vector<Json> profile(const Stage& stage, const Workload&, const Trial& trial) override {
     kernels.clear();
     launch_observer = note_launch;
     trial.enqueue();
@@ -70,19 +70,7 @@ class LaunchProfiler : public Profiler {
       throw std::runtime_error(std::string(stage.name) +
                                ": launches no kernel, or only a library's");
     }
-    std::vector<ProfiledKernel> profiled;
-    for (const KernelResources& k : kernels) {
-      profiled.push_back({k.kernel,
-                          k.launches,
-                          false,
-                          {{"machine", device_name()},
-                           {"launch__grid_size", k.blocks},
-                           {"launch__block_size", k.threads},
-                           {"launch__registers_per_thread", k.registers},
-                           {"launch__shared_mem_per_block_static", k.shared_bytes},
-                           {"sm__maximum_warps_per_active_cycle_pct", k.occupancy}}});
-    }
-    return profiled;
+    return kernels;
   }
 };
 

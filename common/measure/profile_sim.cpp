@@ -26,13 +26,11 @@ Json work_members(const LaunchWork& work) {
   Json members = {{"blocks", work.blocks},
                   {"sectors_read", work.sectors_read},
                   {"sectors_written", work.sectors_written}};
-  if (work.library_products > 0) members.push_back({"library_products", work.library_products});
-  const std::pair<const char*, const std::map<int64_t, int64_t>&> amounts[] = {
-      {"products", work.products},
-      {"wavefronts", work.wavefronts},
-      {"tensor_instructions", work.tensor_instructions}};
-  for (const auto& [name, by_amount] : amounts) {
-    if (!by_amount.empty()) members.push_back({name, amounts_json(by_amount)});
+  if (work.library_products > 0) members["library_products"] = work.library_products;
+  if (!work.products.empty()) members["products"] = amounts_json(work.products);
+  if (!work.wavefronts.empty()) members["wavefronts"] = amounts_json(work.wavefronts);
+  if (!work.tensor_instructions.empty()) {
+    members["tensor_instructions"] = amounts_json(work.tensor_instructions);
   }
   return members;
 }
@@ -40,48 +38,44 @@ Json work_members(const LaunchWork& work) {
 // What this kernel's launches ask for; equal ones that follow each other stand once, with how many times.
 // The stage's first launch is marked: it alone begins with a cold L2.
 Json work_json(const std::string& kernel, const std::vector<StageLaunch>& launches) {
-  struct Entry {
-    Json members;
-    std::string text;
-    int64_t times;
-  };
-  std::vector<Entry> entries;
+  Json all = Json::array();
+  Json last;  // as its members are without how many times
   for (const StageLaunch& launch : launches) {
     if (launch.kernel != kernel) continue;
     Json members = work_members(launch.work);
-    if (&launch == launches.data()) members.push_back({"first", true});
-    const std::string text = members.dump();
-    if (entries.empty() || entries.back().text != text) entries.push_back({members, text, 0});
-    ++entries.back().times;
+    if (&launch == launches.data()) members["first"] = true;
+    if (members == last) {
+      all.back()["times"] = all.back().value("times", 1) + 1;
+    } else {
+      all.push_back(members);
+      last = members;
+    }
   }
-  std::vector<Json> all;
-  for (Entry& entry : entries) {
-    if (entry.times > 1) entry.members.push_back({"times", entry.times});
-    all.push_back(entry.members);
-  }
-  return Json(all);
+  return all;
 }
 
 class CountingProfiler : public Profiler {
  public:
   CountingProfiler(const Options& options, std::size_t stages) : trace_(options, stages) {}
 
-  std::vector<ProfiledKernel> profile(const Stage& stage, const Workload& job,
-                                      const Trial& trial) override {
+  std::vector<Json> profile(const Stage& stage, const Workload& job, const Trial& trial) override {
     simulator::take_kernel_counts();  // what came before is not the trial's
     trace_.begin();
     trial.enqueue();
     trial.wait();
     const std::vector<KernelCounts> counts = simulator::take_kernel_counts();
-    trace_.end(stage.name, trial);
+    trace_.end(stage.name, trial, counts);
     const std::vector<StageLaunch> launches = counted_launches(counts);
     const auto of_whole = launches_of_whole(stage, job, counts);
-    std::vector<ProfiledKernel> kernels;
+    std::vector<Json> kernels;
     for (const KernelCounts& kernel : counts) {
-      Json members = {{"work", work_json(kernel.kernel, launches)}};
-      if (of_whole) members.push_back({"whole_work", work_json(kernel.kernel, *of_whole)});
-      for (const auto& [name, value] : metrics(kernel)) members.push_back({name, number(value)});
-      kernels.push_back({kernel.kernel, kernel.launches, kernel.library, members});
+      Json members = {{"kernel", kernel.kernel},
+                      {"launches", kernel.launches},
+                      {"library", kernel.library},
+                      {"work", work_json(kernel.kernel, launches)}};
+      if (of_whole) members["whole_work"] = work_json(kernel.kernel, *of_whole);
+      for (const auto& [name, value] : metrics(kernel)) members[name] = number(value);
+      kernels.push_back(members);
     }
     return kernels;
   }

@@ -1,7 +1,6 @@
 #include "common/measure/trace_file.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -9,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include <fmt/format.h>
 #include "common/check/files.h"
 #include "common/command/selection.h"
 #include "common/simulator/observer.h"
@@ -17,6 +15,7 @@
 namespace convladder {
 namespace {
 
+using simulator::InstructionCounts;
 using simulator::Operation;
 using simulator::Space;
 using simulator::TracedExecution;
@@ -27,13 +26,10 @@ using simulator::WarpAccess;
 
 constexpr unsigned LANES = 32;
 constexpr uint64_t LINE = 128;  // bytes: what addresses are counted in keeps its place in a line
+constexpr int64_t NONE = INT64_MIN;  // null in the file
 
-const char* name_of(Operation operation) {
-  return operation == Operation::kLoad ? "load" : operation == Operation::kStore ? "store" : "copy";
-}
-
-// Global memory in the file's addresses, which are the same from run to run: each tensor begins at a
-// place of its own, as far into a line of 128 bytes as it does in memory.
+// Global memory in the file's addresses, which are the same from run to run: tensors lie one behind the
+// other, each as far into a line of 128 bytes as in memory.
 class GlobalMap {
  public:
   explicit GlobalMap(const std::vector<TensorPlace>& tensors) {
@@ -57,12 +53,11 @@ class GlobalMap {
   }
 
   Json json() const {
-    std::vector<Json> all;
+    Json all = Json::array();
     for (const auto& [tensor, begin] : places_) {
-      all.push_back(
-          Json::object({{"name", tensor.name}, {"begin", begin}, {"bytes", tensor.bytes}}));
+      all.push_back({{"name", tensor.name}, {"begin", begin}, {"bytes", tensor.bytes}});
     }
-    return Json(all);
+    return all;
   }
 
  private:
@@ -82,130 +77,138 @@ class GlobalMap {
   uint64_t rest_;
 };
 
-// The lanes' values less that of the first lane that has one; NaN for the others.
-using Pattern = std::vector<double>;
-
-struct Relative {
-  Pattern pattern;
-  int64_t base = 0;  // what the first one has
-};
-
-template <typename Value>  // lane -> its value
-Relative relative(uint32_t lanes, const Value& value) {
-  Relative result;
-  if (lanes != 0) result.base = static_cast<int64_t>(value(__builtin_ctz(lanes)));
-  for (unsigned lane = 0; lane < LANES; ++lane) {
-    result.pattern.push_back(
-        lanes >> lane & 1 ? static_cast<double>(static_cast<int64_t>(value(lane)) - result.base)
-                          : std::nan(""));
-  }
-  return result;
-}
-
-// Patterns that a stage's runs refer to by number.
-class Patterns {
+// Lists of numbers, which a stage's runs refer to by their places.
+class Table {
  public:
-  int number_of(const Pattern& pattern) {
-    std::vector<double> key = pattern;  // NaN is not equal to itself
-    for (double& value : key) value = std::isnan(value) ? 0.5 : value;
-    const auto [found, is_new] = numbers_.try_emplace(key, static_cast<int>(texts_.size()));
+  int place_of(const std::vector<int64_t>& list) {
+    const auto [found, is_new] = places_.try_emplace(list, static_cast<int>(json_.size()));
     if (is_new) {
-      texts_.push_back(Json(pattern));
-      bytes_ += texts_.back().dump().size() + 1;
+      Json numbers = Json::array();
+      for (const int64_t number : list) numbers.push_back(number == NONE ? Json() : Json(number));
+      bytes_ += numbers.dump().size() + 1;
+      json_.push_back(numbers);
     }
     return found->second;
   }
 
   std::size_t bytes() const { return bytes_; }
-  Json json() const { return Json(texts_); }
+  const Json& json() const { return json_; }
 
  private:
-  std::map<std::vector<double>, int> numbers_;
-  std::vector<Json> texts_;
+  std::map<std::vector<int64_t>, int> places_;
+  Json json_ = Json::array();
   std::size_t bytes_ = 0;
 };
 
-// The run under way of one instruction, and its list so far.
-struct Runs {
-  std::vector<int64_t> numbers;
-  std::size_t last = 0;  // where the last run begins
-  std::size_t bytes = 2;
+struct Tables {
+  Table patterns, services;
 
-  // What stays the same in a run, and the address (two for a copy).
-  void add(int pattern, int64_t base, int cost, int conflicts, int other_pattern, int64_t other) {
-    const bool copy = other_pattern >= 0;
-    if (!numbers.empty()) {
-      int64_t* run = &numbers[last];
-      const int64_t times = run[3], step = base - run[1], other_step = copy ? other - run[7] : 0;
-      const bool same = run[0] == pattern && run[4] == cost && run[5] == conflicts &&
-                        (!copy || run[6] == other_pattern);
-      if (same && times == 1) {
-        run[2] = step, run[3] = 2;
-        if (copy) run[8] = other_step;
-        return;
-      }
-      if (same && step == run[2] * times && (!copy || other_step == run[8] * times)) {
-        ++run[3];
-        return;
-      }
-    }
-    last = numbers.size();
-    numbers.insert(numbers.end(), {pattern, base, 0, 1, cost, conflicts});
-    if (copy) numbers.insert(numbers.end(), {other_pattern, other, 0});
-    bytes += 40 + (copy ? 16 : 0);  // as long as they get, more or less
-  }
-
-  Json json() const { return Json(numbers); }
+  std::size_t bytes() const { return patterns.bytes() + services.bytes(); }
 };
 
-// A warp, as far as `bytes` go.
-Json warp_json(const TracedKernel& kernel, const TracedWarp& warp, const GlobalMap& memory,
-               Patterns& patterns, std::size_t bytes) {
-  std::vector<Runs> runs(kernel.instructions.size());
-  std::set<std::size_t> cut = warp.cut;
-  std::size_t used = 0, patterns_before = patterns.bytes();
+// Addresses of the lanes: that of the first one that has any, and the others' by their distance from it.
+struct Side {
+  int pattern;
+  int64_t begin, step = 0;  // the next time they are so much further
+};
+
+template <typename Address>  // lane -> its address
+Side side_of(uint32_t lanes, const Address& address, Table& patterns) {
+  const auto begin = lanes == 0 ? 0 : static_cast<int64_t>(address(__builtin_ctz(lanes)));
+  std::vector<int64_t> pattern;
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    const bool has_one = lanes >> lane & 1;
+    pattern.push_back(has_one ? static_cast<int64_t>(address(lane)) - begin : NONE);
+  }
+  return {patterns.place_of(pattern), begin};
+}
+
+struct Run {
+  int services;
+  std::vector<Side> sides;
+  int64_t times = 1;
+
+  // Whether `next`, one time, continues the run, which then is so much longer.
+  bool take(const Run& next) {
+    if (services != next.services) return false;
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      const int64_t distance = next.sides[i].begin - sides[i].begin;
+      if (sides[i].pattern != next.sides[i].pattern) return false;
+      if (times > 1 && distance != sides[i].step * times) return false;
+    }
+    for (std::size_t i = 0; times == 1 && i < sides.size(); ++i) {
+      sides[i].step = next.sides[i].begin - sides[i].begin;
+    }
+    ++times;
+    return true;
+  }
+};
+
+Run run_of(const TracedExecution& execution, const GlobalMap& memory, Tables& tables) {
+  const WarpAccess& access = execution.access;
+  std::vector<int64_t> services;
+  for (const auto& [lanes, kind] : execution.services) {
+    services.insert(services.end(), {lanes, kind});
+  }
+  Run run{tables.services.place_of(services), {}};
+  const auto address = [&](unsigned lane) {
+    return access.space == Space::kShared ? access.address[lane]
+                                          : memory.address(access.address[lane]);
+  };
+  run.sides.push_back(side_of(access.lanes, address, tables.patterns));
+  if (access.operation != Operation::kCopy) return run;
+  uint32_t lanes = access.lanes;
+  for (unsigned lane = 0; lane < LANES; ++lane) {
+    if (access.other_end[lane] == simulator::NO_SOURCE) lanes &= ~(1u << lane);
+  }
+  // Only the low bits are known, and of the first one those beyond LINE differ from run to run.
+  const unsigned first = lanes == 0 ? 0 : access.other_end[__builtin_ctz(lanes)];
+  const auto other_end = [&](unsigned lane) {
+    return static_cast<int64_t>(first % LINE) +
+           static_cast<int16_t>(access.other_end[lane] - first);
+  };
+  run.sides.push_back(side_of(lanes, other_end, tables.patterns));
+  return run;
+}
+
+// A warp, as far as `bytes` go. place: of each instruction in the file.
+Json warp_json(const TracedWarp& warp, const std::vector<std::size_t>& place,
+               std::size_t instructions, const GlobalMap& memory, Tables& tables,
+               std::size_t bytes) {
+  std::vector<std::vector<Run>> runs(instructions);
+  std::set<std::size_t> cut;
+  for (const std::size_t instruction : warp.cut) cut.insert(place[instruction]);
+  std::size_t used = 0, tables_before = tables.bytes();
   for (const TracedExecution& execution : warp.executions) {
-    if (used + patterns.bytes() - patterns_before >= bytes) {
-      cut.insert(execution.instruction);
+    const std::size_t instruction = place[execution.instruction];
+    if (used + tables.bytes() - tables_before >= bytes) {
+      cut.insert(instruction);
       continue;
     }
-    const WarpAccess& access = execution.access;
-    const bool shared = access.space == Space::kShared;
-    const Relative at = relative(access.lanes, [&](unsigned lane) {
-      return shared ? access.address[lane] : memory.address(access.address[lane]);
-    });
-    Relative other;
-    int other_pattern = -1;
-    if (access.operation == Operation::kCopy) {
-      uint32_t lanes = access.lanes;
-      for (unsigned lane = 0; lane < LANES; ++lane) {
-        if (access.other_end[lane] == simulator::NO_SOURCE) lanes &= ~(1u << lane);
-      }
-      other = relative(lanes, [&](unsigned lane) { return access.other_end[lane]; });
-      // Only the low bits are known, and those of the first one beyond LINE differ from run to run.
-      for (double& value : other.pattern) {
-        if (!std::isnan(value)) value = static_cast<int16_t>(static_cast<int64_t>(value));
-      }
-      other.base %= LINE;
-      other_pattern = patterns.number_of(other.pattern);
-    }
-    Runs& own = runs[execution.instruction];
-    used -= own.bytes;
-    own.add(patterns.number_of(at.pattern), at.base, execution.cost, execution.conflicts,
-            other_pattern, other.base);
-    used += own.bytes;
+    const Run run = run_of(execution, memory, tables);
+    std::vector<Run>& own = runs[instruction];
+    if (!own.empty() && own.back().take(run)) continue;
+    own.push_back(run);
+    used += 16 + 20 * run.sides.size();  // as long as they get, more or less
   }
-  std::vector<Json> lists, indices;
-  for (const std::size_t instruction : cut) indices.push_back(instruction);
-  for (const Runs& own : runs) lists.push_back(own.json());
-  return Json::object(
-      {{"block", warp.block}, {"warp", warp.warp}, {"cut", Json(indices)}, {"runs", Json(lists)}});
+  Json lists = Json::array();
+  for (const std::vector<Run>& own : runs) {
+    Json numbers = Json::array();
+    for (const Run& run : own) {
+      for (const int64_t number : {run.times, int64_t{run.services}}) numbers.push_back(number);
+      for (const auto& [pattern, begin, step] : run.sides) {
+        for (const int64_t number : {int64_t{pattern}, begin, step}) numbers.push_back(number);
+      }
+    }
+    lists.push_back(numbers);
+  }
+  return {{"block", warp.block}, {"warp", warp.warp}, {"cut", cut}, {"runs", lists}};
 }
 
 // Where an instruction's data lie: a tensor, or a shared variable.
 std::string memory_of(const TracedInstruction& instruction, const TracedKernel& kernel,
                       const GlobalMap& memory) {
-  const uint64_t address = instruction.counts.first_address;
+  const uint64_t address = instruction.counts.address;
   if (instruction.space == Space::kGlobal) return memory.name(address);
   for (const auto& variable : kernel.shared) {
     if (address - variable.begin < variable.bytes) return variable.name;
@@ -213,74 +216,40 @@ std::string memory_of(const TracedInstruction& instruction, const TracedKernel& 
   return "shared memory";
 }
 
-// The kernel with one instruction where the compiler has made several of one in the source, unrolling
-// a loop: the same line, and the same kind of access to the same memory.
-TracedKernel rolled_up(const TracedKernel& kernel, const GlobalMap& memory) {
-  TracedKernel result = kernel;
-  result.instructions.clear();
-  std::vector<std::size_t> place;  // of each old instruction among the new ones
-  for (const TracedInstruction& instruction : kernel.instructions) {
-    const auto same = [&](const TracedInstruction& other) {
-      return other.lines == instruction.lines && other.space == instruction.space &&
-             other.operation == instruction.operation && other.bytes == instruction.bytes &&
-             memory_of(other, kernel, memory) == memory_of(instruction, kernel, memory);
-    };
-    const auto found = std::find_if(result.instructions.begin(), result.instructions.end(), same);
-    place.push_back(found - result.instructions.begin());
-    if (found == result.instructions.end()) {
-      result.instructions.push_back(instruction);
-    } else {
-      found->counts += instruction.counts;
+// The instructions as the file has them: those that the compiler has made of one in the source, unrolling
+// a loop, are one again, by the same line and the same kind of access to the same memory. place: of each
+// instruction among them.
+Json instructions_json(const TracedKernel& kernel, const GlobalMap& memory,
+                       std::vector<std::size_t>& place) {
+  std::vector<Json> all;
+  std::vector<InstructionCounts> counts;
+  for (const TracedInstruction& own : kernel.instructions) {
+    const char* const operation = own.operation == Operation::kLoad    ? "load"
+                                  : own.operation == Operation::kStore ? "store"
+                                                                       : "copy";
+    const Json json = {{"line", own.lines.back()},
+                       {"inlined", std::vector(own.lines.begin(), own.lines.end() - 1)},
+                       {"space", own.space == Space::kShared ? "shared" : "global"},
+                       {"operation", operation},
+                       {"bytes", own.bytes},
+                       {"memory", memory_of(own, kernel, memory)}};
+    place.push_back(std::find(all.begin(), all.end(), json) - all.begin());
+    if (place.back() == all.size()) {
+      all.push_back(json);
+      counts.emplace_back();
     }
+    counts[place.back()] += own.counts;
   }
-  for (TracedWarp& warp : result.warps) {
-    for (TracedExecution& execution : warp.executions) {
-      execution.instruction = place[execution.instruction];
-    }
-    std::set<std::size_t> cut;
-    for (const std::size_t instruction : warp.cut) cut.insert(place[instruction]);
-    warp.cut = cut;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].update({{"requests", counts[i].requests},
+                   {"cost", counts[i].cost},
+                   {"conflicts", counts[i].conflicts},
+                   {"unique_bytes", counts[i].bytes}});
   }
-  return result;
+  return all;
 }
 
-Json instruction_json(const TracedInstruction& instruction, const TracedKernel& kernel,
-                      const GlobalMap& memory) {
-  const simulator::InstructionCounts& counts = instruction.counts;
-  const std::vector<Json> inlined(instruction.lines.begin(), instruction.lines.end() - 1);
-  return Json::object({{"line", instruction.lines.back()},
-                       {"inlined", Json(inlined)},
-                       {"space", instruction.space == Space::kShared ? "shared" : "global"},
-                       {"operation", name_of(instruction.operation)},
-                       {"bytes", instruction.bytes},
-                       {"memory", memory_of(instruction, kernel, memory)},
-                       {"requests", counts.requests},
-                       {"sectors", counts.sectors},
-                       {"wavefronts", counts.wavefronts},
-                       {"conflicts", counts.conflicts},
-                       {"unique_bytes", counts.unique_bytes}});
-}
-
-Json extents(dim3 of) { return Json::array({of.x, of.y, of.z}); }
-
-Json kernel_json(const TracedKernel& kernel, const GlobalMap& memory,
-                 const std::vector<Json>& warps) {
-  std::vector<Json> shared, instructions;
-  for (const auto& variable : kernel.shared) {
-    shared.push_back(Json::object(
-        {{"name", variable.name}, {"begin", variable.begin}, {"bytes", variable.bytes}}));
-  }
-  for (const TracedInstruction& instruction : kernel.instructions) {
-    instructions.push_back(instruction_json(instruction, kernel, memory));
-  }
-  return Json::object({{"kernel", kernel.kernel},
-                       {"launches", kernel.launches},
-                       {"grid", extents(kernel.blocks)},
-                       {"block", extents(kernel.threads)},
-                       {"shared", Json(shared)},
-                       {"instructions", Json(instructions)},
-                       {"warps", Json(warps)}});
-}
+Json extents(dim3 of) { return {of.x, of.y, of.z}; }
 
 // The texts of the files that the lines lie in; a file that isn't there is left out.
 Json files_json(const std::vector<TracedKernel>& kernels) {
@@ -305,33 +274,44 @@ Json files_json(const std::vector<TracedKernel>& kernels) {
 Json trace_record(const std::string& stage, const std::vector<TracedKernel>& kernels,
                   const std::vector<TensorPlace>& tensors, std::size_t bytes) {
   const GlobalMap memory(tensors);
-  Patterns patterns;
+  Tables tables;
+  Json all = Json::array();
+  std::vector<std::vector<std::size_t>> places(kernels.size());
   std::size_t most = 0, left = 0, used = 0;
-  for (const TracedKernel& kernel : kernels) {
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const TracedKernel& kernel = kernels[k];
+    Json shared = Json::array();
+    for (const auto& [name, begin, size] : kernel.shared) {
+      shared.push_back({{"name", name}, {"begin", begin}, {"bytes", size}});
+    }
+    all.push_back({{"kernel", kernel.kernel},
+                   {"launches", kernel.launches},
+                   {"grid", extents(kernel.blocks)},
+                   {"block", extents(kernel.threads)},
+                   {"shared", shared},
+                   {"instructions", instructions_json(kernel, memory, places[k])},
+                   {"warps", Json::array()}});
     most = std::max(most, kernel.warps.size());
     left += kernel.warps.size();
   }
   // The first warp of each kernel, then the second; each has its share of what the others left.
-  std::vector<std::vector<Json>> warps(kernels.size());
   for (std::size_t i = 0; i < most; ++i) {
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       if (i >= kernels[k].warps.size()) continue;
       const std::size_t share = (bytes - std::min(bytes, used)) / left--;
-      const std::size_t patterns_before = patterns.bytes();
-      const Json warp = warp_json(kernels[k], kernels[k].warps[i], memory, patterns, share);
-      used += warp.dump().size() + patterns.bytes() - patterns_before;
-      warps[k].push_back(warp);
+      const std::size_t tables_before = tables.bytes();
+      const Json warp = warp_json(kernels[k].warps[i], places[k], all[k]["instructions"].size(),
+                                  memory, tables, share);
+      used += warp.dump().size() + tables.bytes() - tables_before;
+      all[k]["warps"].push_back(warp);
     }
   }
-  std::vector<Json> all;
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    all.push_back(kernel_json(kernels[k], memory, warps[k]));
-  }
-  return Json::object({{"stage", stage},
-                       {"files", files_json(kernels)},
-                       {"memory", memory.json()},
-                       {"patterns", patterns.json()},
-                       {"kernels", Json(all)}});
+  return {{"stage", stage},
+          {"files", files_json(kernels)},
+          {"memory", memory.json()},
+          {"patterns", tables.patterns.json()},
+          {"services", tables.services.json()},
+          {"kernels", all}};
 }
 
 std::vector<OptionSpec> trace_options() {
@@ -358,12 +338,11 @@ void TraceFile::begin() const {
   if constexpr (simulator::COUNTING) simulator::start_trace(sample_);
 }
 
-void TraceFile::end(const std::string& stage, const Trial& trial) {
+void TraceFile::end(const std::string& stage, const Trial& trial,
+                    const std::vector<simulator::KernelCounts>& counts) {
   if (path_.empty()) return;
   std::vector<TracedKernel> kernels;
-  if constexpr (simulator::COUNTING) kernels = simulator::take_trace();
-  const GlobalMap memory(trial.tensors());
-  for (TracedKernel& kernel : kernels) kernel = rolled_up(kernel, memory);
+  if constexpr (simulator::COUNTING) kernels = simulator::take_trace(counts);
   const auto empty = [](const TracedKernel& kernel) { return kernel.warps.empty(); };
   if ((sample_.block || sample_.warp) && std::all_of(kernels.begin(), kernels.end(), empty)) {
     throw UsageError(stage + ": no kernel has such a block and warp");
@@ -373,12 +352,12 @@ void TraceFile::end(const std::string& stage, const Trial& trial) {
 
 void TraceFile::write(const Workload& job) const {
   if (path_.empty()) return;
-  write_json(path_, Json::object({{"format", "convladder trace"},
-                                  {"version", TRACE_VERSION},
-                                  {"problem", job.name},
-                                  {"shape", to_string(job.shape)},
-                                  {"bias", job.bias != nullptr},
-                                  {"stages", Json(records_)}}));
+  write_json(path_, {{"format", "convladder trace"},
+                     {"version", TRACE_VERSION},
+                     {"problem", job.name},
+                     {"shape", to_string(job.shape)},
+                     {"bias", job.bias != nullptr},
+                     {"stages", records_}});
   std::printf("wrote %s\n", shortened(path_).c_str());
 }
 

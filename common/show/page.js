@@ -4,6 +4,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const LANES = 32, SECTOR = 32, BANKS = 32, WORD = 4, LINE = 128;  // bytes; number of banks
+const SOURCE_CONFLICT = 2;  // of a wavefront: common/measure/trace_file.h
 const state = {problem: 0, profile: 0, metric: "", stage: "", panels: [{}, {}]};
 
 // ---- Elements ----
@@ -163,154 +164,40 @@ function difference(before, now) {
     change.lines.map(([kind, line]) => h("span", {class: kind}, line + "\n")));
 }
 
-// ---- What a warp asks for: by the rules of common/simulator/counting/traffic.cpp ----
+// ---- What a warp asks for, as the simulator has counted it ----
 
-const runLength = instruction => instruction.operation === "copy" ? 9 : 6;
+const runLength = instruction => instruction.operation === "copy" ? 8 : 5;
 
 function executions(instruction, runs) {
   let count = 0;
-  for (let at = 0; at < runs.length; at += runLength(instruction)) count += runs[at + 3];
+  for (let at = 0; at < runs.length; at += runLength(instruction)) count += runs[at];
   return count;
 }
 
 // The i-th time that the warp executes the instruction: address, per lane, or null; of a copy its other
-// end, source or destination: null where zeros are written; and what the simulator has counted.
-function access(patterns, instruction, runs, i) {
+// end, source or destination: null where zeros are written; and the sectors or wavefronts: {lanes, kind}.
+function access({patterns, services}, instruction, runs, i) {
   let at = 0;
-  for (; i >= runs[at + 3]; at += runLength(instruction)) i -= runs[at + 3];
-  const [pattern, base, step, , cost, conflicts, other, otherBase, otherStep] = runs.slice(at, at + runLength(instruction));
-  const lanes = (numbers, begin) => numbers.map(number => number === null ? null : begin + number);
-  return {space: instruction.space, operation: instruction.operation, bytes: instruction.bytes, cost, conflicts,
-          address: lanes(patterns[pattern], base + i * step),
-          otherEnd: other === undefined ? null : lanes(patterns[other], otherBase + i * otherStep)};
+  for (; i >= runs[at]; at += runLength(instruction)) i -= runs[at];
+  const [, served, ...sides] = runs.slice(at, at + runLength(instruction)), list = services[served];
+  const [address, otherEnd] = [sides.slice(0, 3), sides.slice(3)].map(([pattern, begin, step]) =>
+    pattern === undefined ? null : patterns[pattern].map(number => number === null ? null : begin + i * step + number));
+  return {...instruction, address, otherEnd, services: list.flatMap((mask, n) => n % 2 ? [] :
+    [{lanes: address.map((_, lane) => lane).filter(lane => mask >>> lane & 1), kind: list[n + 1]}])};
 }
 
 const active = address => [...address.keys()].filter(lane => address[lane] !== null);
-const wordsOf = (address, bytes) => {
-  const words = [];
-  for (let byte = 0; byte < bytes; byte += WORD) words.push(Math.floor((address + byte) / WORD));
-  return words;
-};
-
-// [{sector, lanes}]: each sector once, but for copies of 16 bytes, of which only lanes 2i and 2i + 1
-// share one, if they share one of shared memory, too.
-function sectorsOf({address, otherEnd, operation, bytes}) {
-  const found = new Map();
-  for (const lane of active(address)) {
-    const sector = Math.floor(address[lane] / SECTOR);
-    let key = sector;
-    if (operation === "copy" && bytes === 16) {
-      const twin = lane % 2 && address[lane - 1] !== null && address[lane - 1] !== address[lane] &&
-        Math.floor(address[lane - 1] / SECTOR) === sector &&
-        Math.floor(otherEnd[lane - 1] / SECTOR) === Math.floor(otherEnd[lane] / SECTOR);
-      key = twin ? `${sector} ${lane - 1}` : `${sector} ${lane}`;
-    }
-    if (!found.has(key)) found.set(key, {sector, lanes: []});
-    found.get(key).lanes.push(lane);
-  }
-  return [...found.values()].sort((one, other) => one.sector - other.sector);
-}
-
-const pairsAgree = (address, bit) => address.every((own, lane) =>
-  own === null || address[lane ^ bit] === null || own === address[lane ^ bit]);
-
-// A list of wavefronts: {label, cells: of each bank the lanes that it serves, conflict}.
-function wavefrontsOf(access) {
-  if (access.operation === "copy") return copiesOf(access);
-  const {address, bytes} = access;
-  let group = bytes <= WORD ? LANES : LANES * WORD / bytes;
-  if (group < LANES && (pairsAgree(address, 1) || pairsAgree(address, 2))) group *= 2;
-  return byGroups(address, group, lanes => {
-    const words = new Map();  // different ones: lanes that ask for the same are served together
-    for (const lane of lanes) {
-      for (const word of wordsOf(address[lane], bytes)) words.set(word, [...words.get(word) || [], lane]);
-    }
-    return stacks([...words].sort((one, other) => one[0] - other[0]));
-  });
-}
-
-function byGroups(address, group, stacked) {
-  const all = [];
-  for (let first = 0; first < LANES; first += group) {
-    const lanes = active(address).filter(lane => lane >= first && lane < first + group);
-    const passes = stacked(lanes);
-    passes.forEach((cells, i) => all.push({
-      label: group === LANES ? "" : `lanes ${first}–${first + group - 1}`, cells, conflict: i > 0, copy: passes.copy}));
-  }
-  return all;
-}
-
-// From [word, lanes], what each bank has to give, one word after the other.
-function stacks(words) {
-  const passes = [], height = Array(BANKS).fill(0);
-  for (const [word, lanes] of words) {
-    const bank = word % BANKS, pass = height[bank]++;
-    (passes[pass] = passes[pass] || Array(BANKS).fill(null))[bank] = lanes;
-  }
-  return passes;
-}
-
-// Each lane needs a pass of its bank, on either side; those of both sides add up.
-function copiesOf({address, otherEnd: from, bytes}) {
-  if (bytes === 16) return copiesPastL1(address, from);
-  return byGroups(address, LANES * WORD / bytes, lanes => {
-    const [source, target] = [from, address].map(side => stacks(lanes.filter(lane => side[lane] !== null)
-      .flatMap(lane => wordsOf(side[lane], bytes).map(word => [word, [lane]]))));
-    return Object.assign([...target, ...source.slice(1)], {copy: true});
-  });
-}
-
-// Sectors, or halves, that go together: neighbours within a line on both sides, moved in the same way.
-function copiesPastL1(address, from) {
-  const all = [];
-  for (let quarter = 0; quarter < LANES; quarter += 8) {
-    let parcels = [];
-    for (let lane = quarter; lane < quarter + 8; lane += 2) {
-      const [one, other] = [lane, lane + 1].map(own => address[own] === null || from[own] === null ? null :
-        {bytes: 16, lanes: [own], from: Math.floor(from[own] / 16), to: Math.floor(address[own] / 16)});
-      const half = parcel => [Math.floor(parcel.from / 2), Math.floor(parcel.to / 2)];
-      if (one && other && from[lane] !== from[lane + 1] && String(half(one)) === String(half(other))) {
-        parcels.push({bytes: SECTOR, lanes: [lane, lane + 1], from: half(one)[0], to: half(one)[1]});
-      } else {
-        parcels.push(...[one, other].filter(parcel => parcel));
-      }
-    }
-    const together = (a, b) => {
-      const line = LINE / a.bytes, in_line = value => Math.floor(value / line);
-      return a.bytes === b.bytes && a.from !== b.from && in_line(a.from) === in_line(b.from) &&
-        in_line(a.to) === in_line(b.to) && ((a.from ^ a.to) & (line - 1)) === ((b.from ^ b.to) & (line - 1));
-    };
-    if (!parcels.length) {  // only zeros, which pass the banks
-      const lanes = active(address).filter(lane => lane >= quarter && lane < quarter + 8);
-      const words = new Map(lanes.flatMap(lane => wordsOf(address[lane], 16).map(word => [word, [lane]])));
-      stacks([...words]).forEach((cells, i) => all.push({label: `lanes ${quarter}–${quarter + 7}`, cells, conflict: i > 0}));
-    }
-    for (let first = true; parcels.length; first = false) {
-      const taken = [parcels[0]], left = [];
-      for (const parcel of parcels.slice(1)) (taken.every(other => together(parcel, other)) ? taken : left).push(parcel);
-      const cells = Array(BANKS).fill(null);
-      for (const parcel of taken) {
-        for (const lane of parcel.lanes) for (const word of wordsOf(address[lane], 16)) cells[word % BANKS] = [lane];
-      }
-      all.push({label: `lanes ${quarter}–${quarter + 7}`, cells, conflict: !first});
-      parcels = left;
-    }
-  }
-  return all;
-}
-
-// How many sectors or wavefronts the figure shows.
-const drawn = one => one.space === "shared" ? wavefrontsOf(one).length : sectorsOf(one).length;
+const wordsOf = (address, bytes) =>
+  Array.from({length: Math.ceil(bytes / WORD)}, (_, i) => Math.floor(address / WORD) + i);
 
 // ---- A warp, line by line ----
 
 const traced = stage => data.trace && data.trace.stages.find(one => one.stage === stage);
 const fileOf = instruction => instruction.line.replace(/:\d+$/, "");
 const lineOf = instruction => Number(instruction.line.match(/\d+$/));
-const costOf = instruction => instruction.space === "shared" ? instruction.wavefronts : instruction.sectors;
 const unitOf = instruction => instruction.space === "shared" ? "wavefront" : "sector";
-const share = (kernel, instruction) => costOf(instruction) / kernel.instructions
-  .filter(other => other.space === instruction.space).reduce((sum, other) => sum + costOf(other), 0);
+const share = (kernel, instruction) => instruction.cost / kernel.instructions
+  .filter(other => other.space === instruction.space).reduce((sum, other) => sum + other.cost, 0);
 const nameOf = ({operation, bytes, space, memory}) =>
   `${operation} of ${bytes} bytes, ${space} ${memory}${operation === "copy" && space === "shared" ? " (where it arrives)" : ""}`;
 
@@ -347,10 +234,10 @@ function warp() {
 function settle(own) {
   const stage = traced(own.stage);
   const heaviest = (list, weight) => list.indexOf(list.reduce((best, one) => weight(one) > weight(best) ? one : best, list[0]));
-  const all = kernel => kernel.instructions.reduce((sum, instruction) => sum + costOf(instruction), 0);
+  const all = kernel => kernel.instructions.reduce((sum, instruction) => sum + instruction.cost, 0);
   if (own.kernel === undefined) own.kernel = heaviest(stage.kernels, all);
   const kernel = stage.kernels[own.kernel];
-  if (own.instruction === undefined) own.instruction = heaviest(kernel.instructions, costOf);
+  if (own.instruction === undefined) own.instruction = heaviest(kernel.instructions, one => one.cost);
   own.warp = Math.min(own.warp || 0, kernel.warps.length - 1);
   return {stage, kernel, instruction: kernel.instructions[own.instruction], sample: kernel.warps[own.warp]};
 }
@@ -382,8 +269,8 @@ function panel(own, n) {
     chosen.length > 1 ? choice(`instruction-${n}`, "Instruction", chosen.map(([i, one]) => [i, nameOf(one)]), own.instruction,
       value => again({instruction: Number(value), i: 0})) : null,
     h("p", {id: `counts-${n}`}, h("b", {}, `Line ${line}: ${nameOf(instruction)}. `),
-      `Over the whole kernel: ${plural(instruction.requests, "request")}, ${plural(costOf(instruction), unitOf(instruction))} ` +
-      `(${percent(share(kernel, instruction))} of the kernel's), ${(costOf(instruction) / instruction.requests).toFixed(2)} per request` +
+      `Over the whole kernel: ${plural(instruction.requests, "request")}, ${plural(instruction.cost, unitOf(instruction))} ` +
+      `(${percent(share(kernel, instruction))} of the kernel's), ${(instruction.cost / instruction.requests).toFixed(2)} per request` +
       (instruction.space === "shared" ? `, ${plural(instruction.conflicts, "bank conflict")}.`
         : `; ${percent(instruction.unique_bytes / (SECTOR * instruction.sectors))} of the bytes in these sectors are used.`)),
     sample ? h("div", {class: "controls"},
@@ -410,14 +297,12 @@ function figure(own, n) {
   }
   document.getElementById(`time-${n}`).textContent =
     `Time ${own.i + 1} of ${count}${sample.cut.includes(own.instruction) ? " kept (there are more)" : ""} `;
-  const one = access(stage.patterns, instruction, sample.runs[own.instruction], own.i);
+  const one = access(stage, instruction, sample.runs[own.instruction], own.i);
   const memory = instruction.space === "shared" ? kernel.shared : stage.memory;
   const tell = lane => one.address[lane] === null ? `lane ${lane} takes no part` : `lane ${lane}: ${placeOf(one.address[lane], memory)}` +
     (one.otherEnd && one.otherEnd[lane] === null ? ", filled with zeros" : "");
   const space = Math.max(place.clientWidth, 280);  // none while the page is not on show
-  const parts = one.space === "shared" ? banks(one, space) : sectors(one, memory, space);
-  if (drawn(one) !== one.cost) parts.unshift(h("p", {class: "notice"}, `Drawn: ${drawn(one)}; counted: ${one.cost}. Trust the count.`));
-  place.replaceChildren(strip(one, tell, place), ...parts);
+  place.replaceChildren(strip(one, tell, place), ...one.space === "shared" ? banks(one, space) : sectors(one, memory, space));
 }
 
 // A tensor's or variable's element at an address.
@@ -460,7 +345,9 @@ function cell(x, y, width, height, lanes, kind) {
 }
 
 function sectors(one, memory, width) {
-  const found = sectorsOf(one), words = SECTOR / WORD, columns = width >= 1000 ? 8 : width >= 500 ? 4 : 2;
+  const found = one.services.map(({lanes}) => ({lanes, sector: Math.floor(one.address[lanes[0]] / SECTOR)}))
+    .sort((own, other) => own.sector - other.sector);
+  const words = SECTOR / WORD, columns = width >= 1000 ? 8 : width >= 500 ? 4 : 2;
   const wide = Math.floor(((width + 10) / columns - 12) / words), step = words * wide + 12, height = 46;
   const cells = found.map(({sector, lanes}, n) => {
     const x = n % columns * step + 1, y = Math.floor(n / columns) * height + 14;
@@ -480,16 +367,20 @@ function sectors(one, memory, width) {
 }
 
 function banks(one, width) {
-  const found = wavefrontsOf(one), margin = 74, columns = width > 560 ? BANKS : BANKS / 2;
+  const found = one.services, margin = 74, columns = width > 560 ? BANKS : BANKS / 2;
   const wide = Math.floor((width - margin - 2) / columns), lines = BANKS / columns, height = 20 * lines + 6;
-  const head = 14, conflicts = found.filter(pass => pass.conflict).length;
+  const head = 14, conflicts = found.filter(({kind}) => kind).length;
   const numbers = Array.from({length: columns}, (_, bank) =>
     svg("text", {x: margin + (bank + 0.5) * wide, y: 10, class: "label middle"}, bank % 4 ? "" : bank));
-  const rows = found.map((pass, n) => {
-    const y = head + n * height;
-    return svg("g", {class: "wavefront"}, svg("text", {x: 0, y: y + 14, class: "label"}, `${n + 1} ${pass.conflict ? "conflict" : pass.label.replace("lanes ", "")}`),
-      pass.cells.map((lanes, bank) => cell(margin + bank % columns * wide, y + Math.floor(bank / columns) * 20, wide, 19, lanes || [],
-        !lanes ? "idle" : pass.conflict ? "conflict" : "used")));
+  const rows = found.map(({lanes, kind}, n) => {
+    const y = head + n * height, side = kind === SOURCE_CONFLICT ? one.otherEnd : one.address;
+    const label = kind ? "conflict" : found.length - conflicts > 1 ? `${lanes[0]}–${lanes[lanes.length - 1]}` : "";
+    return svg("g", {class: "wavefront"}, svg("text", {x: 0, y: y + 14, class: "label"}, `${n + 1} ${label}`),
+      Array.from({length: BANKS}, (_, bank) => {
+        const users = lanes.filter(lane => wordsOf(side[lane], one.bytes).some(word => (word & BANKS - 1) === bank));
+        return cell(margin + bank % columns * wide, y + Math.floor(bank / columns) * 20, wide, 19, users,
+          !users.length ? "idle" : kind ? "conflict" : "used");
+      }));
   });
   const bytes = new Set(active(one.address).map(lane => one.address[lane])).size * one.bytes;
   return [h("p", {class: "result"}, `${plural(found.length, "wavefront")}, ${conflicts} of them due to bank conflicts; ` +
@@ -498,7 +389,7 @@ function banks(one, width) {
                 "aria-label": plural(found.length, "wavefront")}, numbers, rows),
     h("p", {class: "small"}, `A row is a wavefront${lines > 1 ? " (banks 0 to 15, below them 16 to 31)" : ""}, a cell a bank with the lane that it serves, or ×n lanes. `,
       h("span", {class: "key used"}), " served, ", h("span", {class: "key conflict"}), " a wavefront more, since a bank was wanted twice.",
-      found[0].copy ? " Of a copy, first the banks where it is written, then those where the L1 is read a second time and more." : "")];
+      one.operation === "copy" && one.bytes < 16 ? " Of a copy, first the banks where it is written, then those where the L1 is read a second time and more." : "")];
 }
 
 // ---- Roofline and traffic ----

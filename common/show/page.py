@@ -11,13 +11,12 @@ import re
 import struct
 import sys
 import webbrowser
-import zlib
 from typing import NamedTuple
 
 from common.show import counter_tables, counters, files, floors, formats, records, shape, text, time_tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRACE_FORMAT, TRACE_VERSION = "convladder trace", 2
+TRACE_FORMAT, TRACE_VERSION = "convladder trace", 3
 PAGE_BYTES = 2_900_000  # of all that is in the page, pictures and warps included
 GAP, FILTER_SCALE, MAP_SCALE, COLUMNS = 6, 6, 2, 12  # of the pictures that run draws
 COMMANDS = {"bench": "./ladder bench", "profile": "./ladder profile", "run": "./ladder run",
@@ -219,13 +218,13 @@ def read_trace(path):
     try:
         trace["extents"] = shape.extents(shape.parse(trace["shape"]))
         for stage in whole(trace, "problem", stages=list)["stages"]:
-            whole(stage, "stage", files=dict, memory=list, patterns=list, kernels=list)
+            whole(stage, "stage", files=dict, memory=list, patterns=list, services=list,
+                  kernels=list)
             for kernel in stage["kernels"]:
                 whole(kernel, "kernel", grid=list, shared=list, instructions=list, warps=list)
                 for instruction in kernel["instructions"]:
                     whole(instruction, "line", "space", "operation", "memory", **dict.fromkeys(
-                        ("bytes", "requests", "sectors", "wavefronts", "conflicts", "unique_bytes"),
-                        int))
+                        ("bytes", "requests", "cost", "conflicts", "unique_bytes"), int))
                 for warp in kernel["warps"]:
                     whole(warp, block=int, warp=int, cut=list, runs=list)
                     if len(warp["runs"]) != len(kernel["instructions"]):
@@ -287,10 +286,10 @@ def read_pictures(folder):
              "filters": montage_size(own.K, own.S * FILTER_SCALE, own.R * FILTER_SCALE),
              "feature_maps": montage_size(own.K, own.Q * MAP_SCALE, own.P * MAP_SCALE)}
     for name, size in sizes.items():
-        png = read_picture(os.path.join(folder, name))
+        png = read_picture(os.path.join(folder, name + ".png"))
         found = struct.unpack(">II", png[16:24])
         if found != size:
-            raise records.BadInput(f"{folder}/{name}: {found[0]}x{found[1]} pixels, where run.json's "
+            raise records.BadInput(f"{folder}/{name}.png: {found[0]}x{found[1]} pixels, where run.json's "
                                    f"shape gives {size[0]}x{size[1]}: of another run")
         data[name] = "data:image/png;base64," + base64.b64encode(png).decode()
     return data
@@ -302,29 +301,11 @@ def montage_size(count, width, height):
 
 
 def read_picture(path):
-    """NAME.png as it is, or NAME.ppm, which is written where there is no PNG library, as PNG."""
-    for kind in (".png", ".ppm"):
-        if os.path.exists(path + kind):
-            with open(path + kind, "rb") as file:
-                content = file.read()
-            if kind == ".png" and content.startswith(b"\x89PNG\r\n") and b"IEND" in content[-12:]:
-                return content
-            header = re.match(rb"P6\s(\d+)\s(\d+)\s255\s", content)
-            if header:
-                width, height = int(header[1]), int(header[2])
-                pixels = content[header.end():]
-                if len(pixels) == 3 * width * height:
-                    return png_of(pixels, width, height)
-            raise records.BadInput(f"{path}{kind}: no picture, or cut short")
-    raise records.BadInput(f"{path}.png: isn't there")
-
-
-def png_of(pixels, width, height):
-    def chunk(kind, content):
-        return (struct.pack(">I", len(content)) + kind + content +
-                struct.pack(">I", zlib.crc32(kind + content)))
-
-    lines = b"".join(b"\0" + pixels[3 * width * y:3 * width * (y + 1)] for y in range(height))
-    return (b"\x89PNG\r\n\x1a\n" +
-            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-            chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b""))
+    """A PNG as it is. Raises BadInput where it is none, or cut short."""
+    if not os.path.exists(path):
+        raise records.BadInput(f"{path}: isn't there")
+    with open(path, "rb") as file:
+        content = file.read()
+    if not content.startswith(b"\x89PNG\r\n") or b"IEND" not in content[-12:]:
+        raise records.BadInput(f"{path}: no picture, or cut short")
+    return content

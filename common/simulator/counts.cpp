@@ -28,6 +28,15 @@ double ratio(int64_t a, int64_t b) { return b == 0 ? 0.0 : static_cast<double>(a
 
 }  // namespace
 
+InstructionCounts& InstructionCounts::operator+=(const InstructionCounts& other) {
+  requests += other.requests;
+  cost += other.cost;
+  conflicts += other.conflicts;
+  bytes += other.bytes;
+  address = std::min(address, other.address);
+  return *this;
+}
+
 KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
   launches += other.launches;
   load += other.load;
@@ -46,11 +55,7 @@ KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
   blocks += other.blocks;
   barriers += other.barriers;
   shared_bytes = std::max(shared_bytes, other.shared_bytes);
-  for (const auto& [where, count] : other.places) {
-    PlaceCounts& place = places[where];
-    place.requests += count.requests;
-    place.cost += count.cost;
-  }
+  for (const auto& [instruction, count] : other.instructions) instructions[instruction] += count;
   return *this;
 }
 

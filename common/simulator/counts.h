@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,32 @@ struct SharedCounts {
   int64_t conflicts = 0;   // those of them due to bank conflicts
 };
 
-// Warp instructions at one place in the code: one of `requests` to global memory costs sectors, one
-// to shared memory wavefronts.
-struct PlaceCounts {
-  int64_t requests = 0, cost = 0;
+enum class Space : uint8_t { kGlobal, kShared };
+// kCopy: an asynchronous copy, seen from the global or from the shared side.
+enum class Operation : uint8_t { kLoad, kStore, kCopy };
+
+// A memory instruction of a kernel; a copy is two of them.
+struct Instruction {
+  uint32_t code;  // code_offset() of core/program.h
+  Space space;
+  Operation operation;
+  unsigned bytes;  // per lane
+
+  bool operator<(const Instruction& other) const {
+    return std::tie(code, space, operation, bytes) <
+           std::tie(other.code, other.space, other.operation, other.bytes);
+  }
+};
+
+// What its executions by all warps cost.
+struct InstructionCounts {
+  int64_t requests = 0;           // executions, each by at least one lane
+  int64_t cost = 0;               // sectors of global memory, or wavefronts of shared memory
+  int64_t conflicts = 0;          // as in SharedCounts
+  int64_t bytes = 0;              // as in GlobalCounts
+  uint64_t address = UINT64_MAX;  // one in the memory that it accesses; the same in every run
+
+  InstructionCounts& operator+=(const InstructionCounts& other);
 };
 
 // What one launch, or a library's call, asks of the multiprocessors. Of one that was only planned,
@@ -71,8 +94,7 @@ struct KernelCounts {
   int64_t barriers = 0;      // __syncthreads() of each block, added up
   int64_t shared_bytes = 0;  // of __shared__ variables, per block
 
-  // By place: code_offset() of core/program.h, and whether it is to shared memory.
-  std::map<std::pair<uint32_t, bool>, PlaceCounts> places;
+  std::map<Instruction, InstructionCounts> instructions;
 
   KernelCounts& operator+=(const KernelCounts& other);  // but for the name
 };

@@ -18,6 +18,7 @@ namespace convladder {
 namespace {
 
 using simulator::KernelCounts;
+using simulator::TracedKernel;
 
 struct Zeros : DeviceBuffer {
   explicit Zeros(int64_t floats) : DeviceBuffer(floats) {
@@ -36,6 +37,12 @@ class Counting : public testing::Test {
     EXPECT_EQ(all.size(), 1u);
     return all.empty() ? KernelCounts{} : all[0];
   }
+};
+
+// What has been traced, of the only kernel that was launched; and its counts.
+struct Traced {
+  std::vector<KernelCounts> counts = simulator::take_kernel_counts();
+  TracedKernel kernel = simulator::take_trace(counts).at(0);
 };
 
 // ---- Global memory ----
@@ -278,16 +285,15 @@ TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
   const Zeros from(256), to(3 * 64);
   simulator::start_trace({2, 1});
   launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-  const std::vector<simulator::TracedKernel> kernels = simulator::take_trace();
-  ASSERT_EQ(kernels.size(), 1u);
-  EXPECT_EQ(kernels[0].kernel, "reverse_tile");
-  ASSERT_EQ(kernels[0].shared.size(), 1u);
-  EXPECT_EQ(kernels[0].shared[0].name, "tile");
-  ASSERT_EQ(kernels[0].warps.size(), 1u);
-  const std::vector<simulator::TracedExecution>& trace = kernels[0].warps[0].executions;
+  const TracedKernel kernel = Traced().kernel;
+  EXPECT_EQ(kernel.kernel, "reverse_tile");
+  ASSERT_EQ(kernel.shared.size(), 1u);
+  EXPECT_EQ(kernel.shared[0].name, "tile");
+  ASSERT_EQ(kernel.warps.size(), 1u);
+  const std::vector<simulator::TracedExecution>& trace = kernel.warps[0].executions;
   ASSERT_EQ(trace.size(), 4u);
   for (const auto& traced : trace) EXPECT_EQ(traced.access.lanes, ~0u);
-  const std::size_t tile = kernels[0].shared[0].begin;
+  const std::size_t tile = kernel.shared[0].begin;
   for (unsigned lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(trace[0].access.address[lane],
               reinterpret_cast<uint64_t>(from.data() + (lane + 32) * 2));
@@ -296,9 +302,15 @@ TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
     EXPECT_EQ(trace[3].access.address[lane],
               reinterpret_cast<uint64_t>(to.data() + 2 * 64 + 32 + lane));
   }
-  EXPECT_EQ(trace[0].cost, 8);  // every other float of 256 bytes
-  EXPECT_EQ(kernels[0].instructions[trace[1].instruction].operation, simulator::Operation::kStore);
-  EXPECT_TRUE(simulator::take_trace().empty());
+  ASSERT_EQ(trace[0].services.size(), 8u);  // sectors: every other float of 256 bytes
+  for (unsigned i = 0; i < 8; ++i) EXPECT_EQ(trace[0].services[i].lanes, 0xfu << 4 * i);
+  ASSERT_EQ(trace[2].services.size(), 2u);  // wavefronts
+  EXPECT_EQ(trace[2].services[0].lanes, 0xffff0000u);
+  EXPECT_EQ(trace[2].services[0].kind, simulator::Service::kNeeded);
+  EXPECT_EQ(trace[2].services[1].lanes, 0xffffu);
+  EXPECT_EQ(trace[2].services[1].kind, simulator::Service::kConflict);
+  EXPECT_EQ(kernel.instructions[trace[1].instruction].operation, simulator::Operation::kStore);
+  EXPECT_TRUE(simulator::take_trace({}).empty());
 }
 
 TEST_F(Counting, TraceHasNoWarpThatIsNotThere) {
@@ -306,54 +318,40 @@ TEST_F(Counting, TraceHasNoWarpThatIsNotThere) {
   for (const simulator::TraceSample sample : {simulator::TraceSample{3, 0}, {0, 2}}) {
     simulator::start_trace(sample);
     launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-    EXPECT_TRUE(simulator::take_trace().at(0).warps.empty());
+    EXPECT_TRUE(Traced().kernel.warps.empty());
   }
 }
 
 // What the instructions cost is what the kernel costs, whichever warps are kept.
-TEST_F(Counting, InstructionsOfATraceAddUpToTheKernelsCounts) {
+TEST_F(Counting, InstructionsAddUpToTheKernelsCounts) {
   const Zeros from(256), to(3 * 64);
   simulator::start_trace({});
   for (int i = 0; i < 2; ++i) launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-  const simulator::TracedKernel kernel = simulator::take_trace().at(0);
-  const KernelCounts all = counts();
-  EXPECT_EQ(kernel.launches, 2);
-  EXPECT_EQ(kernel.warps.size(), 6u);  // of the first launch, all three blocks
-  simulator::InstructionCounts sum;
-  for (const auto& instruction : kernel.instructions) sum += instruction.counts;
-  EXPECT_EQ(sum.requests, all.load.requests + all.store.requests + all.shared_load.requests +
-                              all.shared_store.requests);
-  EXPECT_EQ(sum.sectors, all.load.sectors + all.store.sectors);
-  EXPECT_EQ(sum.wavefronts, all.shared_load.wavefronts + all.shared_store.wavefronts);
-  EXPECT_EQ(sum.conflicts, all.shared_load.conflicts + all.shared_store.conflicts);
-  EXPECT_EQ(sum.conflicts, 2 * 3 * 2);
-}
-
-TEST_F(Counting, PlacesInTheCodeAddUpToTheTotals) {
-  const Zeros from(128), to(192);
-  launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-  const KernelCounts counted = counts();
-  EXPECT_EQ(counted.blocks, 3);
-  EXPECT_EQ(counted.barriers, 3);
-  EXPECT_EQ(counted.shared_bytes, 256);
-  EXPECT_EQ(counted.places.size(), 4u);  // an instruction each
-  simulator::PlaceCounts global, shared;
-  for (const auto& [where, place] : counted.places) {
-    simulator::PlaceCounts& sum = where.second ? shared : global;
-    sum.requests += place.requests;
-    sum.cost += place.cost;
+  const Traced traced;
+  EXPECT_EQ(traced.kernel.launches, 2);
+  EXPECT_EQ(traced.kernel.warps.size(), 6u);  // of the first launch, all three blocks
+  const KernelCounts& all = traced.counts.at(0);
+  EXPECT_EQ(all.blocks, 6);
+  EXPECT_EQ(all.barriers, 6);
+  EXPECT_EQ(all.shared_bytes, 256);
+  EXPECT_EQ(all.instructions.size(), 4u);
+  simulator::InstructionCounts global, shared;
+  for (const auto& instruction : traced.kernel.instructions) {
+    (instruction.space == simulator::Space::kShared ? shared : global) += instruction.counts;
   }
-  EXPECT_EQ(global.requests, counted.load.requests + counted.store.requests);
-  EXPECT_EQ(global.cost, counted.load.sectors + counted.store.sectors);
-  EXPECT_EQ(shared.requests, counted.shared_load.requests + counted.shared_store.requests);
-  EXPECT_EQ(shared.cost, counted.shared_load.wavefronts + counted.shared_store.wavefronts);
+  EXPECT_EQ(global.requests, all.load.requests + all.store.requests);
+  EXPECT_EQ(global.cost, all.load.sectors + all.store.sectors);
+  EXPECT_EQ(global.bytes, all.load.bytes + all.store.bytes);
+  EXPECT_EQ(shared.requests, all.shared_load.requests + all.shared_store.requests);
+  EXPECT_EQ(shared.cost, all.shared_load.wavefronts + all.shared_store.wavefronts);
+  EXPECT_EQ(shared.conflicts, 2 * 3 * 2);
 }
 
 TEST_F(Counting, TraceKeepsTheFirstTimesOfALongLoop) {
   const Zeros from(4096), to(32);
   simulator::start_trace({0, 0});
   launch(sum_many, 1, 32, nullptr, from.data(), to.data(), 4096);
-  const simulator::TracedKernel kernel = simulator::take_trace().at(0);
+  const TracedKernel kernel = Traced().kernel;
   ASSERT_EQ(kernel.instructions.size(), 2u);
   EXPECT_EQ(kernel.instructions[0].counts.requests, 4096);
   EXPECT_EQ(kernel.warps.at(0).executions.size(), 512u + 1u);  // with the store behind the loop

@@ -19,7 +19,8 @@ simulator::TracedKernel without_order(int executions) {
   kernel.warps.push_back({0, 0, {}});
   uint32_t state = 1;
   for (int i = 0; i < executions; ++i) {
-    simulator::TracedExecution execution = {};
+    simulator::TracedExecution execution{};
+    execution.services = {{~0u}};
     execution.access.lanes = ~0u;
     for (uint64_t& address : execution.access.address) {
       address = (state = state * 1664525 + 1013904223) / 4 * 4;

@@ -157,11 +157,11 @@ bool count(const Stage& stage, const std::vector<Problem>& problems, uint64_t se
 #ifdef CONVLADDER_COUNTING
     for (const simulator::KernelCounts& kernel : simulator::take_kernel_counts()) {
       std::vector<Json> places;
-      for (const auto& [where, place] : kernel.places) {
-        places.push_back(Json::object({{"code", static_cast<int64_t>(where.first)},
-                                       {"shared", where.second},
-                                       {"requests", place.requests},
-                                       {"cost", place.cost}}));
+      for (const auto& [instruction, counts] : kernel.instructions) {
+        places.push_back(Json::object({{"code", static_cast<int64_t>(instruction.code)},
+                                       {"shared", instruction.space == simulator::Space::kShared},
+                                       {"requests", counts.requests},
+                                       {"cost", counts.cost}}));
       }
       Json members = {{"kernel", kernel.kernel},
                       {"launches", kernel.launches},

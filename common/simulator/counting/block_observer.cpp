@@ -46,7 +46,6 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   counts_ = {};
   products_ = 0;
   block_products_ = launch_->products;
-  by_instruction_.clear();
   if (launch_->number == launch_number_) return;
 
   launch_number_ = launch_->number;
@@ -61,9 +60,8 @@ void BlockObserver::end_block() {
   counts_.blocks = 1;
   counts_.barriers = interval_;
   counts_.products = static_cast<double>(products_);
-  warp_log_.take_places(counts_);
+  warp_log_.take_instructions(counts_);
   add_block(counts_);
-  if (tracing()) add_to_trace(by_instruction_);
 }
 
 void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
@@ -85,24 +83,15 @@ void BlockObserver::leave(unsigned thread) {
   if (++left_[warp] < lanes) return;
   left_[warp] = 0;
   warp_log_.add(&logs_[warp * WARP], lanes, counts_);
-  if (tracing()) trace(warp);
+  if (TracedWarp* const traced = traced_warp(block_, warp)) {
+    warp_log_.for_each(
+        [&](uint64_t what, const WarpAccess& access) { keep(*traced, what, access); });
+  }
   for (unsigned lane = 0; lane < lanes; ++lane) {
     LaneLog& log = logs_[warp * WARP + lane];
     log.clear();
     memory_.push_back(log.give_memory());
   }
-}
-
-// Hands on what a warp has done, in terms that don't change from run to run.
-void BlockObserver::trace(unsigned warp) {
-  TracedWarp* const kept = traced_warp(block_, warp);
-  warp_log_.for_each([&](uint64_t what, WarpAccess access) {
-    if (access.space == Space::kShared) {
-      for (uint64_t& address : access.address) address -= shared_begin_;
-    }
-    by_instruction_[what].add(access);
-    if (kept) keep(*kept, what, access);
-  });
 }
 
 void BlockObserver::sync_warp(unsigned thread) {
@@ -145,8 +134,8 @@ void BlockObserver::access(const Access& access) {
 void BlockObserver::access_shared(const Access& access) {
   require_shared_variable(access);
   require_aligned(access);
-  log_->access(access.pc, Space::kShared, access.operation, access.bytes, access.address,
-               access.other_end);
+  log_->access(access.pc, Space::kShared, access.operation, access.bytes,
+               access.address - shared_begin_, access.other_end);
   const bool write = access.operation != Operation::kLoad;
   Touch now = {stamp_, code_offset(access.pc)};
   now.stamp.in_flight = access.operation == Operation::kCopy;
@@ -194,7 +183,7 @@ void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, st
   uintptr_t source = NO_SOURCE;
   if (zfill < bytes) {
     source = reinterpret_cast<uintptr_t>(from);
-    access_global({source, size, Operation::kCopy, pc, destination});
+    access_global({source, size, Operation::kCopy, pc, destination - shared_begin_});
   }
   access_shared({destination, size, Operation::kCopy, pc, source});
 }

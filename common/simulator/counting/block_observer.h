@@ -67,7 +67,6 @@ class BlockObserver {
  private:
   void access_shared(const Access& access);
   void access_global(const Access& access);
-  void trace(unsigned warp);
   void require_aligned(const Access& access);
   void require_shared_variable(const Access& access);
   Allocation* require_allocation(const Access& access);
@@ -95,7 +94,6 @@ class BlockObserver {
   KernelCounts counts_;   // of this block
   int64_t products_ = 0;  // likewise
   BlockProducts block_products_;
-  CountsByInstruction by_instruction_;  // likewise, where launches are traced
 
   // Shared memory: the worker's thread-local storage, of which only the kernel's variables are it.
   uintptr_t shared_begin_ = 0;

@@ -75,7 +75,7 @@ void begin_launch(const Grid& grid) {
   current_counts.knows_products = products.of_block != nullptr;
   current_counts.work = {{grid.kernel}};
   for (const auto& variable : symbols.shared) current_counts.shared_bytes += variable.bytes;
-  if (tracing()) trace_launch(symbols.name, grid.blocks, grid.threads, symbols.shared);
+  trace_launch(symbols.name, grid.blocks, grid.threads, symbols.shared);
 }
 
 void add_block(const KernelCounts& block) {

@@ -1,30 +1,51 @@
 #include "common/simulator/counting/traffic.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace convladder::simulator {
 namespace {
 
 constexpr unsigned LANES = 32, SECTOR = 32, BANKS = 32, WORD = 4;
 
-// The different values among `count` of them, which are sorted on the way.
-int count_distinct(uint64_t* values, int count) {
-  if (!std::is_sorted(values, values + count)) std::sort(values, values + count);
-  return static_cast<int>(std::unique(values, values + count) - values);
+using Services = std::vector<Service>;
+
+// Lanes [first, first + count) by the pieces of `unit` bytes that their addresses lie in.
+class Pieces {
+ public:
+  Pieces(const WarpAccess& access, unsigned unit, unsigned first = 0, unsigned count = LANES) {
+    for (unsigned lane = first; lane < first + count; ++lane) {
+      if (access.lanes >> lane & 1) keys_[size_++] = access.address[lane] / unit * LANES + lane;
+    }
+    if (!std::is_sorted(keys_, keys_ + size_)) std::sort(keys_, keys_ + size_);
+  }
+
+  // seen(piece, lanes) of each different piece, in their order.
+  template <typename Seen>
+  void for_each(const Seen& seen) const {
+    for (int i = 0; i < size_;) {
+      const uint64_t piece = keys_[i] / LANES;
+      uint32_t lanes = 0;
+      for (; i < size_ && keys_[i] / LANES == piece; ++i) lanes |= 1u << keys_[i] % LANES;
+      seen(piece, lanes);
+    }
+  }
+
+ private:
+  uint64_t keys_[LANES];  // the piece and the lane
+  int size_ = 0;
+};
+
+void enter(Services* services, std::size_t number, uint32_t lanes, Service::Kind kind) {
+  if (!services) return;
+  if (services->size() <= number) services->resize(number + 1);
+  (*services)[number].lanes |= lanes;
+  (*services)[number].kind = kind;
 }
+
+// Where the services of the next group of lanes begin.
+std::size_t size_of(const Services* services) { return services ? services->size() : 0; }
 
 bool takes_part(const WarpAccess& access, unsigned lane) { return access.lanes >> lane & 1; }
-
-// The different pieces of `unit` bytes that the lanes' addresses lie in.
-int count_pieces(const WarpAccess& access, unsigned unit) {
-  uint64_t pieces[LANES];
-  int size = 0;
-  for (unsigned lane = 0; lane < LANES; ++lane) {
-    if (takes_part(access, lane)) pieces[size++] = access.address[lane] / unit;
-  }
-  return count_distinct(pieces, size);
-}
 
 // Whether every lane has the same address as the lane whose number differs in `bit`, where both
 // take part.
@@ -39,20 +60,19 @@ bool pairs_agree(const WarpAccess& access, unsigned bit) {
   return true;
 }
 
-// Passes for lanes [first, first + count): the most different words that one bank must give.
-int passes(const WarpAccess& access, unsigned first, unsigned count) {
-  uint64_t words[LANES * 4];
-  int size = 0;
-  for (unsigned lane = first; lane < first + count; ++lane) {
-    if (!takes_part(access, lane)) continue;
-    for (unsigned byte = 0; byte < access.bytes; byte += WORD) {
-      words[size++] = (access.address[lane] + byte) / WORD;
-    }
-  }
-  size = count_distinct(words, size);
-  int in_bank[BANKS] = {};
-  int most = 0;
-  for (int i = 0; i < size; ++i) most = std::max(most, ++in_bank[words[i] % BANKS]);
+// Wavefronts for lanes [first, first + count): the most different words that one bank must give. (A
+// lane's words lie in neighbouring banks, so that they count as one of its size.) Those beyond
+// `needed` are conflicts.
+int count_passes(const WarpAccess& access, unsigned first, unsigned count, int needed = 1,
+                 Services* services = nullptr) {
+  const unsigned unit = std::max(access.bytes, WORD), banks = BANKS * WORD / unit;
+  const std::size_t begin = size_of(services);
+  int asked[BANKS] = {}, most = 0;
+  Pieces(access, unit, first, count).for_each([&](uint64_t piece, uint32_t lanes) {
+    const int pass = asked[piece % banks]++;
+    most = std::max(most, pass + 1);
+    enter(services, begin + pass, lanes, pass < needed ? Service::kNeeded : Service::kConflict);
+  });
   return most;
 }
 
@@ -64,32 +84,39 @@ bool copies(const WarpAccess& access, unsigned lane) {
 // its own: not even lanes that copy the same word share one. 8-byte copies go by half warps. Lanes
 // that are filled with zeros need only the latter. What Nsight Compute says of an instruction adds
 // up the conflicts of both ends; in the pipe itself, as it reads that, they may overlap.
-Wavefronts count_copies_through_l1(const WarpAccess& access, bool overlap) {
-  const unsigned group = LANES * WORD / access.bytes;
-  Wavefronts wavefronts{0, 0};
+Cost cost_of_copies_through_l1(const WarpAccess& access, bool overlap, Services* services) {
+  const unsigned group = LANES * WORD / access.bytes;  // as many as there are banks of that width
+  Cost cost;
   for (unsigned first = 0; first < LANES; first += group) {
-    int from[BANKS] = {}, to[BANKS] = {};
+    const std::size_t begin = size_of(services);
+    int from[BANKS] = {}, to[BANKS] = {}, read[LANES] = {};
     int most_from = 1, most_to = 0;
     for (unsigned lane = first; lane < first + group; ++lane) {
       if (!takes_part(access, lane)) continue;
-      for (unsigned byte = 0; byte < access.bytes; byte += WORD) {
-        most_to = std::max(most_to, ++to[(access.address[lane] + byte) / WORD % BANKS]);
-        if (!copies(access, lane)) continue;
-        most_from = std::max(most_from, ++from[(access.other_end[lane] + byte) / WORD % BANKS]);
-      }
+      const int pass = to[access.address[lane] / access.bytes % group]++;
+      most_to = std::max(most_to, pass + 1);
+      enter(services, begin + pass, 1u << lane, pass > 0 ? Service::kConflict : Service::kNeeded);
+      if (!copies(access, lane)) continue;
+      read[lane] = from[access.other_end[lane] / access.bytes % group]++;
+      most_from = std::max(most_from, read[lane] + 1);
     }
     if (most_to == 0) continue;
+    for (unsigned lane = first; lane < first + group; ++lane) {
+      if (read[lane] == 0) continue;
+      enter(services, begin + most_to + read[lane] - 1, 1u << lane, Service::kSourceConflict);
+    }
     const int needed = overlap ? std::max(most_from, most_to) : most_from + most_to - 1;
-    wavefronts.total += needed;
-    wavefronts.conflicts += needed - 1;
+    cost.total += needed;
+    cost.conflicts += needed - 1;
   }
-  return wavefronts;
+  return cost;
 }
 
 // What travels as one in a copy past the L1: a sector, or half of one.
 struct Parcel {
   unsigned bytes;
   uint64_t from, to;  // in units of `bytes`
+  uint32_t lanes;
 };
 
 // In one wavefront: neighbours within a 128-byte line on both sides, moved in the same way.
@@ -99,43 +126,56 @@ bool go_together(const Parcel& a, const Parcel& b) {
          a.to / line == b.to / line && (a.from ^ a.to) == (b.from ^ b.to);
 }
 
+// Whether lanes 2i and 2i + 1 of a copy of 16 bytes move the halves of one sector, from global to
+// shared memory or seen the other way round.
+bool share_sector(const WarpAccess& access, unsigned lane) {
+  const auto in_one = [&](const auto* end) { return end[lane] / SECTOR == end[lane + 1] / SECTOR; };
+  return copies(access, lane) && copies(access, lane + 1) && in_one(access.address) &&
+         in_one(access.other_end);
+}
+
 // A copy of 16 bytes, by quarter warps. Explains all readings of regular patterns, but not those
 // where lanes copy in no order. A quarter that is all zeros only passes the banks.
-Wavefronts count_copies_past_l1(const WarpAccess& access) {
-  Wavefronts wavefronts{0, 0};
+Cost cost_of_copies_past_l1(const WarpAccess& access, Services* services) {
+  Cost cost;
   for (unsigned quarter = 0; quarter < LANES; quarter += 8) {
     std::vector<Parcel> parcels;
     for (unsigned lane = quarter; lane < quarter + 8; lane += 2) {
-      const bool both = copies(access, lane) && copies(access, lane + 1);
-      const Parcel sector{SECTOR, access.other_end[lane] / SECTOR, access.address[lane] / SECTOR};
-      if (both && access.other_end[lane] != access.other_end[lane + 1] &&
-          access.other_end[lane + 1] / SECTOR == sector.from &&
-          access.address[lane + 1] / SECTOR == sector.to) {
-        parcels.push_back(sector);
+      const uint16_t* from = access.other_end;
+      if (share_sector(access, lane) && from[lane] != from[lane + 1]) {
+        parcels.push_back(
+            {SECTOR, from[lane] / uint64_t{SECTOR}, access.address[lane] / SECTOR, 3u << lane});
         continue;
       }
       for (const unsigned one : {lane, lane + 1}) {
         if (!copies(access, one)) continue;
-        parcels.push_back({access.bytes, access.other_end[one] / access.bytes,
-                           access.address[one] / access.bytes});
+        parcels.push_back({access.bytes, from[one] / uint64_t{access.bytes},
+                           access.address[one] / access.bytes, 1u << one});
       }
     }
-    const int zeros = parcels.empty() ? passes(access, quarter, 8) : 0;
-    wavefronts.total += zeros;
+    const int zeros = parcels.empty() ? count_passes(access, quarter, 8, 1, services) : 0;
+    cost.total += zeros;
     if (parcels.empty() && zeros == 0) continue;
-    wavefronts.conflicts += zeros - 1;  // the first one is none
-    while (!parcels.empty()) {
+    cost.conflicts += zeros - 1;  // the first one is none
+    for (auto kind = Service::kNeeded; !parcels.empty(); kind = Service::kConflict) {
       std::vector<Parcel> taken = {parcels.front()}, left;
       for (const Parcel& parcel : parcels) {
         const auto fits = [&](const Parcel& other) { return go_together(parcel, other); };
         (std::all_of(taken.begin(), taken.end(), fits) ? taken : left).push_back(parcel);
       }
       left.erase(left.begin());  // parcels.front(), which does not go together with itself
+      const std::size_t number = size_of(services);
+      for (const Parcel& parcel : taken) enter(services, number, parcel.lanes, kind);
       parcels = left;
-      ++wavefronts.total, ++wavefronts.conflicts;
+      ++cost.total, ++cost.conflicts;
     }
   }
-  return wavefronts;
+  return cost;
+}
+
+Cost cost_of_copies(const WarpAccess& access, bool overlap, Services* services = nullptr) {
+  return access.bytes == 16 ? cost_of_copies_past_l1(access, services)
+                            : cost_of_copies_through_l1(access, overlap, services);
 }
 
 // What L1's data pipe is busy with at the least, for some stages less than Nsight Compute says of
@@ -144,108 +184,90 @@ int count_copy_passes(WarpAccess access) {
   for (unsigned lane = 0; lane < LANES; ++lane) {
     if (!copies(access, lane)) access.lanes &= ~(1u << lane);
   }
-  const Wavefronts needed =
-      access.bytes == 16 ? count_copies_past_l1(access) : count_copies_through_l1(access, true);
-  return std::max(needed.total, 1);
-}
-
-// As of shared memory, but that half or quarter warps never go together.
-int count_global_passes(const WarpAccess& access) {
-  const unsigned group = std::min(LANES, LANES * WORD / access.bytes);
-  int total = 0;
-  for (unsigned first = 0; first < LANES; first += group) total += passes(access, first, group);
-  return total;
-}
-
-// As count_sectors() and count_unique_bytes() would say of a load or store; returns what
-// count_global_passes() would. Each of them would sort the addresses anew.
-int add_plain(const WarpAccess& access, GlobalCounts& counts) {
-  uint64_t addresses[LANES];
-  int size = 0;
-  for (unsigned lane = 0; lane < LANES; ++lane) {
-    if (takes_part(access, lane)) addresses[size++] = access.address[lane];
-  }
-  size = count_distinct(addresses, size);
-  int in_bank[BANKS] = {};
-  int sectors = 0, most = 0;
-  for (int i = 0; i < size; ++i) {
-    sectors += i == 0 || addresses[i] / SECTOR != addresses[i - 1] / SECTOR;
-    most = std::max(most, ++in_bank[addresses[i] / WORD % BANKS]);
-  }
-  counts.sectors += sectors;
-  counts.bytes += size * static_cast<int>(access.bytes);
-  return access.bytes == WORD ? most : count_global_passes(access);
-}
-
-}  // namespace
-
-int count_sectors(const WarpAccess& access) {
-  if (access.operation == Operation::kCopy && access.bytes == 16) {
-    int sectors = 0;
-    for (unsigned lane = 0; lane < LANES; lane += 2) {
-      const bool one = takes_part(access, lane), other = takes_part(access, lane + 1);
-      const bool shared = one && other && access.address[lane] != access.address[lane + 1] &&
-                          access.address[lane] / SECTOR == access.address[lane + 1] / SECTOR &&
-                          access.other_end[lane] / SECTOR == access.other_end[lane + 1] / SECTOR;
-      sectors += shared ? 1 : one + other;
-    }
-    return sectors;
-  }
-  return count_pieces(access, SECTOR);
-}
-
-int count_unique_bytes(const WarpAccess& access) {
-  return count_pieces(access, access.bytes) * static_cast<int>(access.bytes);
+  return std::max(cost_of_copies(access, true).total, 1);
 }
 
 // The data path gives a warp 128 bytes per pass, 4 for each lane, so that 8-byte accesses go by
 // half warps and 16-byte ones by quarters. Two of these go together when each lane has the same
 // address as its neighbour (or as the neighbour's neighbour): then one value serves both.
-Wavefronts count_wavefronts(const WarpAccess& access) {
+Cost cost_in_shared_memory(const WarpAccess& access, Services* services) {
   if (access.operation == Operation::kCopy) {
-    return access.bytes == 16 ? count_copies_past_l1(access)
-                              : count_copies_through_l1(access, false);
+    Cost cost = cost_of_copies(access, false, services);
+    cost.pipe = count_copy_passes(access);
+    return cost;
   }
   const unsigned own = access.bytes <= WORD ? LANES : LANES * WORD / access.bytes;
   unsigned group = own;
   if (group < LANES && (pairs_agree(access, 1) || pairs_agree(access, 2))) group *= 2;
   // Two that a store needs for both are no conflict.
   const int least = access.operation == Operation::kStore ? static_cast<int>(group / own) : 1;
-  Wavefronts wavefronts{0, 0};
+  Cost cost;
   for (unsigned first = 0; first < LANES; first += group) {
-    const int needed = passes(access, first, group);
-    wavefronts.total += needed;
-    wavefronts.conflicts += std::max(needed - least, 0);
+    const int passes = count_passes(access, first, group, least, services);
+    cost.total += passes;
+    cost.conflicts += std::max(passes - least, 0);
   }
-  return wavefronts;
+  cost.pipe = cost.total;
+  return cost;
 }
 
-int64_t add(const WarpAccess& access, KernelCounts& counts) {
+Cost cost_in_global_memory(const WarpAccess& access, Services* services) {
+  const unsigned bytes = access.bytes;
+  const bool past_l1 = access.operation == Operation::kCopy && bytes == 16;
+  Cost cost;
+  uint64_t last = UINT64_MAX;
+  int asked[BANKS] = {};
+  Pieces(access, bytes).for_each([&](uint64_t piece, uint32_t lanes) {
+    cost.bytes += static_cast<int>(bytes);
+    if (bytes == WORD) cost.pipe = std::max(cost.pipe, ++asked[piece % BANKS]);
+    if (past_l1) return;
+    cost.total += piece * bytes / SECTOR != last;
+    last = piece * bytes / SECTOR;
+    enter(services, cost.total - 1, lanes, Service::kNeeded);
+  });
+  for (unsigned lane = 0; past_l1 && lane < LANES; lane += 2) {
+    const bool one = share_sector(access, lane) && access.address[lane] != access.address[lane + 1];
+    for (const uint32_t lanes : {one ? 3u : 1u, one ? 0u : 2u}) {
+      const uint32_t served = lanes << lane & access.lanes;
+      if (served != 0) enter(services, cost.total++, served, Service::kNeeded);
+    }
+  }
+  if (access.operation == Operation::kCopy || bytes == WORD) return cost;
+  // As in shared memory, but that half or quarter warps never go together.
+  const unsigned group = std::min(LANES, LANES * WORD / bytes);
+  for (unsigned first = 0; first < LANES; first += group) {
+    cost.pipe += count_passes(access, first, group);
+  }
+  return cost;
+}
+
+}  // namespace
+
+Cost cost_of(const WarpAccess& access, std::vector<Service>* services) {
+  return access.space == Space::kShared ? cost_in_shared_memory(access, services)
+                                        : cost_in_global_memory(access, services);
+}
+
+void add(const WarpAccess& access, const Cost& cost, KernelCounts& counts) {
+  const Operation operation = access.operation;
   if (access.space == Space::kShared) {
-    SharedCounts& shared = access.operation == Operation::kLoad    ? counts.shared_load
-                           : access.operation == Operation::kStore ? counts.shared_store
-                                                                   : counts.shared_copy;
-    const Wavefronts wavefronts = count_wavefronts(access);
+    SharedCounts& shared = operation == Operation::kLoad    ? counts.shared_load
+                           : operation == Operation::kStore ? counts.shared_store
+                                                            : counts.shared_copy;
     ++shared.requests;
-    shared.wavefronts += wavefronts.total;
-    shared.conflicts += wavefronts.conflicts;
-    counts.pipe_wavefronts +=
-        access.operation == Operation::kCopy ? count_copy_passes(access) : wavefronts.total;
-    return wavefronts.total;
-  }
-  GlobalCounts& global = access.operation == Operation::kLoad    ? counts.load
-                         : access.operation == Operation::kStore ? counts.store
-                         : access.bytes == 16                    ? counts.copy_past_l1
-                                                                 : counts.copy_through_l1;
-  const int64_t before = global.sectors;
-  ++global.requests;
-  if (access.operation == Operation::kCopy) {
-    global.sectors += count_sectors(access);
-    global.bytes += count_unique_bytes(access);
+    shared.wavefronts += cost.total;
+    shared.conflicts += cost.conflicts;
   } else {
-    counts.pipe_wavefronts += add_plain(access, global);
+    GlobalCounts& global = operation == Operation::kLoad    ? counts.load
+                           : operation == Operation::kStore ? counts.store
+                           : access.bytes == 16             ? counts.copy_past_l1
+                                                            : counts.copy_through_l1;
+    ++global.requests;
+    global.sectors += cost.total;
+    global.bytes += cost.bytes;
+    if (operation == Operation::kCopy) return;  // its shared side has the pipe's wavefronts
   }
-  return global.sectors - before;
+  counts.pipe_wavefronts += cost.pipe;
 }
 
 }  // namespace convladder::simulator

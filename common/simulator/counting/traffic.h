@@ -1,17 +1,14 @@
-// What one memory instruction of a warp costs: requests, sectors, wavefronts.
+// What one memory instruction of a warp costs: sectors or wavefronts, and which lanes each of them serves.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "common/simulator/counts.h"
 
 namespace convladder::simulator {
 
-enum class Space : uint8_t { kGlobal, kShared };
-// kCopy: an asynchronous copy, seen from the global or from the shared side.
-enum class Operation : uint8_t { kLoad, kStore, kCopy };
-
-// One instruction that the lanes of a warp execute together, each with an address of its own.
+// One instruction that the lanes of a warp execute together, each with its address.
 struct WarpAccess {
   Space space = Space::kGlobal;
   Operation operation = Operation::kLoad;
@@ -26,22 +23,31 @@ struct WarpAccess {
 // other_end[] of a lane whose copy is all zeros: no source is so badly aligned.
 constexpr uint16_t NO_SOURCE = 1;
 
-// The 32-byte sectors of global memory that the lanes ask for. Each counts once, but for copies of
-// 16 bytes, which go past the L1: there only lanes 2i and 2i + 1 share one, if its halves go to one
-// sector's worth of shared memory.
-int count_sectors(const WarpAccess& access);
-
-// The different bytes that the lanes ask for: a broadcast counts once.
-int count_unique_bytes(const WarpAccess& access);
-
-// Passes through the 32 banks of shared memory, each 4 bytes wide. `conflicts` are those beyond
-// what the same lanes and bytes would need without bank conflicts.
-struct Wavefronts {
-  int total, conflicts;
+struct Cost {
+  int total = 0;      // sectors of global memory, or wavefronts of shared memory
+  int conflicts = 0;  // wavefronts beyond what the same lanes and bytes need without bank conflicts
+  int bytes = 0;      // of global memory: different ones, so that a broadcast counts once
+  int pipe = 0;  // wavefronts of L1's data pipe, at the least; of a copy, those of its shared side
 };
-Wavefronts count_wavefronts(const WarpAccess& access);
 
-// Adds the access to `counts`, and returns the sectors or wavefronts that it costs.
-int64_t add(const WarpAccess& access, KernelCounts& counts);
+// A sector or a wavefront: the lanes that it serves, and what a wavefront is needed for.
+struct Service {
+  enum Kind : uint8_t {
+    kNeeded,
+    kConflict,
+    kSourceConflict
+  };  // the last: where a copy reads the L1
+  uint32_t lanes = 0;
+  Kind kind = kNeeded;
+};
+
+// A sector of global memory counts once, but for copies of 16 bytes, which go past the L1: there only
+// lanes 2i and 2i + 1 share one, if its halves go to one sector's worth of shared memory. A wavefront
+// is a pass through the 32 banks of shared memory, each 4 bytes wide.
+// `services`, where given, gets as many entries as the access costs.
+Cost cost_of(const WarpAccess& access, std::vector<Service>* services = nullptr);
+
+// Adds the access, which costs so much, to `counts`.
+void add(const WarpAccess& access, const Cost& cost, KernelCounts& counts);
 
 }  // namespace convladder::simulator

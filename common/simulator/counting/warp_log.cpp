@@ -14,7 +14,13 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 
 }  // namespace
 
-WarpAccess LaneLog::unpack(uint64_t what) {
+Instruction LaneLog::instruction(uint64_t what) {
+  const WarpAccess access = access_of(what);
+  return {code_offset(reinterpret_cast<const void*>(code(what))), access.space, access.operation,
+          access.bytes};
+}
+
+WarpAccess LaneLog::access_of(uint64_t what) {
   WarpAccess access;
   access.space = static_cast<Space>(what >> 7 & 1);
   access.operation = static_cast<Operation>(what >> 5 & 3);
@@ -67,7 +73,7 @@ std::vector<unsigned> Loops::around(uint64_t code) const {
 void WarpLog::add(const LaneLog* logs, unsigned count, KernelCounts& counts) {
   if (version_ != loops_.version()) {  // other loops have been seen since the sites were
     version_ = loops_.version();
-    for (auto& [code, site] : sites_) site.loops = loops_.around(code);
+    for (auto& [what, site] : sites_) site.loops = loops_.around(LaneLog::code(what));
   }
   groups_.assign(1, {});  // group 0 stands for the begin: its `next` is where lanes begin
   group_of_.clear();
@@ -75,22 +81,19 @@ void WarpLog::add(const LaneLog* logs, unsigned count, KernelCounts& counts) {
   for (unsigned lane = 0; lane < count; ++lane) add_lane(logs[lane], lane);
   for (std::size_t i = 1; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
-    PlaceCounts& place = group.site->counts[group.access.space == Space::kShared];
-    ++place.requests;
-    place.cost += simulator::add(group.access, counts);
+    const WarpAccess& access = group.access;
+    const Cost cost = cost_of(access);
+    simulator::add(access, cost, counts);
+    group.site->counts +=
+        {1, cost.total, cost.conflicts, cost.bytes, access.address[__builtin_ctz(access.lanes)]};
   }
 }
 
-void WarpLog::take_places(KernelCounts& counts) {
-  for (auto& [at, site] : sites_) {
-    const uint32_t code = code_offset(reinterpret_cast<const void*>(at));
-    for (const bool shared : {false, true}) {
-      if (site.counts[shared].requests == 0) continue;
-      PlaceCounts& place = counts.places[{code, shared}];
-      place.requests += site.counts[shared].requests;
-      place.cost += site.counts[shared].cost;
-      site.counts[shared] = {};
-    }
+void WarpLog::take_instructions(KernelCounts& counts) {
+  for (auto& [what, site] : sites_) {
+    if (site.counts.requests == 0) continue;
+    counts.instructions[LaneLog::instruction(what)] += site.counts;
+    site.counts = {};
   }
 }
 
@@ -163,7 +166,7 @@ unsigned WarpLog::find_group(uint64_t what, unsigned guess, unsigned lane) {
   for (;; hash = mix(hash, 1)) {
     const auto [found, is_new] = group_of_.try_emplace(mix(what, hash), groups_.size());
     if (is_new) {
-      groups_.push_back({what, hash, &at, 0, LaneLog::unpack(what)});
+      groups_.push_back({what, hash, &at, 0, LaneLog::access_of(what)});
       return groups_.size() - 1;
     }
     if (!(groups_[found->second].access.lanes >> lane & 1)) return found->second;
@@ -171,9 +174,8 @@ unsigned WarpLog::find_group(uint64_t what, unsigned guess, unsigned lane) {
 }
 
 WarpLog::Site& WarpLog::site(uint64_t what) {
-  const uint64_t code = LaneLog::code(what);
-  const auto [found, is_new] = sites_.try_emplace(code);
-  if (is_new) found->second.loops = loops_.around(code);
+  const auto [found, is_new] = sites_.try_emplace(what);
+  if (is_new) found->second.loops = loops_.around(LaneLog::code(what));
   return found->second;
 }
 

@@ -101,7 +101,8 @@ class LaneLog {
   static constexpr uint64_t JUMP = 0xff;        // no instruction's low byte
   static constexpr unsigned ADDRESS_BITS = 48;  // above them: the low bits of `other_end`
   static uint64_t code(uint64_t what) { return what >> 8; }
-  static WarpAccess unpack(uint64_t what);  // with no lanes yet
+  static WarpAccess access_of(uint64_t what);  // with no lanes yet
+  static Instruction instruction(uint64_t what);
 
  private:
   // One that closes a loop forgets those within it since the last access: they start afresh.
@@ -135,11 +136,11 @@ class LaneLog {
 // Puts the logs of a warp's lanes together.
 class WarpLog {
  public:
-  // Adds the warp instructions behind `logs` (one per lane, `count` of them) to `counts`, but for the
-  // places.
+  // Adds the warp instructions behind `logs` (one per lane, `count` of them) to `counts`, but for
+  // KernelCounts::instructions.
   void add(const LaneLog* logs, unsigned count, KernelCounts& counts);
-  // The places of all that has been added since.
-  void take_places(KernelCounts& counts);
+  // Adds those, of all warps since the last call.
+  void take_instructions(KernelCounts& counts);
 
   // Those that add() has added last: seen(what, access), `what` as in LaneLog::Event.
   template <typename Seen>
@@ -154,7 +155,7 @@ class WarpLog {
  private:
   struct Site {                   // an instruction
     std::vector<unsigned> loops;  // around it, the outermost first
-    PlaceCounts counts[2];        // to global and to shared memory
+    InstructionCounts counts;
   };
   struct Group {  // one instruction of the warp
     uint64_t what;
@@ -173,10 +174,10 @@ class WarpLog {
   uint64_t iterations(const Site& site) const;
 
   Loops loops_;
-  uint64_t version_ = 0;  // of the loops that sites_ know
-  std::unordered_map<uint64_t, Site> sites_;
-  std::vector<uint32_t> iteration_;  // of each loop, for the lane at hand
-  std::vector<Group> groups_;        // in the order in which they were found
+  uint64_t version_ = 0;                      // of the loops that sites_ know
+  std::unordered_map<uint64_t, Site> sites_;  // by LaneLog::Event's `what`
+  std::vector<uint32_t> iteration_;           // of each loop, for the lane at hand
+  std::vector<Group> groups_;                 // in the order in which they were found
   std::unordered_map<uint64_t, unsigned> group_of_;
   const std::vector<LaneLog::Event>* before_ = nullptr;  // events of the lane before ...
   std::vector<unsigned> path_;                           // ... and the group of each

@@ -1,7 +1,6 @@
 #include "common/simulator/counting/warp_trace.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "common/core/program.h"
@@ -12,20 +11,12 @@ namespace {
 
 constexpr int MAX_TIMES = 512;  // that an instruction of a warp is kept
 
-struct Counted {
-  TracedKernel kernel;
-  CountsByInstruction counts;
-};
-
-// Written between launches only; during one, a warp by the only worker that has its block, and
-// counts under the mutex.
+// Changes between launches only; during one, each warp is written by the worker that has its block.
 struct {
   bool on = false;
   TraceSample sample;
-  std::vector<Counted> kernels;  // in the order of their first launch
-  std::size_t current = 0;
-  bool sampling = false;  // it is the kernel's first launch
-  std::mutex mutex;
+  std::vector<TracedKernel> kernels;  // in the order of their first launch
+  TracedKernel* first = nullptr;      // whose first launch is under way
 } trace;
 
 uint64_t product(dim3 extents) { return uint64_t{extents.x} * extents.y * extents.z; }
@@ -39,56 +30,40 @@ std::vector<T> sample_of(T count, std::optional<T> chosen) {
   return all;
 }
 
-std::vector<TracedInstruction> instructions_of(const CountsByInstruction& counts,
-                                               std::vector<uint64_t>& order) {
-  for (const auto& entry : counts) order.push_back(entry.first);
-  std::sort(order.begin(), order.end());
+std::vector<TracedInstruction> instructions_of(const KernelCounts& counts) {
   std::vector<uint32_t> codes;
-  for (const uint64_t what : order) {
-    codes.push_back(code_offset(reinterpret_cast<const void*>(LaneLog::code(what))));
-  }
+  for (const auto& entry : counts.instructions) codes.push_back(entry.first.code);
   const std::vector<std::vector<std::string>> lines = source_lines(codes);
   std::vector<TracedInstruction> instructions;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const WarpAccess access = LaneLog::unpack(order[i]);
-    instructions.push_back(
-        {lines[i], access.space, access.operation, access.bytes, counts.at(order[i])});
+  for (const auto& [instruction, count] : counts.instructions) {
+    instructions.push_back({instruction, lines[instructions.size()], count});
   }
   return instructions;
 }
 
+template <typename Kernels>
+auto find_kernel(Kernels& kernels, const std::string& name) {
+  return std::find_if(kernels.begin(), kernels.end(),
+                      [&](const auto& known) { return known.kernel == name; });
+}
+
 }  // namespace
 
-void InstructionCounts::add(const WarpAccess& access) {
-  ++requests;
-  unique_bytes += count_unique_bytes(access);
-  if (access.space == Space::kShared) {
-    const Wavefronts needed = count_wavefronts(access);
-    wavefronts += needed.total;
-    conflicts += needed.conflicts;
-  } else {
-    sectors += count_sectors(access);
-  }
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    if (access.lanes >> lane & 1) first_address = std::min(first_address, access.address[lane]);
-  }
-}
-
 void start_trace(const TraceSample& sample) {
+  trace = {};
   trace.on = true;
   trace.sample = sample;
-  trace.kernels.clear();
 }
 
-std::vector<TracedKernel> take_trace() {
-  std::vector<TracedKernel> kernels;
-  for (Counted& counted : trace.kernels) {
-    std::vector<uint64_t> order;
-    counted.kernel.instructions = instructions_of(counted.counts, order);
+std::vector<TracedKernel> take_trace(const std::vector<KernelCounts>& counts) {
+  std::vector<TracedKernel> kernels = std::exchange(trace, {}).kernels;
+  for (TracedKernel& kernel : kernels) {
+    kernel.instructions = instructions_of(*find_kernel(counts, kernel.kernel));
     const auto place = [&](uint64_t what) {
-      return std::lower_bound(order.begin(), order.end(), what) - order.begin();
+      const auto& all = kernel.instructions;
+      return std::lower_bound(all.begin(), all.end(), LaneLog::instruction(what)) - all.begin();
     };
-    for (TracedWarp& warp : counted.kernel.warps) {
+    for (TracedWarp& warp : kernel.warps) {
       for (TracedExecution& execution : warp.executions) {
         execution.instruction = place(execution.what);
       }
@@ -96,36 +71,32 @@ std::vector<TracedKernel> take_trace() {
         if (times > MAX_TIMES) warp.cut.insert(place(what));
       }
     }
-    kernels.push_back(std::move(counted.kernel));
   }
-  trace.kernels.clear();
-  trace.on = false;
   return kernels;
 }
 
-bool tracing() { return trace.on; }
-
 void trace_launch(const std::string& kernel, dim3 blocks, dim3 threads,
                   const std::vector<SharedVariable>& shared) {
-  const auto same = [&](const Counted& known) { return known.kernel.kernel == kernel; };
-  const auto known = std::find_if(trace.kernels.begin(), trace.kernels.end(), same);
-  trace.current = known - trace.kernels.begin();
-  trace.sampling = known == trace.kernels.end();
-  if (trace.sampling) {
-    trace.kernels.push_back({{kernel, 0, blocks, threads, shared, {}, {}}, {}});
-    const auto warps = static_cast<unsigned>((product(threads) + 31) / 32);
-    for (const uint64_t block : sample_of(product(blocks), trace.sample.block)) {
-      for (const unsigned warp : sample_of(warps, trace.sample.warp)) {
-        trace.kernels.back().kernel.warps.push_back({block, warp, {}});
-      }
+  trace.first = nullptr;
+  if (!trace.on) return;
+  const auto known = find_kernel(trace.kernels, kernel);
+  if (known != trace.kernels.end()) {
+    ++known->launches;
+    return;
+  }
+  trace.kernels.push_back({kernel, 1, blocks, threads, shared, {}, {}});
+  trace.first = &trace.kernels.back();
+  const auto warps = static_cast<unsigned>((product(threads) + 31) / 32);
+  for (const uint64_t block : sample_of(product(blocks), trace.sample.block)) {
+    for (const unsigned warp : sample_of(warps, trace.sample.warp)) {
+      trace.first->warps.push_back({block, warp, {}});
     }
   }
-  ++trace.kernels[trace.current].kernel.launches;
 }
 
 TracedWarp* traced_warp(uint64_t block, unsigned warp) {
-  if (!trace.sampling) return nullptr;
-  for (TracedWarp& traced : trace.kernels[trace.current].kernel.warps) {
+  if (!trace.first) return nullptr;
+  for (TracedWarp& traced : trace.first->warps) {
     if (traced.block == block && traced.warp == warp) return &traced;
   }
   return nullptr;
@@ -133,14 +104,8 @@ TracedWarp* traced_warp(uint64_t block, unsigned warp) {
 
 void keep(TracedWarp& warp, uint64_t what, const WarpAccess& access) {
   if (++warp.times[what] > MAX_TIMES) return;
-  const bool shared = access.space == Space::kShared;
-  const Wavefronts cost = shared ? count_wavefronts(access) : Wavefronts{count_sectors(access), 0};
-  warp.executions.push_back({what, 0, access, cost.total, cost.conflicts});
-}
-
-void add_to_trace(const CountsByInstruction& counts) {
-  const std::lock_guard lock(trace.mutex);
-  for (const auto& [what, count] : counts) trace.kernels[trace.current].counts[what] += count;
+  warp.executions.push_back({what, 0, access, {}});
+  cost_of(access, &warp.executions.back().services);
 }
 
 }  // namespace convladder::simulator

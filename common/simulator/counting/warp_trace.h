@@ -1,10 +1,8 @@
-// Where a kernel's counts come from: each memory instruction with what it costs over the whole
-// launch, and, of some warps, the addresses of all 32 lanes.
+// What some warps do at each memory instruction: the addresses of all 32 lanes, and what serves them.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -17,36 +15,9 @@
 
 namespace convladder::simulator {
 
-// What the executions of one instruction by all warps cost.
-struct InstructionCounts {
-  int64_t requests = 0;                 // executions, each by at least one lane of a warp
-  int64_t sectors = 0;                  // of global memory
-  int64_t wavefronts = 0;               // of shared memory, ...
-  int64_t conflicts = 0;                // ... and those of them due to bank conflicts
-  int64_t unique_bytes = 0;             // different bytes per request, added up
-  uint64_t first_address = UINT64_MAX;  // the lowest that any lane has asked for
-
-  void add(const WarpAccess& access);
-  // Here, for the builds that count nothing: they write no trace, but hold what would.
-  InstructionCounts& operator+=(const InstructionCounts& other) {
-    requests += other.requests;
-    sectors += other.sectors;
-    wavefronts += other.wavefronts;
-    conflicts += other.conflicts;
-    unique_bytes += other.unique_bytes;
-    first_address = std::min(first_address, other.first_address);
-    return *this;
-  }
-};
-// By LaneLog's `what`: the instruction, and which side of it where it is a copy.
-using CountsByInstruction = std::unordered_map<uint64_t, InstructionCounts>;
-
-struct TracedInstruction {
+struct TracedInstruction : Instruction {
   // Where in the source, "01_naive/naive.cu:41"; then who called that, where it was inlined.
   std::vector<std::string> lines;
-  Space space;
-  Operation operation;
-  unsigned bytes;  // per lane
   InstructionCounts counts;
 };
 
@@ -54,7 +25,7 @@ struct TracedExecution {
   uint64_t what;                // as LaneLog has it; take_trace() sees to `instruction`
   std::size_t instruction = 0;  // its place in TracedKernel::instructions
   WarpAccess access;
-  int cost, conflicts;  // sectors; of shared memory wavefronts, and those due to conflicts
+  std::vector<Service> services;  // the sectors or wavefronts that it costs
 };
 
 // In the order in which the lanes come to the instructions, lane 0 first.
@@ -86,16 +57,15 @@ struct TraceSample {
 // variables in TracedKernel::shared do.
 void start_trace(const TraceSample& sample);
 
-// What has been traced since; ends it.
-std::vector<TracedKernel> take_trace();
+// What has been traced since, with what take_kernel_counts() has of the same launches; ends it.
+std::vector<TracedKernel> take_trace(const std::vector<KernelCounts>& counts);
 
 // ---- For the observer of blocks ----
 
-bool tracing();
 void trace_launch(const std::string& kernel, dim3 blocks, dim3 threads,
                   const std::vector<SharedVariable>& shared);
 // Null unless the warp is one of the sample.
 TracedWarp* traced_warp(uint64_t block, unsigned warp);
 void keep(TracedWarp& warp, uint64_t what, const WarpAccess& access);
-void add_to_trace(const CountsByInstruction& counts);
+
 }  // namespace convladder::simulator
