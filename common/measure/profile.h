@@ -19,7 +19,8 @@ class Profiler {
   // Runs the trial of `stage` on `job`. Of each kernel, all its launches together, the members of its
   // record besides those that all records have: its name, its "launches", whether it is a "library"'s, and
   // what is known of it. In the order of their first launch.
-  virtual std::vector<Json> profile(const Stage& stage, const Workload& job, const Trial& trial) = 0;
+  virtual std::vector<Json> profile(const Stage& stage, const Workload& job,
+                                    const Trial& trial) = 0;
 
   // Writes what there is besides the records.
   virtual void finish(const Workload&) {}

@@ -10,16 +10,18 @@
 
 #include "common/check/files.h"
 #include "common/command/selection.h"
+#include "common/core/program.h"
 #include "common/simulator/observer.h"
 
 namespace convladder {
 namespace {
 
+using simulator::Instruction;
 using simulator::InstructionCounts;
+using simulator::KernelCounts;
 using simulator::Operation;
 using simulator::Space;
 using simulator::TracedExecution;
-using simulator::TracedInstruction;
 using simulator::TracedKernel;
 using simulator::TracedWarp;
 using simulator::WarpAccess;
@@ -171,16 +173,20 @@ Run run_of(const TracedExecution& execution, const GlobalMap& memory, Tables& ta
   return run;
 }
 
-// A warp, as far as `bytes` go. place: of each instruction in the file.
-Json warp_json(const TracedWarp& warp, const std::vector<std::size_t>& place,
-               std::size_t instructions, const GlobalMap& memory, Tables& tables,
-               std::size_t bytes) {
+// Of each instruction, the number of that of the file which stands for it.
+using Numbers = std::map<Instruction, std::size_t>;
+
+// A warp, as far as `bytes` go.
+Json warp_json(const TracedWarp& warp, const Numbers& numbers, std::size_t instructions,
+               const GlobalMap& memory, Tables& tables, std::size_t bytes) {
   std::vector<std::vector<Run>> runs(instructions);
   std::set<std::size_t> cut;
-  for (const std::size_t instruction : warp.cut) cut.insert(place[instruction]);
+  for (const auto& [instruction, times] : warp.times) {
+    if (times > simulator::MOST_TIMES) cut.insert(numbers.at(instruction));
+  }
   std::size_t used = 0, tables_before = tables.bytes();
   for (const TracedExecution& execution : warp.executions) {
-    const std::size_t instruction = place[execution.instruction];
+    const std::size_t instruction = numbers.at(execution.instruction);
     if (used + tables.bytes() - tables_before >= bytes) {
       cut.insert(instruction);
       continue;
@@ -193,52 +199,55 @@ Json warp_json(const TracedWarp& warp, const std::vector<std::size_t>& place,
   }
   Json lists = Json::array();
   for (const std::vector<Run>& own : runs) {
-    Json numbers = Json::array();
+    Json list = Json::array();
     for (const Run& run : own) {
-      for (const int64_t number : {run.times, int64_t{run.services}}) numbers.push_back(number);
+      for (const int64_t number : {run.times, int64_t{run.services}}) list.push_back(number);
       for (const auto& [pattern, begin, step] : run.sides) {
-        for (const int64_t number : {int64_t{pattern}, begin, step}) numbers.push_back(number);
+        for (const int64_t number : {int64_t{pattern}, begin, step}) list.push_back(number);
       }
     }
-    lists.push_back(numbers);
+    lists.push_back(list);
   }
   return {{"block", warp.block}, {"warp", warp.warp}, {"cut", cut}, {"runs", lists}};
 }
 
 // Where an instruction's data lie: a tensor, or a shared variable.
-std::string memory_of(const TracedInstruction& instruction, const TracedKernel& kernel,
+std::string memory_of(Space space, uint64_t address, const TracedKernel& kernel,
                       const GlobalMap& memory) {
-  const uint64_t address = instruction.counts.address;
-  if (instruction.space == Space::kGlobal) return memory.name(address);
+  if (space == Space::kGlobal) return memory.name(address);
   for (const auto& variable : kernel.shared) {
     if (address - variable.begin < variable.bytes) return variable.name;
   }
   return "shared memory";
 }
 
-// The instructions as the file has them: those that the compiler has made of one in the source, unrolling
-// a loop, are one again, by the same line and the same kind of access to the same memory. place: of each
-// instruction among them.
-Json instructions_json(const TracedKernel& kernel, const GlobalMap& memory,
-                       std::vector<std::size_t>& place) {
+// The kernel's instructions. Those that the compiler has made of one in the source, unrolling a loop, are
+// one in the file, by the same line and the same kind of access to the same memory.
+Json instructions_json(const TracedKernel& kernel, const KernelCounts& counted,
+                       const GlobalMap& memory, Numbers& numbers) {
+  std::vector<uint32_t> codes;
+  for (const auto& entry : counted.instructions) codes.push_back(entry.first.code);
+  const std::vector<std::vector<std::string>> lines = source_lines(codes);
   std::vector<Json> all;
   std::vector<InstructionCounts> counts;
-  for (const TracedInstruction& own : kernel.instructions) {
+  for (const auto& [own, count] : counted.instructions) {
+    const std::vector<std::string>& line = lines[numbers.size()];
     const char* const operation = own.operation == Operation::kLoad    ? "load"
                                   : own.operation == Operation::kStore ? "store"
                                                                        : "copy";
-    const Json json = {{"line", own.lines.back()},
-                       {"inlined", std::vector(own.lines.begin(), own.lines.end() - 1)},
+    const Json json = {{"line", line.back()},
+                       {"inlined", std::vector(line.begin(), line.end() - 1)},
                        {"space", own.space == Space::kShared ? "shared" : "global"},
                        {"operation", operation},
                        {"bytes", own.bytes},
-                       {"memory", memory_of(own, kernel, memory)}};
-    place.push_back(std::find(all.begin(), all.end(), json) - all.begin());
-    if (place.back() == all.size()) {
+                       {"memory", memory_of(own.space, count.address, kernel, memory)}};
+    const std::size_t number = std::find(all.begin(), all.end(), json) - all.begin();
+    if (number == all.size()) {
       all.push_back(json);
       counts.emplace_back();
     }
-    counts[place.back()] += own.counts;
+    counts[number] += count;
+    numbers[own] = number;
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].update({{"requests", counts[i].requests},
@@ -252,11 +261,11 @@ Json instructions_json(const TracedKernel& kernel, const GlobalMap& memory,
 Json extents(dim3 of) { return {of.x, of.y, of.z}; }
 
 // The texts of the files that the lines lie in; a file that isn't there is left out.
-Json files_json(const std::vector<TracedKernel>& kernels) {
+Json files_json(const Json& kernels) {
   std::set<std::string> names;
-  for (const TracedKernel& kernel : kernels) {
-    for (const TracedInstruction& instruction : kernel.instructions) {
-      const std::string& line = instruction.lines.back();
+  for (const Json& kernel : kernels) {
+    for (const Json& instruction : kernel["instructions"]) {
+      const std::string line = instruction["line"];
       names.insert(line.substr(0, line.rfind(':')));
     }
   }
@@ -272,11 +281,12 @@ Json files_json(const std::vector<TracedKernel>& kernels) {
 }  // namespace
 
 Json trace_record(const std::string& stage, const std::vector<TracedKernel>& kernels,
-                  const std::vector<TensorPlace>& tensors, std::size_t bytes) {
+                  const std::vector<KernelCounts>& counts, const std::vector<TensorPlace>& tensors,
+                  std::size_t bytes) {
   const GlobalMap memory(tensors);
   Tables tables;
   Json all = Json::array();
-  std::vector<std::vector<std::size_t>> places(kernels.size());
+  std::vector<Numbers> numbers(kernels.size());
   std::size_t most = 0, left = 0, used = 0;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const TracedKernel& kernel = kernels[k];
@@ -284,12 +294,15 @@ Json trace_record(const std::string& stage, const std::vector<TracedKernel>& ker
     for (const auto& [name, begin, size] : kernel.shared) {
       shared.push_back({{"name", name}, {"begin", begin}, {"bytes", size}});
     }
+    const auto counted = std::find_if(counts.begin(), counts.end(), [&](const KernelCounts& own) {
+      return own.kernel == kernel.kernel;
+    });
     all.push_back({{"kernel", kernel.kernel},
                    {"launches", kernel.launches},
                    {"grid", extents(kernel.blocks)},
                    {"block", extents(kernel.threads)},
                    {"shared", shared},
-                   {"instructions", instructions_json(kernel, memory, places[k])},
+                   {"instructions", instructions_json(kernel, *counted, memory, numbers[k])},
                    {"warps", Json::array()}});
     most = std::max(most, kernel.warps.size());
     left += kernel.warps.size();
@@ -300,14 +313,14 @@ Json trace_record(const std::string& stage, const std::vector<TracedKernel>& ker
       if (i >= kernels[k].warps.size()) continue;
       const std::size_t share = (bytes - std::min(bytes, used)) / left--;
       const std::size_t tables_before = tables.bytes();
-      const Json warp = warp_json(kernels[k].warps[i], places[k], all[k]["instructions"].size(),
+      const Json warp = warp_json(kernels[k].warps[i], numbers[k], all[k]["instructions"].size(),
                                   memory, tables, share);
       used += warp.dump().size() + tables.bytes() - tables_before;
       all[k]["warps"].push_back(warp);
     }
   }
   return {{"stage", stage},
-          {"files", files_json(kernels)},
+          {"files", files_json(all)},
           {"memory", memory.json()},
           {"patterns", tables.patterns.json()},
           {"services", tables.services.json()},
@@ -339,15 +352,15 @@ void TraceFile::begin() const {
 }
 
 void TraceFile::end(const std::string& stage, const Trial& trial,
-                    const std::vector<simulator::KernelCounts>& counts) {
+                    const std::vector<KernelCounts>& counts) {
   if (path_.empty()) return;
   std::vector<TracedKernel> kernels;
-  if constexpr (simulator::COUNTING) kernels = simulator::take_trace(counts);
+  if constexpr (simulator::COUNTING) kernels = simulator::take_trace();
   const auto empty = [](const TracedKernel& kernel) { return kernel.warps.empty(); };
   if ((sample_.block || sample_.warp) && std::all_of(kernels.begin(), kernels.end(), empty)) {
     throw UsageError(stage + ": no kernel has such a block and warp");
   }
-  records_.push_back(trace_record(stage, kernels, trial.tensors(), bytes_per_stage_));
+  records_.push_back(trace_record(stage, kernels, counts, trial.tensors(), bytes_per_stage_));
 }
 
 void TraceFile::write(const Workload& job) const {

@@ -37,12 +37,13 @@
 
 namespace convladder {
 
-// Of the whole file: what would not fit of a warp is cut.
+// The whole file's: what would not fit of a warp is cut.
 constexpr std::size_t TRACE_BYTES = 18u << 20;
 constexpr int TRACE_VERSION = 3;
 
 // The kernels of one stage as a JSON object of at most about `bytes`.
 Json trace_record(const std::string& stage, const std::vector<simulator::TracedKernel>& kernels,
+                  const std::vector<simulator::KernelCounts>& counts,
                   const std::vector<TensorPlace>& tensors, std::size_t bytes);
 
 // --trace, --block, --warp
@@ -56,7 +57,7 @@ class TraceFile {
   TraceFile(const Options& options, std::size_t stages);
 
   void begin() const;  // a stage's run
-  // Throws UsageError where no kernel of the stage has the block and warp asked for.
+  // `counts`: of its kernels. Throws UsageError where no kernel of the stage has the block and warp asked for.
   void end(const std::string& stage, const Trial& trial,
            const std::vector<simulator::KernelCounts>& counts);
   void write(const Workload& job) const;

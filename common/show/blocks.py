@@ -145,7 +145,7 @@ def limit_of(root, stage):
 
 
 def summary(data):
-    """README.md: each rung's idea, its time on the running example, and what limits it."""
+    """README.md: each stage's idea, its time on the running example, and what limits it."""
     if not data.problems:
         return ""
     problem = data.problems[0]
@@ -166,7 +166,7 @@ def summary(data):
 
 
 def ladder(data, stage):
-    """A stage's README.md: the times of all rungs in one line, this one's in bold."""
+    """A stage's README.md: the times of all stages in one line, this one's in bold."""
     if not data.bench:
         return ""
     problem = data.bench.problems[0]

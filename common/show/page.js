@@ -52,7 +52,7 @@ const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
 const FLOOR = "at least [ms]";  // a column: what a stage can't be faster than, by its counts
 const problem = () => data.problems[state.problem];
 const profile = () => problem() && problem().profiles[state.profile];
-// {heading, cells: {stage: [value, as the tables have it, ÷ that of the rung before]}}
+// {heading, cells: {stage: [value, as the tables have it, ÷ that of the stage before]}}
 const columns = () => problem() ? [...problem().columns, ...profile() ? profile().columns : []] : [];
 const stages = () => problem() ? problem().stages : data.trace ? data.trace.stages.map(s => s.stage) : [];
 
@@ -69,11 +69,11 @@ function choose(stage) {
 
 function ladder() {
   const parts = [...notices("bench"), ...notices("profile")];
-  if (problem()) parts.push(...rungs());
+  if (problem()) parts.push(...stageRows());
   body("ladder").replaceChildren(...parts);
 }
 
-function rungs() {
+function stageRows() {
   const timed = problem().columns[0], names = columns().map(column => column.heading);
   if (!names.includes(state.metric)) {
     const first = [...timed ? [timed.heading] : [], FLOOR, "L1", "requests"];
@@ -89,7 +89,7 @@ function rungs() {
     const [value, text, factor] = cells[stage] || [null, "not measured", ""];
     const from = factor && value > 0 ? place(before) : null, to = value > 0 ? place(value) : null;
     if (value > 0) before = value;
-    return h("button", {class: "rung", id: "rung-" + stage, "aria-pressed": String(stage === state.stage),
+    return h("button", {class: "stage", id: "stage-" + stage, "aria-pressed": String(stage === state.stage),
                         onclick: () => choose(stage)},
       h("span", {class: "name"}, stage),
       h("span", {class: "track"},
@@ -99,20 +99,20 @@ function rungs() {
       h("span", {class: "value"}, text, " ", h("span", {class: "small"}, factor ? "× " + factor : "",
         state.metric === FLOOR && limit(stage) ? " · " + limit(stage) : "")));
   });
-  const others = rivals.map(rival => h("div", {class: "rung rival"}, h("span", {class: "name"}, rival.title),
+  const others = rivals.map(rival => h("div", {class: "stage rival"}, h("span", {class: "name"}, rival.title),
     h("span", {class: "track"}, h("span", {class: "dot hollow", style: `left:${place(rival.ms)}%`})),
     h("span", {class: "value"}, rival.text)));
   return [
     choice("metric", "Figure", names.map(name => [name, name]), state.metric, value => { state.metric = value; redraw(ladder); }),
-    h("p", {class: "small"}, "Logarithmic. The bar, and the figure behind ×, are the step from the rung before: ",
+    h("p", {class: "small"}, "Logarithmic. The bar, and the figure behind ×, are the step from the stage before: ",
       h("span", {class: "key less"}), " less, ", h("span", {class: "key more"}), " more. Figures with a * leave out a library's kernels, which that source doesn't count."),
-    h("div", {class: "rungs"}, rows, others), details()];
+    h("div", {class: "stages"}, rows, others), details()];
 }
 
 // By what the stage's floor is set; "" where no counts say.
 const limit = stage => profile() && profile().floors[stage] || "";
 
-// What is known of the chosen rung, and what its warps wait for.
+// What is known of the chosen stage, and what its warps wait for.
 function details() {
   const time = problem().times[state.stage];
   const lines = [];
@@ -143,7 +143,7 @@ function neighbours() {
   if (!order.length) return body("neighbours").replaceChildren(...notices("profile"));
   if (!before) {
     return body("neighbours").replaceChildren(
-      h("p", {}, `${state.stage} is the first rung here: choose another to see what it changed.`));
+      h("p", {}, `${state.stage} is the first stage here: choose another to see what it changed.`));
   }
   const rows = columns().filter(({cells}) => cells[before] || cells[state.stage]).map(({heading, cells}) => {
     const [old, now] = [cells[before], cells[state.stage]];
@@ -427,7 +427,7 @@ function roofline() {
     "data-tip": `${p.stage}, ${p.level}: ${p.x.toPrecision(3)} FLOP per byte, ${p.y.toPrecision(3)} TFLOP/s`}, LEVELS[p.level]));
   const names = points.filter(p => p.stage === state.stage).map(p => svg("text", {x: x(p.x), y: y(p.y) - 12, class: "tag"}, short(p.stage)));
   place.replaceChildren(
-    h("p", {class: "small"}, `TFLOP/s (cold L2) over FLOP per byte that crosses a level; the chosen rung is the large one. `,
+    h("p", {class: "small"}, `TFLOP/s (cold L2) over FLOP per byte that crosses a level; the chosen stage is the large one. `,
       Object.keys(roof.points).map(level => h("span", {class: "legend " + level}, `${LEVELS[level]} ${level} `)), " Lines: what was measured as the most."),
     svg("svg", {width, height, role: "group", "aria-label": "roofline"}, grid, climbs, roofs, peak, marks, names));
 }

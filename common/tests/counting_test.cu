@@ -39,12 +39,6 @@ class Counting : public testing::Test {
   }
 };
 
-// What has been traced, of the only kernel that was launched; and its counts.
-struct Traced {
-  std::vector<KernelCounts> counts = simulator::take_kernel_counts();
-  TracedKernel kernel = simulator::take_trace(counts).at(0);
-};
-
 // ---- Global memory ----
 
 __global__ void load_strided(const float* from, float* to, int threads, int stride, int first) {
@@ -285,7 +279,7 @@ TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
   const Zeros from(256), to(3 * 64);
   simulator::start_trace({2, 1});
   launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-  const TracedKernel kernel = Traced().kernel;
+  const TracedKernel kernel = simulator::take_trace().at(0);
   EXPECT_EQ(kernel.kernel, "reverse_tile");
   ASSERT_EQ(kernel.shared.size(), 1u);
   EXPECT_EQ(kernel.shared[0].name, "tile");
@@ -309,8 +303,8 @@ TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
   EXPECT_EQ(trace[2].services[0].kind, simulator::Service::kNeeded);
   EXPECT_EQ(trace[2].services[1].lanes, 0xffffu);
   EXPECT_EQ(trace[2].services[1].kind, simulator::Service::kConflict);
-  EXPECT_EQ(kernel.instructions[trace[1].instruction].operation, simulator::Operation::kStore);
-  EXPECT_TRUE(simulator::take_trace({}).empty());
+  EXPECT_EQ(trace[1].access.operation, simulator::Operation::kStore);
+  EXPECT_TRUE(simulator::take_trace().empty());
 }
 
 TEST_F(Counting, TraceHasNoWarpThatIsNotThere) {
@@ -318,26 +312,25 @@ TEST_F(Counting, TraceHasNoWarpThatIsNotThere) {
   for (const simulator::TraceSample sample : {simulator::TraceSample{3, 0}, {0, 2}}) {
     simulator::start_trace(sample);
     launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-    EXPECT_TRUE(Traced().kernel.warps.empty());
+    EXPECT_TRUE(simulator::take_trace().at(0).warps.empty());
   }
 }
 
-// What the instructions cost is what the kernel costs, whichever warps are kept.
 TEST_F(Counting, InstructionsAddUpToTheKernelsCounts) {
   const Zeros from(256), to(3 * 64);
   simulator::start_trace({});
   for (int i = 0; i < 2; ++i) launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-  const Traced traced;
-  EXPECT_EQ(traced.kernel.launches, 2);
-  EXPECT_EQ(traced.kernel.warps.size(), 6u);  // of the first launch, all three blocks
-  const KernelCounts& all = traced.counts.at(0);
+  const TracedKernel kernel = simulator::take_trace().at(0);
+  EXPECT_EQ(kernel.launches, 2);
+  EXPECT_EQ(kernel.warps.size(), 6u);  // of the first launch, all three blocks
+  const KernelCounts all = counts();
   EXPECT_EQ(all.blocks, 6);
   EXPECT_EQ(all.barriers, 6);
   EXPECT_EQ(all.shared_bytes, 256);
   EXPECT_EQ(all.instructions.size(), 4u);
   simulator::InstructionCounts global, shared;
-  for (const auto& instruction : traced.kernel.instructions) {
-    (instruction.space == simulator::Space::kShared ? shared : global) += instruction.counts;
+  for (const auto& [instruction, count] : all.instructions) {
+    (instruction.space == simulator::Space::kShared ? shared : global) += count;
   }
   EXPECT_EQ(global.requests, all.load.requests + all.store.requests);
   EXPECT_EQ(global.cost, all.load.sectors + all.store.sectors);
@@ -351,11 +344,10 @@ TEST_F(Counting, TraceKeepsTheFirstTimesOfALongLoop) {
   const Zeros from(4096), to(32);
   simulator::start_trace({0, 0});
   launch(sum_many, 1, 32, nullptr, from.data(), to.data(), 4096);
-  const TracedKernel kernel = Traced().kernel;
-  ASSERT_EQ(kernel.instructions.size(), 2u);
-  EXPECT_EQ(kernel.instructions[0].counts.requests, 4096);
-  EXPECT_EQ(kernel.warps.at(0).executions.size(), 512u + 1u);  // with the store behind the loop
-  EXPECT_EQ(kernel.warps[0].cut, std::set<std::size_t>{0});
+  const simulator::TracedWarp warp = simulator::take_trace().at(0).warps.at(0);
+  ASSERT_EQ(warp.times.size(), 2u);
+  EXPECT_EQ(warp.times.begin()->second, 4096);
+  EXPECT_EQ(warp.executions.size(), 512u + 1u);  // with the store behind the loop
 }
 
 // ---- What is not counted ----

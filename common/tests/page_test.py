@@ -219,19 +219,19 @@ class InABrowser(FolderTest):
         self.assertEqual(answer["thrown"], [])
         return answer.get("value")
 
-    def test_rungs_and_steps_are_those_of_the_data(self):
+    def test_stages_and_steps_are_those_of_the_data(self):
         problem = page.data_of(PUBLISHED)["problems"][0]
         cells = problem["columns"][0]["cells"]
         shown = self.evaluate(PUBLISHED, """(() => {
           const texts = selector => [...document.querySelectorAll(selector)].map(e => e.textContent);
-          document.getElementById("rung-05_fused_bias").click();
+          document.getElementById("stage-05_fused_bias").click();
           const steps = [...document.querySelectorAll("#steps tr")].slice(1).map(
             row => [...row.children].map(cell => cell.textContent));
-          return {rungs: texts("button.rung .name"), values: texts("button.rung .value"), steps,
+          return {stages: texts("button.stage .name"), values: texts("button.stage .value"), steps,
                   marks: document.querySelectorAll(".mark").length,
-                  first: (document.getElementById("rung-01_naive").click(), texts("#neighbours .body")[0])};
+                  first: (document.getElementById("stage-01_naive").click(), texts("#neighbours .body")[0])};
         })()""")
-        self.assertEqual(shown["rungs"], list(cells))
+        self.assertEqual(shown["stages"], list(cells))
         self.assertEqual(shown["values"], [f"{text} " + (f"× {factor}" if factor else "")
                                            for _, text, factor in cells.values()])
         self.assertEqual(shown["steps"], [
@@ -240,7 +240,7 @@ class InABrowser(FolderTest):
             for column in problem["columns"] + problem["profiles"][0]["columns"]])
         points = problem["profiles"][0]["roofline"]["points"]
         self.assertEqual(shown["marks"], sum(map(len, points.values())))
-        self.assertIn("first rung", shown["first"])
+        self.assertIn("first stage", shown["first"])
 
     def test_accesses_are_what_memory_can_serve(self):
         result = self.evaluate(PUBLISHED, CHECK_ALL)

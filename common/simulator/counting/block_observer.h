@@ -25,7 +25,7 @@ struct Access {
   uintptr_t other_end = 0;  // of a copy: its source, or NO_SOURCE; or its destination
 };
 
-// Who is told of accesses on this worker; null while no kernel's code runs. The hooks themselves,
+// It is told of accesses on this worker; null while no kernel's code runs. The hooks themselves,
 // and all else in the simulator, may call functions that are instrumented: the linker keeps one
 // version of an inline function, which may be that from a kernel's source.
 inline thread_local BlockObserver* watching = nullptr;

@@ -28,7 +28,7 @@ class Loops {
     return known.target == target && known.end == end ? known.place : learn(target, end);
   }
 
-  // Of the loop that is closed at that place.
+  // Where the loop begins that is closed at that place, and its number.
   uint64_t begin(unsigned place) const { return places_[place].begin; }
   std::size_t index(unsigned place) const { return places_[place].loop; }
 
@@ -142,7 +142,7 @@ class WarpLog {
   // Adds those, of all warps since the last call.
   void take_instructions(KernelCounts& counts);
 
-  // Those that add() has added last: seen(what, access), `what` as in LaneLog::Event.
+  // Calls seen(what, access) for each that add() has added last, `what` as in LaneLog::Event.
   template <typename Seen>
   void for_each(const Seen& seen) const {
     for (std::size_t i = 1; i < groups_.size(); ++i) {

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/core/program.h"
 #include "common/simulator/counting/warp_log.h"
 
 namespace convladder::simulator {
 namespace {
-
-constexpr int MAX_TIMES = 512;  // that an instruction of a warp is kept
 
 // Changes between launches only; during one, each warp is written by the worker that has its block.
 struct {
@@ -30,23 +27,6 @@ std::vector<T> sample_of(T count, std::optional<T> chosen) {
   return all;
 }
 
-std::vector<TracedInstruction> instructions_of(const KernelCounts& counts) {
-  std::vector<uint32_t> codes;
-  for (const auto& entry : counts.instructions) codes.push_back(entry.first.code);
-  const std::vector<std::vector<std::string>> lines = source_lines(codes);
-  std::vector<TracedInstruction> instructions;
-  for (const auto& [instruction, count] : counts.instructions) {
-    instructions.push_back({instruction, lines[instructions.size()], count});
-  }
-  return instructions;
-}
-
-template <typename Kernels>
-auto find_kernel(Kernels& kernels, const std::string& name) {
-  return std::find_if(kernels.begin(), kernels.end(),
-                      [&](const auto& known) { return known.kernel == name; });
-}
-
 }  // namespace
 
 void start_trace(const TraceSample& sample) {
@@ -55,41 +35,24 @@ void start_trace(const TraceSample& sample) {
   trace.sample = sample;
 }
 
-std::vector<TracedKernel> take_trace(const std::vector<KernelCounts>& counts) {
-  std::vector<TracedKernel> kernels = std::exchange(trace, {}).kernels;
-  for (TracedKernel& kernel : kernels) {
-    kernel.instructions = instructions_of(*find_kernel(counts, kernel.kernel));
-    const auto place = [&](uint64_t what) {
-      const auto& all = kernel.instructions;
-      return std::lower_bound(all.begin(), all.end(), LaneLog::instruction(what)) - all.begin();
-    };
-    for (TracedWarp& warp : kernel.warps) {
-      for (TracedExecution& execution : warp.executions) {
-        execution.instruction = place(execution.what);
-      }
-      for (const auto& [what, times] : warp.times) {
-        if (times > MAX_TIMES) warp.cut.insert(place(what));
-      }
-    }
-  }
-  return kernels;
-}
+std::vector<TracedKernel> take_trace() { return std::exchange(trace, {}).kernels; }
 
 void trace_launch(const std::string& kernel, dim3 blocks, dim3 threads,
                   const std::vector<SharedVariable>& shared) {
   trace.first = nullptr;
   if (!trace.on) return;
-  const auto known = find_kernel(trace.kernels, kernel);
+  const auto known = std::find_if(trace.kernels.begin(), trace.kernels.end(),
+                                  [&](const auto& other) { return other.kernel == kernel; });
   if (known != trace.kernels.end()) {
     ++known->launches;
     return;
   }
-  trace.kernels.push_back({kernel, 1, blocks, threads, shared, {}, {}});
+  trace.kernels.push_back({kernel, 1, blocks, threads, shared, {}});
   trace.first = &trace.kernels.back();
   const auto warps = static_cast<unsigned>((product(threads) + 31) / 32);
   for (const uint64_t block : sample_of(product(blocks), trace.sample.block)) {
     for (const unsigned warp : sample_of(warps, trace.sample.warp)) {
-      trace.first->warps.push_back({block, warp, {}});
+      trace.first->warps.push_back({block, warp});
     }
   }
 }
@@ -103,8 +66,9 @@ TracedWarp* traced_warp(uint64_t block, unsigned warp) {
 }
 
 void keep(TracedWarp& warp, uint64_t what, const WarpAccess& access) {
-  if (++warp.times[what] > MAX_TIMES) return;
-  warp.executions.push_back({what, 0, access, {}});
+  const Instruction instruction = LaneLog::instruction(what);
+  if (++warp.times[instruction] > MOST_TIMES) return;
+  warp.executions.push_back({instruction, access, {}});
   cost_of(access, &warp.executions.back().services);
 }
 

@@ -4,10 +4,9 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "common/core/program.h"
@@ -15,26 +14,20 @@
 
 namespace convladder::simulator {
 
-struct TracedInstruction : Instruction {
-  // Where in the source, "01_naive/naive.cu:41"; then who called that, where it was inlined.
-  std::vector<std::string> lines;
-  InstructionCounts counts;
-};
-
 struct TracedExecution {
-  uint64_t what;                // as LaneLog has it; take_trace() sees to `instruction`
-  std::size_t instruction = 0;  // its place in TracedKernel::instructions
+  Instruction instruction;
   WarpAccess access;
   std::vector<Service> services;  // the sectors or wavefronts that it costs
 };
+
+constexpr int MOST_TIMES = 512;  // that an instruction of a warp is kept
 
 // In the order in which the lanes come to the instructions, lane 0 first.
 struct TracedWarp {
   uint64_t block;  // counted along x first
   unsigned warp;
-  std::vector<TracedExecution> executions;
-  std::unordered_map<uint64_t, int> times = {};  // by `what`, those that were not kept included
-  std::set<std::size_t> cut = {};  // instructions of which only the first executions are here
+  std::vector<TracedExecution> executions = {};
+  std::map<Instruction, int> times = {};  // with those that are not kept
 };
 
 // All launches of one kernel; the warps are those of its first launch.
@@ -43,7 +36,6 @@ struct TracedKernel {
   int launches = 0;
   dim3 blocks, threads;
   std::vector<SharedVariable> shared;
-  std::vector<TracedInstruction> instructions;  // in the order of the code
   std::vector<TracedWarp> warps;
 };
 
@@ -57,8 +49,8 @@ struct TraceSample {
 // variables in TracedKernel::shared do.
 void start_trace(const TraceSample& sample);
 
-// What has been traced since, with what take_kernel_counts() has of the same launches; ends it.
-std::vector<TracedKernel> take_trace(const std::vector<KernelCounts>& counts);
+// What has been traced since; ends it.
+std::vector<TracedKernel> take_trace();
 
 // ---- For the observer of blocks ----
 
