@@ -108,7 +108,12 @@ Workload make_workload(const Options& options) {
   Problem problem =
       photo ? alexnet_conv1() : named_problems(options, with_extents_of(input, filters, {}))[0];
   ConvArguments& a = problem.arguments;
-  const ConvArguments whole = a;
+  // A problem of the file whose --h is less is a part of it.
+  const ConvArguments whole =
+      options.has("--shape")
+          ? find_problem(read_problems(problems_file(options)), options.all("--shape").front())
+                .arguments
+          : a;
   if (photo) {
     if (!input.is_given()) a.n = on_gpu() ? BATCH_GPU : BATCH_SIM;
     a = with_extents_of(input, filters, a);

@@ -378,6 +378,8 @@ class OfTheProgram(FolderTest):
         for kernel, (counted_whole, part) in kernels.items():
             self.assertLessEqual(part["whole_floor_ms"], counted_whole["floor_ms"] * 1.0001, kernel)
             self.assertGreaterEqual(part["whole_floor_ms"], counted_whole["floor_ms"] * 0.8, kernel)
+        self.profile(*whole, "--batch", "1", "--h", "9", "--stage", "03_shared_tiling")
+        self.assertEqual(read_json(self.path("profile.json"))[0]["whole_shape"], counted_whole["shape"])
 
     def test_what_is_wrong_with_the_command_is_said(self):
         for words, expected, said in (
