@@ -26,13 +26,21 @@ struct CudnnPlan {
   std::string algorithm;          // as cuDNN calls it
   std::string remark;             // empty, or what else to know of it
   std::function<void()> enqueue;  // computes the whole problem; holds what it needs besides tensors
+  std::function<void()> finish;   // behind it: puts the output where `conv` wants it, untimed
 };
 
-// Computes `conv` by the fastest algorithm, cold, whose result is right: `check` runs what it is given
-// and holds the output against float64. Throws Skipped where cuDNN has no algorithm for the problem,
-// std::runtime_error where none is right.
+// kNhwc: the tensors are copied to that layout first, untimed.
+enum class CudnnLayout { kNchw, kNhwc };
+
+// Which plans may be chosen. kWithin: those whose error is within the stages' rule. kAny: also faster
+// ones whose error is larger (Winograd's grows with its tile).
+enum class CudnnRule { kWithin, kAny };
+
+// Computes `conv` by the fastest plan, cold, that `rule` allows: `check` runs what it is given
+// and holds the output against float64. Throws Skipped where cuDNN has no plan for the problem,
+// std::runtime_error where none is allowed.
 CudnnPlan make_cudnn_plan(
-    const Convolution& conv, Stopwatch& stopwatch,
+    const Convolution& conv, CudnnLayout layout, CudnnRule rule, Stopwatch& stopwatch,
     const std::function<Comparison(const std::function<void()>& enqueue)>& check);
 
 // PyTorch, in a Python process that takes its turns when asked, on random data of its own.

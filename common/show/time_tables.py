@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from common.show.formats import markdown, milliseconds, percent, ratio, significant
 
-COMPETITORS = {"cudnn": "cuDNN", "pytorch": "PyTorch"}
+COMPETITORS = {"cudnn": "cuDNN", "cudnn_any": "cuDNN, any plan,", "pytorch": "PyTorch"}
 
 
 class TimeCells(NamedTuple):
