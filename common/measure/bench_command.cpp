@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -115,9 +115,10 @@ void find_competitors(const std::vector<std::string>& wanted, BenchSettings& set
   for (const std::string& name : all ? std::vector<std::string>{"cudnn", "pytorch"} : wanted) {
     try {
       if (name == "pytorch") {
-        pytorch.emplace(fmt::format("PYTHONPATH='{}' exec '" CONVLADDER_PYTHON
-                                    "' -B -m common.measure.time_pytorch",
-                                    repository_path("")));
+        const char* others = std::getenv("PYTHONPATH");
+        const std::string folders = repository_path("") + (others ? ":" + std::string(others) : "");
+        setenv("PYTHONPATH", folders.c_str(), 1);
+        pytorch.emplace("exec '" CONVLADDER_PYTHON "' -B -m common.measure.time_pytorch");
         settings.pytorch = &*pytorch;
         machine.libraries[name] = pytorch->greeting()["version"];
         continue;

@@ -11,8 +11,6 @@
 
 #include "common/check/backend.h"
 #include "common/check/reference.h"
-#include "common/command/commands.h"
-#include "common/command/options.h"
 #include "common/measure/bench_problem.h"
 #include "common/tests/support.h"
 
@@ -355,32 +353,6 @@ TEST(PyTorch, WithoutItThereIsAReason) {
            {"no_such_program 2>/dev/null", "the process ended, exit status 127"},
            {"echo hello", "the process ended, exit status 0: hello"}}) {
     EXPECT_EQ(message_of<std::runtime_error>([&] { PyTorch pytorch(script); }), reason);
-  }
-}
-
-TEST(BenchCommand, CompetitorsAreNamedFromAList) {
-  for (const char* list : {"cuda", "all,cudnn", ",cudnn", "cudnn,none"}) {
-    const std::string message = message_of<UsageError>([&] {
-      bench_command({"--competitors", list});
-    });
-    EXPECT_EQ(message.find("--competitors = '" + std::string(list) + "'"), 0u) << message;
-  }
-}
-
-TEST(BenchCommand, WhereItCannotWriteItSaysSoFirst) {
-  const std::string message = message_of<std::runtime_error>([] {
-    bench_command({"--json", "/nowhere/bench.json"});
-  });
-  EXPECT_EQ(message, "/nowhere/bench.json: can't be written: No such file or directory");
-}
-
-TEST(BenchCommand, TheSimulatorHasNothingToTime) {
-  if (on_gpu()) GTEST_SKIP() << "this build has a GPU's timer";
-  const std::string layers = CONVLADDER_SOURCE_DIR "/common/layers.csv";
-  const std::vector<std::vector<std::string>> commands = {{}, {"--shapes", layers}};
-  for (const std::vector<std::string>& arguments : commands) {
-    EXPECT_EQ(message_of<UsageError>([&] { bench_command(arguments); }),
-              "bench needs a GPU: the time that simulating takes says nothing about one");
   }
 }
 

@@ -52,6 +52,11 @@ ARGUMENTS = [
     (2, "--precision = 'fp16': must be fp32, tf32 or both", "check --precision fp16"),
     (2, "precision = tf32: 01_naive has FP32 alone", "check --precision tf32 --stage 01"),
     (2, "--competitors = 'mine': must be all, none, cudnn, pytorch", "bench --competitors mine"),
+    (2, "--competitors = 'cudnn,none': must be", "bench --competitors cudnn,none"),
+    (2, "--competitors = ',cudnn': must be", "bench --competitors ,cudnn"),
+    (2, "--competitors = 'all,cudnn': must be", "bench --competitors all,cudnn"),
+    (1, "/nowhere/b.json: can't be written: No such file or directory",
+     "bench --json /nowhere/b.json"),
     (2, "--repeats = 0: must be at least 1", "bench --repeats 0"),
 ]
 
@@ -196,7 +201,8 @@ class Program(unittest.TestCase):
     def test_the_simulator(self):
         self.check_rows([
             (0, "cut down to .* \\(--max-gmac 0.03\\).*\n1 of 1 problems were cut down, ",
-             "check --shapes large.csv --stage 01")])
+             "check --shapes large.csv --stage 01"),
+            (2, "bench needs a GPU: the time that simulating takes says nothing about one", "bench")])
         # A BLAS with no room for its buffers. (A program with sanitizers can't begin under such a
         # limit; on a single core there is room.)
         limit = (resource.RLIMIT_AS, 300_000 << 10)
