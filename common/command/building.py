@@ -169,9 +169,10 @@ def configure_once(preset, command):
     words = ["-S", ROOT, "--preset", preset, f"-DPython3_EXECUTABLE={sys.executable}"]
     # What a configuration that failed has found must not decide this one.
     if changed or changed is None and os.path.exists(log) or not is_whole(preset):
-        words.append("--fresh")
-        if not os.access(cached(preset, "CMAKE_MAKE_PROGRAM"), os.X_OK):
-            words += ["-G", "Ninja" if shutil.which("ninja") else "Unix Makefiles"]
+        # By the generator of before: another would take objects whose headers it does not know.
+        there = os.access(cached(preset, "CMAKE_MAKE_PROGRAM"), os.X_OK)
+        words += ["--fresh", "-G", there and cached(preset, "CMAKE_GENERATOR") or (
+            "Ninja" if shutil.which("ninja") else "Unix Makefiles")]
     since = f", since {', '.join(changed)} changed" if changed else ""
     say(f"configuring build/{preset}{since}")
     for path in (stamp(preset), folder(preset, "needs.tsv")):
