@@ -37,11 +37,12 @@ void note_launch(const void* kernel, dim3 grid, dim3 block) {
   auto found = std::find_if(kernels.begin(), kernels.end(),
                             [&](const Json& known) { return known["kernel"] == name; });
   if (found == kernels.end()) {
-    found = kernels.insert(found, {{"kernel", name},
-                                   {"launches", 0},
-                                   {"library", false},
-                                   {"machine", device_name()},
-                                   {OCCUPANCY, 100.0}});
+    const Json members = {{"kernel", name},
+                          {"launches", 0},
+                          {"library", false},
+                          {"machine", device_name()},
+                          {OCCUPANCY, 100.0}};
+    found = kernels.insert(found, members);
   }
   Json& members = *found;
   const auto note_largest = [&](const char* figure, int64_t value) {

@@ -106,7 +106,7 @@ ON_DEVICE = [
     (0, "n2 c15 9x4 k1 1x1 .*, bias\n", "run --k 1 --input y.npy --stage 01"),
     (0, "n2 c15 9x4 k5 3x2 stride 1x1 .* groups 5, bias\n.*data: y.npy, w.npy, b.npy;"
      ".*  pass\n", "run --stride 1 --input y.npy --filters w.npy --bias b.npy --stage 01"),
-    (0, "n1 c3 224x224 k5 3x2 stride 4x4 pad 2x2 dil 1x1\n.*data: w.npy, common/data/",
+    (0, "n[0-9]+ c3 224x224 k5 3x2 stride 4x4 pad 2x2 dil 1x1\n.*data: w.npy, common/data/",
      "run --filters w.npy --report report --stage 01"),
     (0, "  pass\n", "run --batch 1 --report report"),
 ]
