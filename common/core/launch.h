@@ -62,20 +62,43 @@ inline int multiprocessors() {
 using LaunchObserver = void (*)(const void* kernel, dim3 grid, dim3 block);
 inline LaunchObserver launch_observer = nullptr;
 
-// Enqueues kernel(args...) on `stream`; throws CudaError when the launch is refused. `<<<>>>` is
-// not C++, so it stands here alone: without nvcc the same call goes to the simulator. Host sources
-// of the GPU backend (CUDA's headers, but not nvcc) launch nothing and have no launch().
+// Enqueues kernel(args...) on `stream`, with `bytes` of dynamic shared memory for each block; throws
+// CudaError when the launch is refused. `<<<>>>` is not C++, so it stands here alone: without nvcc the
+// same call goes to the simulator. Host sources of the GPU backend (CUDA's headers, but not nvcc)
+// launch nothing and have no launch().
 #if defined(__CUDACC__) || !defined(CUDART_VERSION)
 template <typename... Params, typename... Args>
-void launch(void (*kernel)(Params...), dim3 grid, dim3 block, cudaStream_t stream, Args... args) {
+void launch(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t bytes,
+            cudaStream_t stream, Args... args) {
   if (launch_observer) launch_observer(reinterpret_cast<const void*>(kernel), grid, block);
 #ifdef __CUDACC__
-  kernel<<<grid, block, 0, stream>>>(args...);
+  if (bytes > 48 * 1024) {  // more than that CUDA gives only to a kernel that has asked for it
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(bytes)),
+               "cudaFuncSetAttribute");
+  }
+  kernel<<<grid, block, bytes, stream>>>(args...);
 #else
   simulator::launch(
-      grid, block, stream, [=] { kernel(args...); }, reinterpret_cast<const void*>(kernel));
+      grid, block, bytes, stream, [=] { kernel(args...); }, reinterpret_cast<const void*>(kernel));
 #endif
   check_cuda(cudaGetLastError(), "kernel launch");
+}
+
+template <typename... Params, typename... Args>
+void launch(void (*kernel)(Params...), dim3 grid, dim3 block, cudaStream_t stream, Args... args) {
+  launch(kernel, grid, block, std::size_t{0}, stream, args...);
+}
+
+// The block's dynamic shared memory: as many T as the launch has bytes for.
+template <typename T>
+__device__ T* dynamic_shared() {
+#ifdef __CUDACC__
+  extern __shared__ __align__(128) char dynamic_shared_memory[];
+  return reinterpret_cast<T*>(dynamic_shared_memory);
+#else
+  return reinterpret_cast<T*>(simulator::dynamic_shared_memory);
+#endif
 }
 #endif
 

@@ -23,6 +23,7 @@
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/random.h"
+#include "common/simulator/shared_memory.h"
 #include "common/simulator/worker.h"
 
 namespace convladder::simulator {
@@ -226,6 +227,10 @@ void run_grid(Grid grid) {
   const dim3 blocks = grid.blocks;
   if (!is_valid(blocks, grid.threads)) {
     set_last_error(cudaErrorInvalidConfiguration);
+    return;
+  }
+  if (grid.shared_bytes > MOST_DYNAMIC_BYTES) {
+    set_last_error(cudaErrorInvalidValue);
     return;
   }
   const int64_t count = int64_t{blocks.x} * blocks.y * blocks.z;

@@ -1,4 +1,4 @@
-// What takes the place of kernel<<<grid, block, 0, stream>>>(args...): the simulator's own names.
+// What takes the place of kernel<<<grid, block, bytes, stream>>>(args...): the simulator's own names.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/simulator/counts.h"
+#include "common/simulator/shared_memory.h"
 
 namespace convladder::simulator {
 
@@ -45,20 +46,22 @@ struct Grid {
   std::size_t argument_bytes;
   const void* kernel;  // its code
   cudaStream_t stream;
-  uint64_t seed = 0;  // of the order of blocks and threads; 0: that of their indices
+  std::size_t shared_bytes = 0;  // of dynamic shared memory
+  uint64_t seed = 0;             // of the order of blocks and threads; 0: that of their indices
 };
 
 // Runs the grid in the order that was asked for, and waits for its end. Gives its errors as CUDA
 // does, through cudaGetLastError(): cudaErrorInvalidConfiguration for a grid or block that CUDA
-// refuses, cudaErrorLaunchFailure and others for a kernel that failed. Grids of several host threads
+// refuses, cudaErrorInvalidValue for more shared memory than there is, cudaErrorLaunchFailure and others for a kernel that failed. Grids of several host threads
 // run one after another. Throws std::invalid_argument when CONVLADDER_SIM_THREADS or
 // CONVLADDER_SIM_SEED can't be read.
 void run_grid(Grid grid);
 
 template <typename Body>
-void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Body& body, const void* kernel) {
+void launch(dim3 blocks, dim3 threads, std::size_t shared_bytes, cudaStream_t stream,
+            const Body& body, const void* kernel) {
   const auto call = [](const void* argument) { (*static_cast<const Body*>(argument))(); };
-  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream});
+  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream, shared_bytes});
 }
 
 // Makes kernels that touch these bytes of device memory fail, where the build counts (elsewhere it

@@ -33,6 +33,10 @@ SharedMemory SharedMemory::of_this_thread() {
   return found;
 }
 
-void SharedMemory::fill_nan() const { std::memset(begin, 0xff, bytes); }
+void SharedMemory::fill_nan(std::size_t dynamic_bytes) const {
+  const auto fill = [](char* from, const char* to) { std::memset(from, 0xff, to - from); };
+  fill(begin, dynamic_shared_memory + dynamic_bytes);
+  fill(dynamic_shared_memory + MOST_DYNAMIC_BYTES, begin + bytes);
+}
 
 }  // namespace convladder::simulator

@@ -16,7 +16,8 @@ struct SharedMemory {
   // The calling thread's. Throws std::runtime_error if it isn't found.
   static SharedMemory of_this_thread();
 
-  void fill_nan() const;  // all bits set: as float a quiet NaN, as int -1
+  // All bits set: as float a quiet NaN, as int -1. Of the dynamic shared memory so many bytes.
+  void fill_nan(std::size_t dynamic_bytes) const;
 
   bool contains(const void* address, std::size_t size) const {
     const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - begin);
@@ -25,5 +26,10 @@ struct SharedMemory {
 };
 
 inline thread_local SharedMemory shared_memory;  // set by Worker
+
+// Dynamic shared memory, of which a block may use as much as its launch asks for. As much as an H200 has
+// for a block.
+constexpr std::size_t MOST_DYNAMIC_BYTES = 227 * 1024;
+alignas(128) inline thread_local char dynamic_shared_memory[MOST_DYNAMIC_BYTES];
 
 }  // namespace convladder::simulator

@@ -65,7 +65,14 @@ std::string find_undefined(const Allocations& memory, const MatrixView& matrix) 
 const Launch& current_launch() { return current; }
 
 void begin_launch(const Grid& grid) {
-  const auto& [symbols, products] = facts_of(grid.kernel);
+  const auto& [known, products] = facts_of(grid.kernel);
+  static Symbols symbols;  // of this launch
+  symbols = known;
+  if (grid.shared_bytes > 0) {
+    const char* const storage = SharedMemory::of_this_thread().begin;
+    symbols.shared.push_back(
+        {"dynamic", static_cast<std::size_t>(dynamic_shared_memory - storage), grid.shared_bytes});
+  }
   current = {current.number + 1,  &symbols,       products, grid.argument,
              grid.argument_bytes, device_memory()};
   for (const auto& allocation : current.memory) allocation->forget_touches();
