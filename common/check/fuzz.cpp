@@ -24,22 +24,12 @@ std::string extents(const ConvShape& shape) {
   return text;
 }
 
-// As the command line names a stage that records call `name`.
-std::string name_of(const std::string& name) {
-  for (const Stage& stage : stages()) {
-    if (stage.tf32_name && name == stage.tf32_name) {
-      return stage.name + std::string(" --precision tf32");
-    }
-  }
-  return name;
-}
-
 // The line that does the same again, in a shell at the repository's root.
 std::string command_line(const RandomProblem& problem, const std::string& stage) {
   const std::array<int, 4>& o = problem.placement.offsets;
   std::string line = "./ladder check --backend " + std::string(backend_name());
   if (!on_gpu()) line = "CONVLADDER_SIM_SEED=" + std::to_string(problem.order_seed) + " " + line;
-  line += " --stage " + name_of(stage) + extents(problem.shape);
+  line += " --stage " + stage + extents(problem.shape);
   line += problem.bias ? " --bias 1" : " --bias 0";
   if (problem.relu) line += " --relu";
   if (problem.is_misaligned()) {

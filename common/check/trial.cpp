@@ -55,7 +55,6 @@ Convolution Trial::arguments() const {
   conv.bias = problem_.bias ? bias_.data() : nullptr, conv.bias_count = bias_.count();
   conv.output = output_.data(), conv.output_count = output_.count();
   conv.relu = problem_.relu;
-  conv.precision = stage_.precision;
   conv.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
   conv.workspace_bytes = workspace_bytes_;
   return conv;

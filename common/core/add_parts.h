@@ -5,8 +5,9 @@
 
 namespace convladder {
 
-// output = the sum over `sums` [parts][N,K,P,Q], always in the same order, then ReLU if conv.relu.
-// Adds no bias: a part has it. Moves 4 · (parts + 1) bytes per output.
-void add_parts(const float* sums, int parts, const Convolution& conv, cudaStream_t stream);
+// output = the sum over [parts][N,K,P,Q], with which the workspace begins, always in the same order, then
+// ReLU if conv.relu. Adds no bias: a part has it. Moves 4 · (parts + 1) bytes per output. One part is the
+// output already.
+void add_parts(int parts, const Convolution& conv, cudaStream_t stream);
 
 }  // namespace convladder

@@ -20,8 +20,9 @@ constexpr uint32_t TF32_BITS = 0xffffe000;
 //   a[0]: (row, col)    a[1]: (row + 8, col)    a[2]: (row, col + 4)    a[3]: (row + 8, col + 4)
 //   b[0]: (col, row)    b[1]: (col + 4, row)
 //   c[0]: (row, 2 col)  c[1]: (row, 2 col + 1)  c[2], c[3]: the same 8 rows below; and d as c.
-// The low 13 bits of a and b don't count. Products are exact, sums are truncated: see
-// docs/simulator.md. All lanes must come to the same call together; d may be c.
+// a and b must be TF32 numbers, see to_tf32(): of others CUDA promises nothing, though an H200 reads them
+// without their low 13 bits. Products are exact, sums are truncated: see docs/simulator.md. All lanes
+// must come to the same call together; d may be c.
 #ifdef __CUDACC__
 __device__ inline void mma_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2],
                                 const float (&c)[4]) {
@@ -43,14 +44,20 @@ inline void mma_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2], co
 }
 #endif
 
-// The nearest TF32 number (of two, the one farther from zero). Beyond the largest of them: infinity.
-// NaN may become 0.
+// The nearest TF32 number, of two the even one. Beyond the largest of them: infinity. NaN stays NaN.
 __device__ inline float to_tf32(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  uint32_t rounded;
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+  return __uint_as_float(rounded);
+#else
+  if (x != x) return x;
   uint32_t bits;
   memcpy(&bits, &x, sizeof(bits));
-  bits = (bits + (~TF32_BITS + 1) / 2) & TF32_BITS;
+  bits = (bits + 0xfff + (bits >> 13 & 1)) & TF32_BITS;
   memcpy(&x, &bits, sizeof(x));
   return x;
+#endif
 }
 
 }  // namespace convladder

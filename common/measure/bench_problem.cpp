@@ -278,7 +278,7 @@ void ProblemBench::time_stages(const HostProblem& host, const Reference& referen
     if (bench.record.status != "pass") continue;  // the time of a wrong result is none
     set_times(bench, samples[i]);
     Work work = work_of(host.shape, result.bias);
-    if (stages[i].tf32_name) work.needed_flops = 0;  // no work for the FP32 units
+    if (stages[i].tensor_cores) work.needed_flops = 0;  // no work for the FP32 units
     flag_impossible(bench, work, machine_);
   }
   show_("check: competitors");

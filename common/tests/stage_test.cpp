@@ -85,7 +85,8 @@ class StageTest : public DeviceTest {
     OnDevice device(stage(), problem, layout);
     const std::vector<float> output = device.run_stage();
     const Comparison result =
-        compare(output.data(), shape, reference, rule_for(kind), error_factor(shape));
+        compare(output.data(), shape, reference, rule_for(kind, stage().precision),
+                error_factor(shape, stage().precision));
     EXPECT_TRUE(result.pass) << result.message;
     if (kind == DataKind::kUniform) {  // where the order of additions shows in the last bits
       const std::vector<float> again = device.run_stage();
@@ -186,32 +187,14 @@ TestData data_with_nan(const ConvShape& shape) {
   return data;
 }
 
-// Small integers are exact in TF32, too; wide ones are not, and are what tells it from FP32.
-TEST_F(StageTest, Tf32KeepsARuleOfItsOwn) {
-  if (!stage().tf32_name) {
-    EXPECT_THROW(in_tf32(stage()), InvalidArgument);
-    return;
-  }
-  const Stage tf32 = in_tf32(stage());
-  std::size_t turn = 0;
-  for (const char* name :
-       {"nasty_primes", "nasty_gemm_k129", "nasty_q129_k127", "nasty_dilation", "nasty_p31",
-        "alexnet_conv1", "resnet50_conv1_b64", "vgg16_conv3_2_b32"}) {
-    const ConvShape shape = make_conv_shape(quick(find_problem(problems(), name).arguments));
-    for (const DataKind kind : DATA_KINDS) {
-      SCOPED_TRACE(std::string(name) + ", " + to_string(kind));
-      const TestData data = make_test_data(shape, kind, 1);
-      const HostProblem problem = host_problem(shape, data, true, turn % 2 == 0);
-      const Reference reference = affordable_reference(problem, 1);
-      OnDevice device(tf32, problem, LAYOUTS[turn++ % std::size(LAYOUTS)]);
-      const std::vector<float> output = device.run_stage();
-      const Comparison result = judge(device, output, reference, rule_for(kind, tf32.precision));
-      EXPECT_TRUE(result.pass) << result.message;
-      if (kind == DataKind::kWideInteger) {
-        EXPECT_FALSE(compare(output.data(), shape, reference, Rule::kExact).pass) << "this is FP32";
-      }
-    }
-  }
+// Wide integers are not exact in TF32, which is what tells it from FP32.
+TEST_F(StageTest, WideIntegersAreExactUnlessInTf32) {
+  const ConvShape shape = make_conv_shape(find_problem(problems(), "nasty_primes").arguments);
+  const TestData data = make_test_data(shape, DataKind::kWideInteger, 1);
+  const HostProblem problem = host_problem(shape, data);
+  const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+  EXPECT_EQ(compare(output.data(), shape, compute_reference(problem), Rule::kExact).pass,
+            stage().precision == Precision::kFp32);
 }
 
 // A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
@@ -242,15 +225,10 @@ TEST_F(StageTest, NanInAFilterReachesItsOutputs) {
   const uint32_t all_bits = 0x7fffffff;
   std::memcpy(&data.filters[shape.CRS() / 2], &all_bits, sizeof(all_bits));
   const HostProblem problem = host_problem(shape, data);
-  std::vector<Stage> precisions = {stage()};
-  if (stage().tf32_name) precisions.push_back(in_tf32(stage()));
-  for (const Stage& precision : precisions) {
-    SCOPED_TRACE(precision.name);
-    const std::vector<float> output = OnDevice(precision, problem).run_stage();
-    const int inside = shape.P() / 2 * shape.Q() + shape.Q() / 2;
-    EXPECT_TRUE(std::isnan(output[inside]));
-    EXPECT_FALSE(std::isnan(output[shape.PQ() + inside])) << "another filter's";
-  }
+  const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+  const int inside = shape.P() / 2 * shape.Q() + shape.Q() / 2;
+  EXPECT_TRUE(std::isnan(output[inside]));
+  EXPECT_FALSE(std::isnan(output[shape.PQ() + inside])) << "another filter's";
 }
 
 }  // namespace
