@@ -72,7 +72,8 @@ void launch(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t bytes,
             cudaStream_t stream, Args... args) {
   if (launch_observer) launch_observer(reinterpret_cast<const void*>(kernel), grid, block);
 #ifdef __CUDACC__
-  if (bytes > 48 * 1024) {  // more than that CUDA gives only to a kernel that has asked for it
+  // More than 48 KB, static shared memory included, CUDA gives only to a kernel that has asked for it.
+  if (bytes > 32 * 1024) {  // no kernel here has 16 KB of static memory
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(bytes)),
                "cudaFuncSetAttribute");
