@@ -8,6 +8,7 @@
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
+#include "common/core/pack.h"
 #include "common/core/plan.h"
 #include "common/core/stage.h"
 
@@ -24,24 +25,6 @@ struct Tile {
   float w[BK][BM], x[BK][BN];
   Tap taps[BK];  // of the tile whose inputs are copied while this one is multiplied
 };
-
-// One block: 32 filters x 32 taps, turned in shared memory, so that warps read and write neighbours.
-__global__ void pack(ConvShape shape, int padded_CRS,
-                     const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [rows][padded_CRS][BM]
-                     Tap* __restrict__ taps) {           // [padded_CRS + ...]
-  __shared__ float turned[32][32 + 1];
-  const int tx = threadIdx.x, ty = threadIdx.y, CRS = shape.CRS();
-  const Block block(blockIdx.x / (BM / 32), shape, BM);
-  const int m0 = blockIdx.x % (BM / 32) * 32, crs0 = block.column * 32, k = block.k0 + m0 + ty;
-  const bool inside = k < block.k_end && crs0 + tx < CRS;
-  turned[tx][ty] = inside ? filters[k * CRS + crs0 + tx] : 0.0f;
-  __syncthreads();  // written along one axis, read along the other
-  const int m = m0 + tx, crs = crs0 + ty;
-  const int64_t row = int64_t{block.row} * padded_CRS + crs;
-  if (crs < padded_CRS) packed[row * BM + m] = turned[ty][tx];
-  if (block.row + m == 0) taps[crs] = tap_at(crs, shape);
-}
 
 __global__ void __launch_bounds__(THREADS, 3)
     conv2d_tiled(ConvShape shape,
@@ -126,7 +109,7 @@ std::size_t workspace(const ConvShape& shape, std::size_t) {
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
   const Packed to(shape, BM, BK, conv.workspace);
-  launch(pack, to.blocks, dim3(32, 32), stream, shape, to.padded_CRS, conv.filters, to.filters,
+  launch(pack<BM>, to.blocks, dim3(32, 32), stream, shape, to.padded_CRS, conv.filters, to.filters,
          to.taps);
   launch(conv2d_tiled, tile_grid(shape, BM, BN), THREADS, stream, shape, conv.input, to.filters,
          to.taps, conv.bias, conv.output, conv.relu);

@@ -10,6 +10,7 @@
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
+#include "common/core/pack.h"
 #include "common/core/plan.h"
 #include "common/core/stage.h"
 
@@ -17,6 +18,7 @@ namespace convladder {
 namespace {
 
 constexpr int TN = 8, BN = 16 * TN;  // output pixels (any of the N·P·Q) per thread and block
+constexpr int RUN = 4;               // filters of a thread that are neighbours, as in one read
 constexpr int BK = 8;                // filter taps (c,r,s) per tile
 constexpr int SLOTS = 3;             // tiles in shared memory: one is read, the others filled
 constexpr int THREADS = 8 * (BN / TN);
@@ -26,25 +28,6 @@ struct Tiles {
   float w[BK][BM], x[BK][BN];
   Tap taps[BK];  // of the tile whose inputs are copied while this one is multiplied
 };
-
-// One block: 32 filters x 32 taps, turned in shared memory, so that warps read and write neighbours.
-template <int BM>
-__global__ void pack(ConvShape shape, int padded_CRS,
-                     const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [rows][padded_CRS][BM]
-                     Tap* __restrict__ taps) {           // [padded_CRS + ...]
-  __shared__ float turned[32][32 + 1];
-  const int tx = threadIdx.x, ty = threadIdx.y, CRS = shape.CRS();
-  const Block block(blockIdx.x / (BM / 32), shape, BM);
-  const int m0 = blockIdx.x % (BM / 32) * 32, crs0 = block.column * 32, k = block.k0 + m0 + ty;
-  const bool inside = k < block.k_end && crs0 + tx < CRS;
-  turned[tx][ty] = inside ? filters[k * CRS + crs0 + tx] : 0.0f;
-  __syncthreads();  // written along one axis, read along the other
-  const int m = m0 + tx, crs = crs0 + ty;
-  const int64_t row = int64_t{block.row} * padded_CRS + crs;
-  if (crs < padded_CRS) packed[row * BM + m] = turned[ty][tx];
-  if (block.row + m == 0) taps[crs] = tap_at(crs, shape);
-}
 
 // As many as have room for TM x TN sums in each thread's registers.
 constexpr int blocks_per_sm(int TM) { return TM <= 8 ? 4 : TM == 12 ? 3 : 2; }
@@ -84,14 +67,14 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
     Tile* const next = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // the oldest tile
-    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
-      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
-    }
     Tap tap[BK];  // all of them first: none is read while copies begin
     UNROLL for (int i = 0; i < BK; ++i) tap[i] = next->taps[i];
     UNROLL for (int i = 0; i < BK; ++i) {
       const bool inside = within(h0 + tap[i].h, shape.H) & within(w0 + tap[i].w, shape.W);
       copy_async<4>(&slot->x[i][tid], corner + tap[i].offset, inside);
+    }
+    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
+      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
     }
     if (tid < BK) copy_async<16>(&slot->taps[tid], &taps[(tile + 2 * SLOTS - 2) * BK + tid]);
     packed += BM * BK;
@@ -100,7 +83,7 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
     if (tile < 0) continue;
     UNROLL for (int i = 0; i < BK; ++i) {
       __align__(16) float w[TM], x[TN];
-      UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[i][ty * TM + m]);
+      UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[i][m * 8 + ty * RUN]);
       UNROLL for (int j = 0; j < TN; j += 4) vec4(x + j) = vec4(&slot->x[i][tx * 4 + j * (BN / 8)]);
       UNROLL for (int m = 0; m < TM; ++m) {
         UNROLL for (int t = 0; t < TN; ++t) {
@@ -112,9 +95,9 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
   }
   __pipeline_wait_prior(0);  // no copy is left under way when the block ends
 
-  const int k1 = block.k0 + ty * TM;
   UNROLL for (int m = 0; m < TM; ++m) {
-    const float b = bias && k1 + m < block.k_end ? bias[k1 + m] : 0.0f;
+    const int k = block.k0 + m / RUN * RUN * 8 + ty * RUN + m % RUN;
+    const float b = bias && k < block.k_end ? bias[k] : 0.0f;
     UNROLL for (int j = 0; j < TN; ++j) {
       sum[m][j] += b;
       if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
@@ -127,9 +110,10 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
     UNROLL for (int j = 0; j < TN; j += 4) vec4(&panel[ty][tx * 4 + j * (BN / 8)]) =
         vec4(&sum[m][j]);
     __syncthreads();  // this panel is complete
-    float* to = output + offset(out, block.k0 + m, shape);
-    UNROLL for (int i = 0; i < BM / TM; ++i, to += TM * PQ) {
-      const bool exists = (out.n < shape.N) & (block.k0 + i * TM + m < block.k_end);
+    const int k = block.k0 + m / RUN * RUN * 8 + m % RUN;
+    float* to = output + offset(out, k, shape);
+    UNROLL for (int i = 0; i < BM / TM; ++i, to += RUN * PQ) {
+      const bool exists = (out.n < shape.N) & (k + i * RUN < block.k_end);
       if (exists) *to = panel[i][tid];
     }
   }
@@ -138,7 +122,7 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
 constexpr TileSizes SIZES = {8, BK, 1};
 
 std::size_t workspace(const ConvShape& shape, std::size_t limit) {
-  return best_plan(shape, limit, SIZES, FP32_COSTS).bytes;
+  return best_plan(shape, limit, SIZES).bytes;
 }
 
 template <int TM>
@@ -153,7 +137,7 @@ void enqueue_tiles(const Convolution& conv, cudaStream_t stream) {
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const int TM = best_plan(conv.shape, conv.workspace_bytes, SIZES, FP32_COSTS).TM;
+  const int TM = best_plan(conv.shape, conv.workspace_bytes, SIZES).TM;
   if (TM == 16) return enqueue_tiles<16>(conv, stream);
   if (TM == 12) return enqueue_tiles<12>(conv, stream);
   enqueue_tiles<8>(conv, stream);

@@ -8,6 +8,7 @@
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
+#include "common/core/pack.h"
 #include "common/core/plan.h"
 #include "common/core/stage.h"
 
@@ -30,25 +31,6 @@ struct Tiles {
   float w[BK][BM], x[BK / TAPS][BN / TN][PITCH];
   Tap taps[BK];  // of the tile whose inputs are copied while this one is multiplied
 };
-
-// One block: 32 filters x 32 taps, turned in shared memory, so that warps read and write neighbours.
-template <int BM>
-__global__ void pack(ConvShape shape, int padded_CRS,
-                     const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [rows][padded_CRS][BM]
-                     Tap* __restrict__ taps) {           // [padded_CRS + ...]
-  __shared__ float turned[32][32 + 1];
-  const int tx = threadIdx.x, ty = threadIdx.y, CRS = shape.CRS();
-  const Block block(blockIdx.x / (BM / 32), shape, BM);
-  const int m0 = blockIdx.x % (BM / 32) * 32, crs0 = block.column * 32, k = block.k0 + m0 + ty;
-  const bool inside = k < block.k_end && crs0 + tx < CRS;
-  turned[tx][ty] = inside ? filters[k * CRS + crs0 + tx] : 0.0f;
-  __syncthreads();  // written along one axis, read along the other
-  const int m = m0 + tx, crs = crs0 + ty;
-  const int64_t row = int64_t{block.row} * padded_CRS + crs;
-  if (crs < padded_CRS) packed[row * BM + m] = turned[ty][tx];
-  if (block.row + m == 0) taps[crs] = tap_at(crs, shape);
-}
 
 // As many as have room for TM x TN sums in each thread's registers.
 constexpr int blocks_per_sm(int TM) { return TM <= 8 ? 4 : TM == 12 ? 3 : 2; }
@@ -91,7 +73,6 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
     Tile* const next = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // the oldest tile
-    // The inputs first: on an H200 AlexNet's layer takes 1.5 % less so, others up to 1.5 % more.
     Tap tap[BK / TAPS];  // all of them first: none is read while copies begin
     UNROLL for (int i = 0; i < BK / TAPS; ++i) tap[i] = read_tap<TAPS>(next->taps + i * TAPS);
     UNROLL for (int i = 0; i < BK / TAPS; ++i) {
@@ -115,9 +96,7 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
     UNROLL_BY(BK * TM <= 150 ? BK : TAPS) for (int i = 0; i < BK; ++i) {
       __align__(16) float w[TM];
       const int s = i * STRIDE % TAPS, tap = i / TAPS * TAPS + s;  // phase by phase
-      UNROLL for (int m = 0; m < TM; m += RUN) {
-        vec4(w + m) = vec4(&slot->w[tap][m * 8 + ty * RUN]);
-      }
+      UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[tap][m * 8 + ty * RUN]);
       // The first tap of a phase reads, the others slide over its values: from BN on there are none.
       const float* xs = &slot->x[i / TAPS][tx][s % STRIDE * Tile::SPAN];
       UNROLL for (int j = s < STRIDE ? 0 : BN; j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
@@ -157,7 +136,7 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
 constexpr TileSizes SIZES = {8, 21, 1};
 
 std::size_t workspace(const ConvShape& shape, std::size_t limit) {
-  return best_plan(shape, limit, SIZES, FP32_COSTS).bytes;
+  return best_plan(shape, limit, SIZES).bytes;
 }
 
 template <int TM, int TAPS, int STRIDE, int BK>
@@ -182,7 +161,7 @@ void enqueue_tiles(const Convolution& conv, cudaStream_t stream) {
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const int TM = best_plan(conv.shape, conv.workspace_bytes, SIZES, FP32_COSTS).TM;
+  const int TM = best_plan(conv.shape, conv.workspace_bytes, SIZES).TM;
   if (TM == 16) return enqueue_tiles<16>(conv, stream);
   if (TM == 12) return enqueue_tiles<12>(conv, stream);
   enqueue_tiles<8>(conv, stream);

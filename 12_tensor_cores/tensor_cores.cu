@@ -1,9 +1,7 @@
 // Stage 12: stage 11, with products by the tensor cores, which read 11 bits of a factor: TF32.
 //
-// A warp multiplies 16 filters x 8 taps by 8 taps x 8 pixels in one instruction. So a tile has 8 rows of
-// taps, or 16 of one tap, and a lane reads two of 8. Which filter and which pixel is which row and column of
-// a product is ours to choose: so that a lane reads four at a time, and its sums are those of a thread of
-// stage 11. Slots of more than 48 KB need dynamic shared memory.
+// A warp multiplies 16 filters x 8 taps by 8 taps x 8 pixels in one instruction. Inputs come tap by tap
+// again, as in stage 09: rows gain 3 % here. Slots of more than 48 KB need dynamic shared memory.
 // Should drop: instructions and reads of shared memory per multiplication, and the time.
 // What hurts: of a factor's 24 bits 11 are left. Stage 13 gives FP32's accuracy back.
 #include "common/core/add_parts.h"
@@ -11,6 +9,7 @@
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
 #include "common/core/mma.h"
+#include "common/core/pack.h"
 #include "common/core/plan.h"
 #include "common/core/stage.h"
 
@@ -19,77 +18,58 @@ namespace {
 
 constexpr int TN = 8, BN = 16 * TN;  // output pixels (any of the N·P·Q) per thread and block
 constexpr int RUN = 2;               // filters of a thread that are neighbours, as in one read
+constexpr int BK = 16;               // filter taps (c,r,s) per tile
 constexpr int SLOTS = 3;             // tiles in shared memory: one is read, the others filled
 constexpr int THREADS = 8 * (BN / TN);
 
-// BK taps in rows (c,r) of TAPS = S, for STRIDE = stride_w; or 1 and 1 for any problem.
-template <int BM, int TAPS, int STRIDE, int BK>
+template <int BM>  // filters per block
 struct Tiles {
-  // The inputs under a strip and a filter row lie by phase: what is STRIDE apart is neighbours, so
-  // that a thread reads 16 bytes, SPAN values of each phase.
-  // From strip to strip an odd number of 16-byte words: 8 strips lie in 8 different bank groups.
-  static constexpr int SPAN = round_up(TN + (TAPS - 1) / STRIDE, 4);
-  static constexpr int PITCH = round_up(STRIDE * SPAN + 4, 8) - 4;
-  static constexpr int ROW = BN / TN * PITCH + 8;    // 4 rows lie in banks of their own
-  float w[BK / 4][BM / 8][4][8], x[BK / TAPS][ROW];  // so do 4 taps of 8 filters
+  static constexpr int W = BM * BK;              // so many values of the filters
+  float w[BK / 4][BM / 8][4][8], x[BK][BN + 8];  // four taps lie in banks of their own
   Tap taps[BK];  // of the tile whose inputs are copied while this one is multiplied
 };
 
-// One block: 32 filters x 32 taps, turned in shared memory, so that warps read and write neighbours.
 template <int BM>
-__global__ void pack(ConvShape shape, int padded_CRS,
-                     const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [rows][padded_CRS][BM]
-                     Tap* __restrict__ taps) {           // [padded_CRS + ...]
-  __shared__ float turned[32][32 + 1];
-  const int tx = threadIdx.x, ty = threadIdx.y, CRS = shape.CRS();
-  const Block block(blockIdx.x / (BM / 32), shape, BM);
-  const int m0 = blockIdx.x % (BM / 32) * 32, crs0 = block.column * 32, k = block.k0 + m0 + ty;
-  const bool inside = k < block.k_end && crs0 + tx < CRS;
-  turned[tx][ty] = inside ? filters[k * CRS + crs0 + tx] : 0.0f;
-  __syncthreads();  // written along one axis, read along the other
-  const int m = m0 + tx, crs = crs0 + ty;
-  const int64_t row = int64_t{block.row} * padded_CRS + crs;
-  const int64_t at = row / 4 * 4 * BM + m / 8 * 32 + crs % 4 * 8 + m % 8;  // see Tiles::w
-  if (crs < padded_CRS) packed[at] = to_tf32(turned[ty][tx]);
-  if (block.row + m == 0) taps[crs] = tap_at(crs, shape);
-}
+struct Order {  // that of Tiles::w
+  static __device__ void put(float* packed, int64_t tap, int m, float w) {
+    packed[tap / 4 * 4 * BM + m / 8 * 32 + tap % 4 * 8 + m % 8] = to_tf32(w);
+  }
+};
 
 // As many as have room for TM x TN sums in each thread's registers.
 constexpr int blocks_per_sm(int TM) { return TM <= 8 ? 4 : TM == 12 ? 3 : 2; }
 
-template <int TM, int TAPS, int STRIDE, int BK>
+template <int TM>  // filters per thread
 __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
-    conv2d_tiled(ConvShape shape, int row_length,
+    conv2d_tiled(ConvShape shape,
                  const float* __restrict__ input,   // [N,C,H,W]
-                 const float* __restrict__ packed,  // [rows][all * BK][BM]
+                 const float* __restrict__ packed,  // [rows][all tiles][W]
                  const Tap* __restrict__ taps,      // [all * BK + ...]
                  const float* __restrict__ bias,    // [K], or null
                  float* __restrict__ output,        // [N,K,P,Q], or [parts][N,K,P,Q]
                  bool relu) {
   constexpr int BM = 8 * TM;
-  using Tile = Tiles<BM, TAPS, STRIDE, BK>;
+  using Tile = Tiles<BM>;
   Tile* const slots = dynamic_shared<Tile>();  // [SLOTS]
   __shared__ __align__(16) float panel[BM / TM][BN + 8];
   const int tid = threadIdx.x, part = blockIdx.y, parts = gridDim.y;
   const int all = (shape.CRS() + BK - 1) / BK, first = all / parts * part + min(part, all % parts);
   const int tiles = all / parts + (part < all % parts);
   const Block block(blockIdx.x, shape, BM);
-  const PixelRange pixels(int64_t{block.column} * BN, shape.P(), row_length);
+  const PixelRange pixels(int64_t{block.column} * BN, shape.P(), shape.Q());
 
-  // What this thread loads of x: every TN-th input under one strip, or one pixel's taps.
-  const int strip = tid / TN, col = tid % TN;
-  const Pixel at = pixels[TAPS > 1 ? strip * TN : tid];
+  // What this thread loads of x: all taps of one pixel.
+  const Pixel at = pixels[tid];
   const bool exists = at.n < shape.N;
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
-  const int w0 = at.q * shape.stride_w - shape.pad_w + (TAPS > 1 ? col : 0);
+  const int w0 = at.q * shape.stride_w - shape.pad_w;
   input += block.group * shape.CHW();
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
-  packed += (int64_t{block.row} * all + first) * BM * BK + tid * 4, taps += first * BK;
+  packed += (int64_t{block.row} * all + first) * Tile::W + tid * 4, taps += first * BK;
   if (tid < (SLOTS - 1) * BK) slots[1 + tid / BK].taps[tid % BK] = taps[tid];  // of the first tiles
 
-  // A warp multiplies all 8 rows of filters by 4 strips.
-  const int lane = tid % 32, warp = tid / 32, t = lane % 4, ty = lane / 4;
+  // A warp multiplies all 8 rows of filters by 32 pixels, from n0 on.
+  const int t = tid % 4, ty = tid % 32 / 4, n0 = tid / 32 * 32;
   __align__(16) float sum[TM][TN] = {};
   Tile* slot = slots;
   for (int tile = 1 - SLOTS; tile < tiles; ++tile) {
@@ -97,40 +77,29 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
     Tile* const next = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // the oldest tile
-    // The inputs first: on an H200 AlexNet's layer takes 1.5 % less so, others up to 1.5 % more.
-    Tap tap[BK / TAPS];  // 8 of them first: none is read while copies begin
-    UNROLL for (int i = 0; i < BK / TAPS; ++i) {
-      UNROLL for (int l = i; l < i + 8 && i % 8 == 0; ++l) tap[l] =
-          read_tap<TAPS>(next->taps + l * TAPS);
-      UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
-        float* x = slot->x[i] + strip * Tile::PITCH + col % STRIDE * Tile::SPAN + col / STRIDE +
-                   j / STRIDE;
-        bool inside =
-            within(h0 + tap[i].h, shape.H) & within(w0 + (TAPS > 1 ? j : tap[i].w), shape.W);
-        if (col + j < Tile::SPAN * STRIDE) copy_async<4>(x, corner + tap[i].offset + j, inside);
-      }
+    Tap tap[BK];  // 8 of them first: none is read while copies begin
+    UNROLL for (int i = 0; i < BK; ++i) {
+      UNROLL for (int l = i; l < i + 8 && i % 8 == 0; ++l) tap[l] = next->taps[l];
+      const bool inside = within(h0 + tap[i].h, shape.H) & within(w0 + tap[i].w, shape.W);
+      copy_async<4>(&slot->x[i][tid], corner + tap[i].offset, inside);
     }
-    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
-      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0][0][0] + tid * 4 + i, packed + i, more);
+    UNROLL for (int i = 0; i < Tile::W; i += THREADS * 4) {
+      if (i + tid * 4 < Tile::W) copy_async<16>(**slot->w[0] + tid * 4 + i, packed + i, more);
     }
     if (tid < BK) copy_async<16>(&slot->taps[tid], &taps[(tile + 2 * SLOTS - 2) * BK + tid]);
-    packed += BM * BK;
+    packed += Tile::W;
     __pipeline_commit();
     slot = next;
     if (tile < 0) continue;
-    UNROLL_BY(1) for (int i = 0; i < BK / 8; ++i) {  // registers are short
+    UNROLL_BY(1) for (int i = 0; i < BK; i += 8) {  // registers are short
       float x[4][2];
-      const int row = i / TAPS * 8 + t, s = i % TAPS;
-      const float* xs =
-          &slot->x[row][warp * 4 * Tile::PITCH + s % STRIDE * Tile::SPAN + s / STRIDE + ty];
       UNROLL for (int j = 0; j < 8; ++j) {
-        x[j / 2][j % 2] = to_tf32(xs[j / 2 * Tile::PITCH + j % 2 * 4 * Tile::ROW]);
+        x[j / 2][j % 2] = to_tf32(slot->x[i + j % 2 * 4 + t][n0 + j / 2 * 8 + ty]);
       }
       UNROLL for (int m = 0; m < TM; m += RUN) {
         __align__(16) float w[4];
         UNROLL for (int l = 0; l < 2; ++l) {
-          const int tap = (row + l * 4) * TAPS + s;
-          vec2(w + l * 2) = vec2(&slot->w[tap / 4][m + ty / 4][tap % 4][ty % 4 * RUN]);
+          vec2(w + l * 2) = vec2(&slot->w[i / 4 + l][m + ty / 4][t][ty % 4 * RUN]);
         }
         UNROLL for (int j = 0; j < 4; ++j) {
           float *up = sum[m] + j * 2, *down = up + TN;
@@ -157,48 +126,37 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
   const int64_t PQ = shape.PQ();
   UNROLL for (int m = 0; m < TM; ++m) {
     __syncwarp();  // the panel before is read to the end, of which a warp has columns of its own
-    UNROLL for (int j = 0; j < TN; j += 2) vec2(&panel[ty][(warp * 4 + j / 2) * TN + t * 2]) =
-        vec2(&sum[m][j]);
+    UNROLL for (int j = 0; j < TN; j += 2) vec2(&panel[ty][n0 + j * 4 + t * 2]) = vec2(&sum[m][j]);
     __syncwarp();  // this panel is complete
     const int k = block.k0 + m / RUN * RUN * 8 + m % RUN;
     float* to = output + offset(out, k, shape);
     UNROLL for (int i = 0; i < BM / TM; ++i, to += RUN * PQ) {
-      const bool exists = (out.n < shape.N) & (out.q < shape.Q()) & (k + i * RUN < block.k_end);
-      if (exists) *to = panel[i][tid];
+      if ((out.n < shape.N) & (k + i * RUN < block.k_end)) *to = panel[i][tid];
     }
   }
 }
 
-constexpr TileSizes SIZES = {4, 24, 64};
+constexpr TileSizes SIZES = {4, BK, 64, 1, TF32_COSTS};
 
 std::size_t workspace(const ConvShape& shape, std::size_t limit) {
-  return best_plan(shape, limit, SIZES, TF32_COSTS).bytes;
-}
-
-template <int TM, int TAPS, int STRIDE, int BK>
-void enqueue_rows(const Convolution& conv, const Plan& plan, cudaStream_t stream) {
-  constexpr int BM = 8 * TM;
-  const ConvShape& shape = conv.shape;
-  const Packed to(shape, BM, BK, plan.packed(conv));
-  launch(pack<BM>, to.blocks, dim3(32, 32), stream, shape, to.padded_CRS, conv.filters, to.filters,
-         to.taps);
-  const int row_length = TAPS > 1 ? round_up(shape.Q(), TN) : shape.Q();  // strips end with it
-  const dim3 grid(tile_grid(shape, BM, BN, row_length), plan.parts);
-  launch(conv2d_tiled<TM, TAPS, STRIDE, BK>, grid, THREADS,
-         SLOTS * sizeof(Tiles<BM, TAPS, STRIDE, BK>), stream, shape, row_length, conv.input,
-         to.filters, to.taps, conv.bias, plan.output(conv), conv.relu);
-  add_parts(plan.parts, conv, stream);
+  return best_plan(shape, limit, SIZES).bytes;
 }
 
 template <int TM>
 void enqueue_tiles(const Convolution& conv, const Plan& plan, cudaStream_t stream) {
-  const int S = suits_strips(conv.shape, TN) ? conv.shape.S : 0, stride = conv.shape.stride_w;
-  if (S == 3 && stride == 1) return enqueue_rows<TM, 3, 1, 24>(conv, plan, stream);
-  enqueue_rows<TM, 1, 1, 16>(conv, plan, stream);
+  constexpr int BM = 8 * TM;
+  const ConvShape& shape = conv.shape;
+  const Packed to(shape, BM, BK, plan.packed(conv));
+  launch(pack<BM, Order<BM>>, to.blocks, dim3(32, 32), stream, shape, to.padded_CRS, conv.filters,
+         to.filters, to.taps);
+  const dim3 grid(tile_grid(shape, BM, BN), plan.parts);
+  launch(conv2d_tiled<TM>, grid, THREADS, SLOTS * sizeof(Tiles<BM>), stream, shape, conv.input,
+         to.filters, to.taps, conv.bias, plan.output(conv), conv.relu);
+  add_parts(plan.parts, conv, stream);
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const Plan plan = best_plan(conv.shape, conv.workspace_bytes, SIZES, TF32_COSTS);
+  const Plan plan = best_plan(conv.shape, conv.workspace_bytes, SIZES);
   if (plan.TM == 16) return enqueue_tiles<16>(conv, plan, stream);
   if (plan.TM == 12) return enqueue_tiles<12>(conv, plan, stream);
   if (plan.TM == 4) return enqueue_tiles<4>(conv, plan, stream);

@@ -1,4 +1,4 @@
-// The second kernel of stages 11 and 12, whose sums are cut in parts.
+// The second kernel of stages 11 to 13, whose sums are cut in parts.
 #pragma once
 
 #include "common/core/stage.h"

@@ -58,8 +58,7 @@ float* Plan::output(const Convolution& conv) const {
   return parts > 1 ? static_cast<float*>(conv.workspace) : conv.output;
 }
 
-Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes,
-               const BlockCosts& costs) {
+Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes) {
   Plan best = {}, smallest = {0, 0, SIZE_MAX};
   double least = HUGE_VAL;
   for (int TM = sizes.least_TM; TM <= 16; TM += 4) {
@@ -70,7 +69,7 @@ Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes
       const Plan plan = {TM, parts, packed + sum_bytes(shape, parts)};
       if (plan.bytes < smallest.bytes) smallest = plan;
       if (plan.bytes > limit) break;
-      const double cycles = cost(shape, plan, costs);
+      const double cycles = cost(shape, plan, sizes.costs);
       if (cycles < least) least = cycles, best = plan;
     }
   }

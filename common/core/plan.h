@@ -30,14 +30,6 @@ struct Packed {
   Packed(const ConvShape& shape, int BM, int BK, void* workspace, int values = 1);
 };
 
-// What a stage's tiles are compiled for.
-struct TileSizes {
-  int least_TM;    // filters a thread: from this to 16, in steps of 4
-  int most_taps;   // of a tile
-  int most_parts;  // of a sum
-  int values = 1;  // see Packed
-};
-
 // What a stage's blocks cost, as measured on an H200.
 struct BlockCosts {
   int per_sm;        // blocks that share a multiprocessor
@@ -48,6 +40,15 @@ struct BlockCosts {
 inline constexpr BlockCosts FP32_COSTS = {3, 2, 30, 1};
 inline constexpr BlockCosts TF32_COSTS = {2, 6, 60, 2.5};
 inline constexpr BlockCosts THREE_PRODUCTS_COSTS = {2, 3, 40, 1.2};
+
+// What a stage's tiles are compiled for.
+struct TileSizes {
+  int least_TM;    // filters a thread: from this to 16, in steps of 4
+  int most_taps;   // of a tile
+  int most_parts;  // of a sum
+  int values = 1;  // see Packed
+  BlockCosts costs = FP32_COSTS;
+};
 
 // TM filters a thread, in blocks of 8 * TM filters and 128 pixels, and sums in so many parts.
 struct Plan {
@@ -61,8 +62,7 @@ struct Plan {
 
 // The plan that leaves the busiest multiprocessor the least to do, of those that need at most `limit`
 // bytes; if none does, the one that needs the fewest.
-Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes,
-               const BlockCosts& costs);
+Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes);
 
 // Whether strips of `strip` outputs, which end with their row, add at most an eighth to it. Where they
 // add more, or the filter is dilated, any pixels are better.
