@@ -4,10 +4,13 @@
 // too large is cut down, and its test is called NAME_reduced.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "common/check/backend.h"
 #include "common/check/compare.h"
@@ -195,6 +198,53 @@ TEST_F(StageTest, WideIntegersAreExactUnlessInTf32) {
   const std::vector<float> output = OnDevice(stage(), problem).run_stage();
   EXPECT_EQ(compare(output.data(), shape, compute_reference(problem), Rule::kExact).pass,
             stage().precision == Precision::kFp32);
+}
+
+// Factors that are hard to cut in TF32 numbers of 11 bits: all from 1 to 2 with 12 bits behind the point,
+// and all less one float32 bit, each times each of the worst. One product an output: no sum hides its
+// error. A factor below 2^-113 has bits that no TF32 number holds, so the exponents end before.
+TEST_F(StageTest, FactorsThatAreHardToCut) {
+  constexpr int EXPONENTS[][2] = {{0, 0}, {-112, 112}, {112, -112}, {60, 60}, {-60, -40}};
+  constexpr float HALF = 1.0f / 2048, BIT = 1.0f / 8388608;
+  const std::vector<float> worst = {
+      1,
+      1 + HALF,
+      1 + HALF - BIT,
+      1 + HALF + BIT,
+      1 + HALF / 2,
+      1 + HALF / 2 - BIT,
+      1 + 3 * HALF,
+      1 + 3 * HALF - BIT,
+      1 + 3 * HALF + BIT,
+      1 + 3 * HALF / 2 + BIT,
+      1.5f + HALF - BIT,
+      2 - HALF,
+      2 - HALF - BIT,
+      2 - HALF / 2 - BIT,
+      2 - BIT,
+  };
+  ConvArguments arguments;
+  arguments.h = arguments.w = 64, arguments.k = static_cast<int64_t>(worst.size());
+  const ConvShape shape = make_conv_shape(arguments);
+  const double factor = error_factor(shape, stage().precision);
+  double largest_error = 0;
+  for (const auto& [a, b] : EXPONENTS) {
+    for (const float less : {0.0f, BIT}) {
+      TestData data = make_test_data(shape, DataKind::kUniform, 1);
+      for (int i = 0; i < 64 * 64; ++i) {
+        const float x = 1 + i * HALF / 2 - (i > 0 ? less : 0);
+        data.input[i] = std::ldexp(i % 3 ? x : -x, a);
+      }
+      for (std::size_t k = 0; k < worst.size(); ++k) data.filters[k] = std::ldexp(worst[k], b);
+      const HostProblem problem = host_problem(shape, data, false);
+      const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+      const Comparison result =
+          compare(output.data(), shape, compute_reference(problem), Rule::kBounded, factor);
+      EXPECT_TRUE(result.pass) << "2^" << a << " by 2^" << b << ": " << result.message;
+      largest_error = std::max(largest_error, result.max_error_ratio);
+    }
+  }
+  RecordProperty("largest_error", std::to_string(largest_error));
 }
 
 // A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
