@@ -1,0 +1,1 @@
+for f in "$@"; do echo "== $f"; nvcc -std=c++17 -arch=sm_90 -I. -Xptxas -v -O3 -cubin -o /tmp/$(basename $f .cu).cubin $f 2>&1 | grep -E "error|Compiling.*conv2d|spill|Used" | sed 's/.*conv2d_tiled//' | grep -A2 "^I\|error\|EEE\|NS_9"|sed 's/EEEvNS.*//;s/used 1 barr.*smem//' |tr '\n' ' ' | sed 's/--/\n/g'; echo; done

@@ -1,0 +1,182 @@
+// Stage 11: stage 10, with the sum cut in parts where blocks are few for so many multiprocessors.
+//
+// A part is a run of tiles; the blocks of each part, a grid's y, write their sums to the workspace, and
+// a second kernel adds them, in the same order every time. In how many parts: what by an estimate
+// (plan.h) leaves the busiest multiprocessor the least to do. With parts to choose from, small tiles
+// pay: a fourth size is compiled.
+// Should drop: the time, where outputs are few and their sums are long. Rises: traffic.
+// What hurts: FP32 arithmetic itself.
+#include "common/core/add_parts.h"
+#include "common/core/copy_async.h"
+#include "common/core/indexing.h"
+#include "common/core/launch.h"
+#include "common/core/pack.h"
+#include "common/core/plan.h"
+#include "common/core/stage.h"
+
+namespace convladder {
+namespace {
+
+constexpr int TN = 8, BN = 16 * TN;  // output pixels (any of the N·P·Q) per thread and block
+constexpr int RUN = 4;               // filters of a thread that are neighbours, as in one read
+constexpr int SLOTS = 2;             // tiles in shared memory: one is read, the others filled
+constexpr int THREADS = 8 * (BN / TN);
+
+// BK taps in rows (c,r) of TAPS = S, for STRIDE = stride_w; or 1 and 1 for any problem.
+template <int BM, int TAPS, int STRIDE, int BK>
+struct Tiles {
+  // The inputs under a strip and a filter row lie by phase: what is STRIDE apart is neighbours, so
+  // that a thread reads 16 bytes, SPAN values of each phase.
+  // From strip to strip an odd number of 16-byte words: 8 strips lie in 8 different bank groups.
+  static constexpr int SPAN = round_up(TN + (TAPS - 1) / STRIDE, 4);
+  static constexpr int PITCH = round_up(STRIDE * SPAN + 4, 8) - 4;
+  float w[BK][BM], x[BK / TAPS][BN / TN][PITCH];
+  Tap taps[BK];  // of the tile whose inputs are copied while this one is multiplied
+};
+
+// As many as have room for TM x TN sums in each thread's registers.
+constexpr int blocks_per_sm(int TM) { return TM <= 8 ? 4 : TM == 12 ? 3 : 2; }
+
+template <int TM, int TAPS, int STRIDE, int BK>
+__global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
+    conv2d_tiled(ConvShape shape, int row_length,
+                 const float* __restrict__ input,   // [N,C,H,W]
+                 const float* __restrict__ packed,  // [rows][all * BK][BM]
+                 const Tap* __restrict__ taps,      // [all * BK + ...]
+                 const float* __restrict__ bias,    // [K], or null
+                 float* __restrict__ output,        // [N,K,P,Q], or [parts][N,K,P,Q]
+                 bool relu) {
+  constexpr int BM = 8 * TM;
+  using Tile = Tiles<BM, TAPS, STRIDE, BK>;
+  __shared__ __align__(16) Tile slots[SLOTS];
+  __shared__ __align__(16) float panel[BM / TM][BN + 4];
+  const int tid = threadIdx.x, part = blockIdx.y, parts = gridDim.y;
+  const int all = (shape.CRS() + BK - 1) / BK, first = all / parts * part + min(part, all % parts);
+  const int tiles = all / parts + (part < all % parts);
+  const Block block(blockIdx.x, shape, BM);
+  const PixelRange pixels(int64_t{block.column} * BN, shape.P(), row_length);
+
+  // What this thread loads of x: every TN-th input under one strip, or one pixel's taps.
+  const int strip = tid / TN, col = tid % TN;
+  const Pixel at = pixels[TAPS > 1 ? strip * TN : tid];
+  const bool exists = at.n < shape.N;
+  const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
+  const int w0 = at.q * shape.stride_w - shape.pad_w + (TAPS > 1 ? col : 0);
+  input += block.group * shape.CHW();
+  const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
+  packed += (int64_t{block.row} * all + first) * BM * BK + tid * 4, taps += first * BK;
+  if (tid < (SLOTS - 1) * BK) slots[1 + tid / BK].taps[tid % BK] = taps[tid];  // of the first tiles
+
+  // A warp multiplies 4 rows of filters by 8 strips: the fewest values that it can read.
+  const int lane = tid % 32, warp = tid / 32;
+  const int tx = lane / 2 % 8 + warp % 2 * 8, ty = lane % 2 + lane / 16 * 2 + warp / 2 * 4;
+  __align__(16) float sum[TM][TN] = {};
+  Tile* slot = slots;
+  for (int tile = 1 - SLOTS; tile < tiles; ++tile) {
+    __pipeline_wait_prior(SLOTS - 2);  // this thread's copies of this tile are done
+    __syncthreads();                   // everybody's are, and the tile before is read to the end
+    const bool more = tile + SLOTS - 1 < tiles;
+    Tile* const next = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // the oldest tile
+    Tap tap[BK / TAPS];  // all of them first: none is read while copies begin
+    UNROLL for (int i = 0; i < BK / TAPS; ++i) tap[i] = read_tap<TAPS>(next->taps + i * TAPS);
+    UNROLL for (int i = 0; i < BK / TAPS; ++i) {
+      UNROLL for (int j = 0; j < Tile::SPAN * STRIDE; j += TN) {
+        float* x = slot->x[i][strip] + col % STRIDE * Tile::SPAN + col / STRIDE + j / STRIDE;
+        bool inside =
+            within(h0 + tap[i].h, shape.H) & within(w0 + (TAPS > 1 ? j : tap[i].w), shape.W);
+        if (col + j < Tile::SPAN * STRIDE) copy_async<4>(x, corner + tap[i].offset + j, inside);
+      }
+    }
+    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
+      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
+    }
+    if (tid < BK) copy_async<16>(&slot->taps[tid], &taps[(tile + 2 * SLOTS - 2) * BK + tid]);
+    packed += BM * BK;
+    __pipeline_commit();
+    slot = next;
+    if (tile < 0) continue;
+    __align__(16) float x[Tile::SPAN];
+    // A longer body was slower on an H200.
+    UNROLL_BY(BK * TM <= 150 ? BK : TAPS) for (int i = 0; i < BK; ++i) {
+      __align__(16) float w[TM];
+      const int s = i * STRIDE % TAPS, tap = i / TAPS * TAPS + s;  // phase by phase
+      UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[tap][m * 8 + ty * RUN]);
+      // The first tap of a phase reads, the others slide over its values: from BN on there are none.
+      const float* xs = &slot->x[i / TAPS][tx][s % STRIDE * Tile::SPAN];
+      UNROLL for (int j = s < STRIDE ? 0 : BN; j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
+      UNROLL for (int m = 0; m < TM; ++m) {
+        UNROLL for (int t = 0; t < TN; ++t) {
+          const int j = m % 2 ? TN - 1 - t : t;  // to and fro: the last x is the next one, too
+          sum[m][j] += w[m] * x[s / STRIDE + j];
+        }
+      }
+    }
+  }
+  __pipeline_wait_prior(0);  // no copy is left under way when the block ends
+
+  // Partial sums lie like the output, part by part. The first has the bias; ReLU comes when all are added.
+  if (parts > 1) output += part * shape.output_count(), relu = 0, bias = part ? nullptr : bias;
+  UNROLL for (int m = 0; m < TM; ++m) {
+    const int k = block.k0 + m / RUN * RUN * 8 + ty * RUN + m % RUN;
+    const float b = bias && k < block.k_end ? bias[k] : 0.0f;
+    UNROLL for (int j = 0; j < TN; ++j) {
+      sum[m][j] += b;
+      if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
+    }
+  }
+  const Pixel out = pixels[tid];
+  const int64_t PQ = shape.PQ();
+  UNROLL for (int m = 0; m < TM; ++m) {
+    __syncthreads();  // the panel before is read to the end
+    UNROLL for (int j = 0; j < TN; j += 4) vec4(&panel[ty][tx * TN + j]) = vec4(&sum[m][j]);
+    __syncthreads();  // this panel is complete
+    const int k = block.k0 + m / RUN * RUN * 8 + m % RUN;
+    float* to = output + offset(out, k, shape);
+    UNROLL for (int i = 0; i < BM / TM; ++i, to += RUN * PQ) {
+      const bool exists = (out.n < shape.N) & (out.q < shape.Q()) & (k + i * RUN < block.k_end);
+      if (exists) *to = panel[i][tid];
+    }
+  }
+}
+
+constexpr TileSizes SIZES = {4, 21, 64};
+
+std::size_t workspace(const ConvShape& shape, std::size_t limit) {
+  return best_plan(shape, limit, SIZES).bytes;
+}
+
+template <int TM, int TAPS, int STRIDE, int BK>
+void enqueue_rows(const Convolution& conv, const Plan& plan, cudaStream_t stream) {
+  constexpr int BM = 8 * TM;
+  const ConvShape& shape = conv.shape;
+  const Packed to(shape, BM, BK, plan.packed(conv));
+  launch(pack<BM>, to.blocks, dim3(32, 32), stream, shape, to.padded_CRS, conv.filters, to.filters,
+         to.taps);
+  const int row_length = TAPS > 1 ? round_up(shape.Q(), TN) : shape.Q();  // strips end with it
+  const dim3 grid(tile_grid(shape, BM, BN, row_length), plan.parts);
+  launch(conv2d_tiled<TM, TAPS, STRIDE, BK>, grid, THREADS, stream, shape, row_length, conv.input,
+         to.filters, to.taps, conv.bias, plan.output(conv), conv.relu);
+  add_parts(plan.parts, conv, stream);
+}
+
+template <int TM>
+void enqueue_tiles(const Convolution& conv, const Plan& plan, cudaStream_t stream) {
+  const int S = suits_strips(conv.shape, TN) ? conv.shape.S : 0, stride = conv.shape.stride_w;
+  if (S == 3 && stride == 1) return enqueue_rows<TM, 3, 1, 18>(conv, plan, stream);
+  if (S == 7 && stride == 2) return enqueue_rows<TM, 7, 2, (TM < 16 ? 21 : 14)>(conv, plan, stream);
+  if (S == 11 && stride == 4) return enqueue_rows<TM, 11, 4, 11>(conv, plan, stream);
+  enqueue_rows<TM, 1, 1, 8>(conv, plan, stream);
+}
+
+void enqueue(const Convolution& conv, cudaStream_t stream) {
+  const Plan plan = best_plan(conv.shape, conv.workspace_bytes, SIZES);
+  if (plan.TM == 16) return enqueue_tiles<16>(conv, plan, stream);
+  if (plan.TM == 12) return enqueue_tiles<12>(conv, plan, stream);
+  if (plan.TM == 4) return enqueue_tiles<4>(conv, plan, stream);
+  enqueue_tiles<8>(conv, plan, stream);
+}
+
+CONVLADDER_REGISTER_STAGE({"11v_slots2", "sums cut in parts", enqueue, workspace, true});
+
+}  // namespace
+}  // namespace convladder
