@@ -127,13 +127,18 @@ Symbols read_symbols(const void* address) {
   const std::string& mangled = found->name;
   result.bytes = found->bytes;
   result.name = plain_name(demangle(mangled));
-  if (mangled.rfind("_Z", 0) != 0) return result;  // extern "C"
-  // The static variable x of a function _Zf is _ZZfE1x.
-  const std::string prefix = "_ZZ" + mangled.substr(2) + "E";
+  // The static variable x of a function _Zf is _ZZfE1x, of an extern "C" one _ZZ1fE1x. What is not in a
+  // kernel may be any kernel's: translate.py has tagged it.
+  const bool is_c = mangled.rfind("_Z", 0) != 0;
+  const std::string prefix =
+      "_ZZ" + (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
+  const std::string tag = "B6device";
   for (const Symbol& symbol : all) {
-    if (symbol.is_function || symbol.name.rfind(prefix, 0) != 0) continue;
-    const std::string full = demangle(symbol.name);
-    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes});
+    const std::size_t end = symbol.name.size() - std::min(symbol.name.size(), tag.size());
+    const bool is_own = symbol.name.rfind(prefix, 0) == 0;
+    if (symbol.is_function || !(is_own || symbol.name.compare(end, tag.size(), tag) == 0)) continue;
+    const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
+    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes, is_own});
   }
   return result;
 }

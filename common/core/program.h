@@ -14,6 +14,7 @@ namespace convladder {
 struct SharedVariable {
   std::string name;
   std::size_t begin, bytes;  // in the program's thread-local storage
+  bool is_own = true;        // the kernel's own, and no function's that it may call
 };
 
 struct Symbols {

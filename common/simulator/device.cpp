@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "common/core/program.h"
@@ -50,6 +51,16 @@ std::atomic<uint64_t>& order_seed() {
 }
 
 std::atomic<uint64_t> last_blocks{0};  // 0: all
+
+// What cudaFuncSetAttribute() allows a kernel of dynamic shared memory, instead of the usual.
+std::mutex dynamic_limits_mutex;
+std::unordered_map<const void*, std::size_t> dynamic_limits;
+
+std::size_t dynamic_limit(const void* kernel) {
+  const std::lock_guard lock(dynamic_limits_mutex);
+  const auto found = dynamic_limits.find(kernel);
+  return found == dynamic_limits.end() ? DYNAMIC_BYTES : found->second;
+}
 
 thread_local std::vector<LaunchWork>* plan = nullptr;
 
@@ -228,6 +239,10 @@ void run_grid(Grid grid) {
     set_last_error(cudaErrorInvalidConfiguration);
     return;
   }
+  if (grid.dynamic_bytes > dynamic_limit(grid.kernel)) {
+    set_last_error(cudaErrorInvalidValue);
+    return;
+  }
   const int64_t count = int64_t{blocks.x} * blocks.y * blocks.z;
   if (is_planned({grid.kernel, count, 0, 0, 0, blocks.y})) return;
   if (fault_due(Call::kLaunch)) {
@@ -245,3 +260,15 @@ void run_grid(Grid grid) {
 }
 
 }  // namespace convladder::simulator
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  using namespace convladder::simulator;
+  if (!kernel) return set_last_error(cudaErrorInvalidDeviceFunction);
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || static_cast<std::size_t>(value) > MOST_DYNAMIC_BYTES) {
+    return set_last_error(cudaErrorInvalidValue);
+  }
+  const std::lock_guard lock(dynamic_limits_mutex);
+  dynamic_limits[kernel] = value;
+  return cudaSuccess;
+}

@@ -59,7 +59,7 @@ void Worker::run_block(const Grid& grid, uint64_t index) {
 }
 
 void Worker::start_block(const Grid& grid, uint64_t index) {
-  memory_.fill_nan();  // all thread_locals, hence these:
+  memory_.fill_nan(grid.dynamic_bytes);  // all thread_locals, hence these:
   shared_memory = memory_;
   current_worker = this;
   blockIdx = block_ = unflatten(index, grid.blocks);

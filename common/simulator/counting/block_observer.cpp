@@ -53,7 +53,13 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   last_variable_ = nullptr;
   shared_begin_ = reinterpret_cast<uintptr_t>(worker_.memory().begin);
   shared_bytes_ = worker_.memory().bytes;
-  shared_shadow_.assign(shared_bytes_ / 4 + 1, {});
+  shared_shadow_.resize(shared_bytes_ / 4 + 1);
+  worker_.memory().for_each_part(grid.dynamic_bytes, [&](std::size_t offset, std::size_t bytes) {
+    std::fill_n(shared_shadow_.begin() + offset / 4, (bytes + 3) / 4, ShadowWord());
+  });
+  variables_ = launch_->symbols->shared;
+  variables_.push_back(
+      {"dynamic shared memory", worker_.memory().dynamic_offset(), grid.dynamic_bytes});
 }
 
 void BlockObserver::end_block() {
@@ -211,7 +217,7 @@ void BlockObserver::require_shared_variable(const Access& access) {
     return inside < variable->bytes && inside + access.bytes <= variable->bytes;
   };
   if (last_variable_ && holds(last_variable_)) return;
-  for (const SharedVariable& variable : launch_->symbols->shared) {
+  for (const SharedVariable& variable : variables_) {
     if (!holds(&variable)) continue;
     last_variable_ = &variable;
     return;
@@ -288,7 +294,7 @@ std::string BlockObserver::describe(const Access& access, Space space) const {
   std::string text = verb + plural(access.bytes, "byte") +
                      (space == Space::kShared ? " of shared memory" : " of global memory");
   if (space == Space::kGlobal) return text;
-  for (const SharedVariable& variable : launch_->symbols->shared) {
+  for (const SharedVariable& variable : variables_) {
     const std::size_t offset = access.address - shared_begin_ - variable.begin;
     if (offset >= variable.bytes) continue;
     text += " (" + variable.name + " + " + plural(offset, "byte") + ")";

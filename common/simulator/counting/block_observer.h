@@ -99,6 +99,7 @@ class BlockObserver {
   uintptr_t shared_begin_ = 0;
   std::size_t shared_bytes_ = 0;
   std::vector<ShadowWord> shared_shadow_;
+  std::vector<SharedVariable> variables_;
 
   // The running thread.
   unsigned thread_ = 0;

@@ -74,7 +74,10 @@ void begin_launch(const Grid& grid) {
   current_counts.launches = 1;
   current_counts.knows_products = products.of_block != nullptr;
   current_counts.work = {{grid.kernel}};
-  for (const auto& variable : symbols.shared) current_counts.shared_bytes += variable.bytes;
+  current_counts.shared_bytes = static_cast<int64_t>(grid.dynamic_bytes);
+  for (const auto& variable : symbols.shared) {
+    if (variable.is_own) current_counts.shared_bytes += static_cast<int64_t>(variable.bytes);
+  }
   trace_launch(symbols.name, grid.blocks, grid.threads, symbols.shared);
 }
 

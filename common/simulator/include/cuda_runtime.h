@@ -11,6 +11,7 @@
 
 // ---- Qualifiers ----
 
+#ifndef CONVLADDER_TRANSLATED  // else simulator/translate.py puts in what these mean
 #define __host__
 #define __device__
 #ifndef CONVLADDER_COUNTING
@@ -18,14 +19,15 @@
 #else  // all that a kernel calls becomes part of it, so that a place in the code names one access
 #define __global__ __attribute__((flatten))
 #endif
-#define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...)
-#define __grid_constant__
-#define __align__(bytes) __attribute__((aligned(bytes)))
 // One block at a time runs on a worker thread, so what a block shares is what a thread owns. The
 // simulator fills it with NaN before each block; `used` forbids the compiler to count on the zeros
 // that a static variable begins with. A GPU's shared memory begins at a bank's first line as well.
 #define __shared__ static thread_local __attribute__((used, aligned(128)))
+#endif
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __align__(bytes) __attribute__((aligned(bytes)))
 
 // ---- Vectors ----
 
@@ -108,6 +110,7 @@ inline double max(double a, double b) { return fmax(a, b); }
   ERROR(cudaErrorMemoryAllocation, 2, "out of memory")                            \
   ERROR(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")       \
   ERROR(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy") \
+  ERROR(cudaErrorInvalidDeviceFunction, 98, "invalid device function")            \
   ERROR(cudaErrorNoDevice, 100, "no device")                                      \
   ERROR(cudaErrorInvalidDevice, 101, "invalid device ordinal")                    \
   ERROR(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")           \
@@ -157,10 +160,12 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
   cudaFuncAttributePreferredSharedMemoryCarveout = 9
 };
-// A hint that has nothing to act on here. (Dynamic shared memory isn't simulated.)
-template <typename Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
-  return cudaSuccess;
+// The carve-out is a hint that has nothing to act on here.
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
+template <typename... Params>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute,
+                                 int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 
 // ---- Memory ----
