@@ -19,14 +19,18 @@ The exit status is the program's, or 1 if it is 0 and something was found; 2 for
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 
+from common.show import counter_tables, floors, formats
 from common.show.files import ROOT
-from common.show.support import fail, run_main
+from common.show.records import read_profiles
+from common.show.support import fail, run_main, write_json
 from common.variants.build import Build, BuildError
 
+H200 = os.path.join(ROOT, "common", "machines", "h200.json")
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
 # As nvcc defines them; code for the GPU is compiled as for an H200.
 DEFINED = ["__CUDACC__", "__NVCC__", "__CUDA_ARCH__=900", "CUDART_VERSION=12080", "__CUDACC_VER_MAJOR__=12",
@@ -95,6 +99,64 @@ def compile_program(options, folder):
     return program
 
 
+def run_program(program, options, path):
+    """The program's status; its report goes to `path`."""
+    environment = {**os.environ, "CONVLADDER_SIM_REPORT": path}
+    for option, variable in (("--seed", "CONVLADDER_SIM_SEED"), ("--count", "CONVLADDER_SIM_COUNT")):
+        if option in options.values:
+            environment[variable] = str(options.values[option])
+    status = subprocess.run([program, *options.arguments], env=environment, check=False).returncode
+    if status < 0:
+        print(f"ladder: the program was ended by {signal.Signals(-status).name}", file=sys.stderr)
+    return status if status >= 0 else 128 - status
+
+
+def plural(count, noun):
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def print_findings(report):
+    """Kernel by kernel, and what the host has done; returns how much was found."""
+    findings = report["findings"]
+    print()
+    for kernel in report["kernels"]:
+        own = [finding for finding in findings if finding["kernel"] == kernel["kernel"]]
+        verdict = f"{len(own)} found" if own else "nothing found"
+        print(f"{kernel['kernel']}: {plural(kernel['launches'], 'launch').replace('launchs', 'launches')}, {verdict}")
+        for finding in own:
+            print_finding(finding)
+    names = {kernel["kernel"] for kernel in report["kernels"]}
+    for finding in findings:
+        if finding["kernel"] not in names:
+            print(finding["kernel"] or "host")
+            print_finding(finding)
+    return len(findings)
+
+
+def print_finding(finding):
+    times = f" ({finding['times']:,} times)" if finding["times"] > 1 else ""
+    print(f"  {finding['what']}{times}")
+
+
+def print_counts(report, options, name):
+    """The tables of profile."""
+    gpu, rates = floors.read_machine(options.values.get("--machine", H200))
+    same = {"version": 1, "stage": name, "problem": name, "shape": "", "flop": 1, "source": "simulator"}
+    records = [{**same, **kernel} for kernel in report["kernels"] if "work" in kernel]
+    if not records:
+        return
+    floors.add(records, rates, gpu)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "records.json")
+        write_json(path, records)
+        counted, = read_profiles(path)
+    for about, table in counter_tables.tables(counted, rates=rates)[:3]:
+        print(f"\n{about}\n\n{formats.aligned(table)}", end="")
+    for record in records:
+        print(f"{record['kernel']}: at least {formats.milliseconds(record['floor_ms'])} ms on the {gpu}, limited "
+              f"by {record['floor_limit']}")
+
+
 def main(arguments):
     if "--help" in arguments or "-h" in arguments:
         print(__doc__)
@@ -105,12 +167,19 @@ def main(arguments):
             program = compile_program(options, folder)
         except BuildError as error:
             fail(str(error))
-        report = os.path.join(folder, "report.json")
-        environment = {**os.environ, "CONVLADDER_SIM_REPORT": report}
-        if "--seed" in options.values:
-            environment["CONVLADDER_SIM_SEED"] = options.values["--seed"]
-        status = subprocess.run([program, *options.arguments], env=environment, check=False).returncode
-        return status
+        path = os.path.join(folder, "report.json")
+        sys.stdout.flush()
+        status = run_program(program, options, path)
+        if not os.path.exists(path):
+            return status or 1
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    found = print_findings(report)
+    if "--count" in options.values:
+        print_counts(report, options, os.path.basename(options.files[0]))
+    if "--json" in options.values:
+        write_json(options.values["--json"], report)
+    return status or min(found, 1)
 
 
 if __name__ == "__main__":

@@ -95,6 +95,8 @@ std::string tidy(std::string text) {
   // A compiler cache may have made the path relative to the build's folder.
   text = std::filesystem::path(text).lexically_normal().string();
   if (text.rfind(root, 0) == 0) text.erase(0, root.size());
+  static const std::string here = std::filesystem::current_path().string() + "/";
+  if (text.rfind(here, 0) == 0) text.erase(0, here.size());
   return text;
 }
 

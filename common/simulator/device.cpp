@@ -19,11 +19,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include <fmt/format.h>
 #include "common/core/program.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/random.h"
+#include "common/simulator/report.h"
 #include "common/simulator/worker.h"
 
 namespace convladder::simulator {
@@ -56,13 +58,30 @@ std::atomic<uint64_t> last_blocks{0};  // 0: all
 std::mutex dynamic_limits_mutex;
 std::unordered_map<const void*, std::size_t> dynamic_limits;
 
-std::size_t dynamic_limit(const void* kernel) {
-  const std::lock_guard lock(dynamic_limits_mutex);
-  const auto found = dynamic_limits.find(kernel);
-  return found == dynamic_limits.end() ? DYNAMIC_BYTES : found->second;
-}
-
 thread_local std::vector<LaunchWork>* plan = nullptr;
+
+// What CUDA says of such a launch, in words; empty where it runs it.
+bool is_valid(dim3 grid, dim3 block);
+std::string reason_to_refuse(const Grid& grid) {
+  const auto extents = [](dim3 d) { return fmt::format("{} x {} x {}", d.x, d.y, d.z); };
+  const dim3 threads = grid.threads;
+  const uint64_t count = uint64_t{threads.x} * threads.y * threads.z;
+  if (!is_valid(grid.blocks, threads)) {
+    if (count == 0) return "its blocks have no threads: " + extents(threads);
+    if (count > 1024) return fmt::format("a block of {} threads, and 1024 is the most", count);
+    if (is_valid(grid.blocks, 1))
+      return "a block of " + extents(threads) + ", and 64 is the most of z";
+    const bool is_empty = grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0;
+    return "a grid of " + extents(grid.blocks) +
+           (is_empty ? ", which has no blocks" : ", and 65535 is the most of y and z");
+  }
+  const std::size_t limit = dynamic_limit(grid.kernel);
+  const std::size_t own = grid.dynamic_bytes > 0 ? static_shared_bytes(grid.kernel) : 0;
+  if (own + grid.dynamic_bytes <= limit) return "";
+  return fmt::format("{} bytes of shared memory{}, and {} are the most{}", grid.dynamic_bytes,
+                     own > 0 ? fmt::format(" besides the {} of its variables", own) : "", limit,
+                     limit == DYNAMIC_BYTES ? " without cudaFuncSetAttribute()" : "");
+}
 
 // CUDA's limits for a launch.
 bool is_valid(dim3 grid, dim3 block) {
@@ -212,6 +231,20 @@ void Device::work() {
 
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
 
+std::size_t dynamic_limit(const void* kernel) {
+  const std::lock_guard lock(dynamic_limits_mutex);
+  const auto found = dynamic_limits.find(kernel);
+  return found == dynamic_limits.end() ? DYNAMIC_BYTES : found->second;
+}
+
+std::size_t static_shared_bytes(const void* kernel) {
+  std::size_t bytes = 0;
+  for (const SharedVariable& variable : read_symbols(kernel).shared) {
+    if (variable.is_own) bytes += variable.bytes;
+  }
+  return bytes;
+}
+
 void run_last_blocks_only(uint64_t blocks) { last_blocks = blocks; }
 
 std::vector<LaunchWork> plan_launches(const std::function<void()>& enqueue) {
@@ -235,14 +268,20 @@ bool is_planned(const LaunchWork& launch) {
 void run_grid(Grid grid) {
   note_work(grid.stream);
   const dim3 blocks = grid.blocks;
-  if (!is_valid(blocks, grid.threads)) {
-    set_last_error(cudaErrorInvalidConfiguration);
+  const std::string refused = reason_to_refuse(grid);
+  if (!refused.empty()) {
+    set_last_error(is_valid(blocks, grid.threads) ? cudaErrorInvalidValue
+                                                  : cudaErrorInvalidConfiguration);
+    if constexpr (COUNTING) {
+      if (is_program()) {
+        add_finding(read_symbols(grid.kernel).name, 0, 0, [&] {
+          return "CUDA refuses the launch at " + calling_line() + ": " + refused;
+        });
+      }
+    }
     return;
   }
-  if (grid.dynamic_bytes > dynamic_limit(grid.kernel)) {
-    set_last_error(cudaErrorInvalidValue);
-    return;
-  }
+  if (failed_before()) return;
   const int64_t count = int64_t{blocks.x} * blocks.y * blocks.z;
   if (is_planned({grid.kernel, count, 0, 0, 0, blocks.y})) return;
   if (fault_due(Call::kLaunch)) {
@@ -250,10 +289,18 @@ void run_grid(Grid grid) {
     return;
   }
   grid.seed = order_seed();
+  if constexpr (COUNTING) {
+    if (is_program()) note_launch(grid);
+  }
+  const DeviceMemoryInReach in_reach;
   try {
     Device::instance().run(grid);
   } catch (const KernelError& error) {
-    set_last_error(error.code, "kernel " + read_symbols(grid.kernel).name + ", " + error.what());
+    const std::string name = read_symbols(grid.kernel).name;
+    set_last_error(error.code, "kernel " + name + ", " + error.what());
+    if constexpr (COUNTING) {
+      if (is_program()) add_finding(name, 0, 0, [&] { return error.what(); });
+    }
   } catch (const std::bad_alloc&) {
     set_last_error(cudaErrorMemoryAllocation);
   }

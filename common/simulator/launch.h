@@ -38,6 +38,14 @@ void note_work(cudaStream_t stream);
 // what a stage makes of the number.
 void set_multiprocessors(int count);
 
+// Whether this is a program of ./ladder sim: it meets the error of a kernel again in every later call, its
+// device memory is out of the host's reach, and what is found in its kernels goes into a report.
+bool is_program();
+
+// Of a kernel: the bytes of its __shared__ variables, and how many it may be given besides.
+std::size_t static_shared_bytes(const void* kernel);
+std::size_t dynamic_limit(const void* kernel);
+
 // A grid to run: body(argument), once per thread.
 struct Grid {
   dim3 blocks, threads;
@@ -121,6 +129,16 @@ template <typename Find>
 Deduced<Find> deduced(const Find& find) {
   return {find};
 }
+
+// As at the process's end.
+void free_device_memory();
+
+// While one of these lives, a program's device memory is in reach: for kernels, and for copies by the host.
+struct DeviceMemoryInReach {
+  DeviceMemoryInReach();
+  ~DeviceMemoryInReach();
+  DeviceMemoryInReach(const DeviceMemoryInReach&) = delete;
+};
 
 // Makes kernels that touch these bytes of device memory fail, where the build counts (elsewhere it
 // does nothing): a guard zone is no part of the tensor, though cudaMalloc gave it.

@@ -38,6 +38,8 @@ enum class MemoryState : uint8_t {
 };
 void memory_allocated(void* begin, std::size_t bytes);
 void memory_freed(void* begin);
+// Of a program's variable: __device__, __managed__ or __constant__.
+bool is_device_variable(const void* address);
 // Does nothing for memory of the host.
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state);
 

@@ -8,6 +8,7 @@ namespace convladder::simulator {
 // Dynamic shared memory that a launch may ask for: usually, and of a kernel that cudaFuncSetAttribute()
 // has been called for; an H200's.
 constexpr std::size_t DYNAMIC_BYTES = 48 * 1024, MOST_DYNAMIC_BYTES = 227 * 1024;
+constexpr std::size_t BLOCK_BYTES = 1024;  // that a block takes besides
 
 // A __shared__ variable is a thread_local one, so the program's thread-local storage, as this
 // thread has it, holds the shared memory of every kernel. It also holds threadIdx and the like:

@@ -8,6 +8,7 @@
 
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
+#include "common/simulator/report.h"
 
 namespace convladder::simulator {
 namespace {
@@ -42,7 +43,10 @@ struct Worker::Carrier {
 };
 
 Worker::Worker() {
-  if constexpr (COUNTING) observer_ = std::make_unique<BlockObserver>(*this);
+  if constexpr (COUNTING) {
+    observer_ = std::make_unique<BlockObserver>(*this);
+    if (is_program()) use_signal_stack();
+  }
 }
 
 Worker::~Worker() {

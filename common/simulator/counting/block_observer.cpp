@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
 #include "common/core/program.h"
 #include "common/simulator/fibre.h"
+#include "common/simulator/launch.h"
+#include "common/simulator/report.h"
 
 namespace convladder::simulator {
 namespace {
@@ -151,14 +154,23 @@ void BlockObserver::access_shared(const Access& access) {
     ShadowWord& word = shared_shadow_[i];
     const bool written = word.write.present && word.write.block == block_;
     if (written && word.write.in_flight) {
-      stop(access, Space::kShared,
-           ", into which an asynchronous copy is under way: " +
-               describe({word.write, word.write_code}) + " asked for it");
+      object(access, word.write_code, [&] {
+        return complaint(access, Space::kShared,
+                         ", into which an asynchronous copy is under way: " +
+                             describe({word.write, word.write_code}) + " asked for it at " +
+                             source_line(word.write_code));
+      });
+      continue;
     }
-    if (!write && !written) stop(access, Space::kShared, " that nobody has written");
+    if (!write && !written) {
+      object(access, 0,
+             [&] { return complaint(access, Space::kShared, " that nobody has written"); });
+    }
     const Touch before =
         write ? enter_write(word, now, Scope::kBlock) : enter_read(word, now, Scope::kBlock);
-    if (before.stamp.present) stop_race(access, Space::kShared, before);
+    if (before.stamp.present) {
+      object(access, before.code, [&] { return race(access, Space::kShared, before); });
+    }
   }
 }
 
@@ -171,10 +183,13 @@ void BlockObserver::access_global(const Access& access) {
     const Touch now = {stamp_, code_offset(access.pc)};
     for (std::size_t i = first; i <= last; ++i) {
       if (!write && allocation->state(i) == MemoryState::kUndefined) {
-        stop(access, Space::kGlobal, " that nobody has written");
+        object(access, 0,
+               [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
       }
       const Touch before = allocation->enter(i, now, write);
-      if (before.stamp.present) stop_race(access, Space::kGlobal, before);
+      if (before.stamp.present) {
+        object(access, before.code, [&] { return race(access, Space::kGlobal, before); });
+      }
     }
     if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
   }
@@ -232,8 +247,17 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
   }
   if (!last_allocation_ || !last_allocation_->contains(access.address)) {
     Allocation* const found = find(launch_->memory, access.address);
-    if (!found && is_program_data(access.address)) return nullptr;
-    if (!found) stop(access, Space::kGlobal, " out of bounds");
+    if (!found && is_program_data(access.address)) {
+      if (is_program() && is_host_variable(access.address)) {
+        stop(access, Space::kGlobal, ", a variable of the host");
+      }
+      return nullptr;
+    }
+    if (!found) {
+      const std::string near = nearest(launch_->memory, access.address);
+      const bool is_host = is_program() && near.empty() && is_mapped(access.address);
+      stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
+    }
     last_allocation_ = found;
   }
   Allocation* const allocation = last_allocation_;
@@ -270,20 +294,43 @@ std::string BlockObserver::distance(const Access& access) const {
   return "";
 }
 
-void BlockObserver::stop(const Access& access, Space space, const std::string& what) {
-  worker_.stop_thread(cudaErrorIllegalAddress, describe(access, space) + what + ", at " +
-                                                   source_line(code_offset(access.pc)));
+// Something is wrong, but the kernel could go on, and a program's does.
+template <typename Describe>
+void BlockObserver::object(const Access& access, uint32_t other_code, const Describe& text) {
+  if (!is_program()) worker_.stop_thread(cudaErrorIllegalAddress, text());
+  add_finding(launch_->symbols->name, code_offset(access.pc), other_code, [&] {
+    return "block " + to_string(unflatten(block_, grid_)) + ", thread " +
+           to_string(worker_.thread_index(thread_)) + ": " + text();
+  });
 }
 
-void BlockObserver::stop_race(const Access& access, Space space, const Touch& before) {
+void BlockObserver::stop(const Access& access, Space space, const std::string& what) {
+  worker_.stop_thread(cudaErrorIllegalAddress, complaint(access, space, what));
+}
+
+std::string BlockObserver::complaint(const Access& access, Space space,
+                                     const std::string& what) const {
+  return describe(access, space) + what + ", at " + source_line(code_offset(access.pc));
+}
+
+void BlockObserver::fault(bool arithmetic, const void* address, const void* pc) {
+  watching = nullptr;
+  const auto below = static_cast<const char*>(address) + (64 << 10);  // a large frame's begin
+  const std::string what = arithmetic ? "divides an integer by 0"
+                           : fibre_->holds(address) || fibre_->holds(below)
+                               ? "overflows its stack"
+                               : fmt::format("touches memory that is nobody's ({})", address);
+  worker_.stop_thread(arithmetic ? cudaErrorLaunchFailure : cudaErrorIllegalAddress,
+                      what + ", at " + source_line(code_offset(pc) + 1));
+}
+
+std::string BlockObserver::race(const Access& access, Space space, const Touch& before) const {
   const bool in_block = before.stamp.block == block_ && !before.stamp.several_blocks;
   const std::string order = in_block ? ", and no barrier lies between (both come after " +
                                            plural(interval_, "barrier") + ")"
                                      : ", and nothing orders the blocks of a grid";
-  worker_.stop_thread(cudaErrorIllegalAddress, "data race: " + describe(access, space) + " at " +
-                                                   source_line(code_offset(access.pc)) + "; " +
-                                                   describe(before) + " touched it at " +
-                                                   source_line(before.code) + order);
+  return "data race: " + describe(access, space) + " at " + source_line(code_offset(access.pc)) +
+         "; " + describe(before) + " touched it at " + source_line(before.code) + order;
 }
 
 // "reads 4 bytes of shared memory (x_tile + 48 bytes)"

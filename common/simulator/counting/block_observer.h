@@ -63,6 +63,8 @@ class BlockObserver {
     return true;
   }
   void enter_again(const void* pc);
+  // The processor refuses what the code at `pc` does. Doesn't return.
+  void fault(bool arithmetic, const void* address, const void* pc);
 
  private:
   void access_shared(const Access& access);
@@ -75,7 +77,10 @@ class BlockObserver {
   Stamp stamp() const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
   std::string distance(const Access& access) const;
-  [[noreturn]] void stop_race(const Access& access, Space space, const Touch& before);
+  template <typename Describe>
+  void object(const Access& access, uint32_t other_code, const Describe& text);
+  std::string complaint(const Access& access, Space space, const std::string& what) const;
+  std::string race(const Access& access, Space space, const Touch& before) const;
   std::string describe(const Access& access, Space space) const;
   std::string describe(const Touch& touch) const;
 

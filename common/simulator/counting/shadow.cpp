@@ -9,7 +9,15 @@
 #include <new>
 #include <utility>
 
-extern char etext, end;  // the linker's: behind the program's code, and behind its data
+// The linker's: behind the program's code, where its variables begin, and behind its data; and what
+// translate.py has put into sections.
+extern "C" {
+extern char etext, __data_start, end;
+extern char __start_convladder_device[] __attribute__((weak));
+extern char __stop_convladder_device[] __attribute__((weak));
+extern char __start_convladder_constant[] __attribute__((weak));
+extern char __stop_convladder_constant[] __attribute__((weak));
+}
 
 namespace convladder::simulator {
 namespace {
@@ -62,9 +70,18 @@ Stamp load(const Stamp& stamp) {
   return copy;
 }
 
+// Variables of the device are the first allocation, if there are any.
+Allocations variables() {
+  const std::size_t bytes = __stop_convladder_device - __start_convladder_device;
+  if (bytes == 0) return {};
+  auto all = std::make_shared<Allocation>(__start_convladder_device, bytes);
+  all->set_state(0, all->words(), MemoryState::kDefined);
+  return {all};
+}
+
 std::mutex mutex;
 Allocations& allocations() {
-  static auto* all = new Allocations;  // outlives every other static
+  static auto* all = new Allocations(variables());  // outlives every other static
   return *all;
 }
 
@@ -145,6 +162,22 @@ Allocation* find(const Allocations& all, uintptr_t address) {
   return nullptr;
 }
 
+std::string nearest(const Allocations& all, uintptr_t address) {
+  constexpr uintptr_t NEAR = 1 << 20;
+  std::string text;
+  uintptr_t least = NEAR;
+  for (const auto& allocation : all) {
+    const uintptr_t past = address - (allocation->begin() + allocation->bytes());
+    const uintptr_t before = allocation->begin() - address;
+    if (std::min(past, before) >= least) continue;
+    least = std::min(past, before);
+    text = ", " + std::to_string(least) + " bytes " +
+           (past == least ? "past the end" : "before the begin") + " of " +
+           std::to_string(allocation->bytes()) + " bytes";
+  }
+  return text;
+}
+
 Allocations device_memory() {
   const std::lock_guard lock(mutex);
   return allocations();
@@ -177,6 +210,22 @@ void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
 bool is_program_data(uintptr_t address) {
   return address >= reinterpret_cast<uintptr_t>(&etext) &&
          address < reinterpret_cast<uintptr_t>(&end);
+}
+
+bool is_device_variable(const void* address) {
+  const auto* byte = static_cast<const char*>(address);
+  return (byte >= __start_convladder_device && byte < __stop_convladder_device) ||
+         (byte >= __start_convladder_constant && byte < __stop_convladder_constant);
+}
+
+bool is_host_variable(uintptr_t address) {
+  return address >= reinterpret_cast<uintptr_t>(&__data_start) &&
+         !is_device_variable(reinterpret_cast<const void*>(address));
+}
+
+bool is_mapped(uintptr_t address) {
+  unsigned char ignored = 0;
+  return mincore(reinterpret_cast<void*>(address / 4096 * 4096), 1, &ignored) == 0;
 }
 
 }  // namespace convladder::simulator

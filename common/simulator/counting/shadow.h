@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/simulator/observer.h"
@@ -84,7 +85,14 @@ Allocations device_memory();
 // The allocation with `address` in it, or null.
 Allocation* find(const Allocations& all, uintptr_t address);
 
-// Whether `address` is that of a variable of the program: __device__ memory.
+// Where there is none, but one is near: ", 4 bytes past the end of 1024 bytes"; else empty.
+std::string nearest(const Allocations& all, uintptr_t address);
+
+// Whether `address` is that of a variable of the program.
 bool is_program_data(uintptr_t address);
+// Whether it is one that a kernel of a program must not touch: neither constant, nor one of the device.
+bool is_host_variable(uintptr_t address);
+// Whether there is memory at all.
+bool is_mapped(uintptr_t address);
 
 }  // namespace convladder::simulator
