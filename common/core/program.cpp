@@ -173,6 +173,22 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
   return all;
 }
 
+uint32_t next_jump(uint32_t code_offset) {
+  std::ostringstream command;
+  command << "objdump -d --no-show-raw-insn --start-address=" << code_offset
+          << " --stop-address=" << code_offset + 4096 << " " << own_file();
+  for (const std::string& line : lines_of(command.str())) {
+    char* end = nullptr;
+    const auto offset = static_cast<uint32_t>(std::strtoul(line.c_str(), &end, 16));
+    const std::string instruction = end;
+    // x86's j.., ARM's b... and cb...; source_line() takes places behind an instruction
+    for (const char* jump : {":\tj", ":\tb.", ":\tb ", ":\tcb", ":\ttb"}) {
+      if (instruction.rfind(jump, 0) == 0) return offset + 1;
+    }
+  }
+  return code_offset;
+}
+
 BlockProducts read_products(const void* kernel, std::size_t bytes) {
   if (bytes == 0) return {};
   const uint64_t first = code_offset(kernel);

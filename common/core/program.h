@@ -41,6 +41,9 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
 
 // ---- Instructions ----
 
+// The first jump behind a place in the code: with it a basic block ends. Or the place itself.
+uint32_t next_jump(uint32_t code_offset);
+
 // How often a kernel's code multiplies floats. The compiler calls no function of ours before a
 // multiplication, but one at the begin of every basic block: __sanitizer_cov_trace_pc().
 struct BlockProducts {

@@ -6,6 +6,8 @@
 #include <new>
 #include <numeric>
 
+#include <fmt/format.h>
+#include "common/core/program.h"
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
 #include "common/simulator/report.h"
@@ -37,6 +39,7 @@ struct Worker::Carrier {
   CopyQueue copies;
   std::jmp_buf start;  // where stop_thread() goes
   unsigned thread = 0;
+  const void* place = nullptr;           // of its __syncthreads()
   bool waits = false;                    // its thread waits at a barrier
   unsigned warp_mask = 0;                // at __syncwarp(): the lanes it waits for
   const LaneProduct* product = nullptr;  // at mma_tf32()
@@ -195,22 +198,16 @@ Fibre& Worker::free_fibre() {
 
 // ---- Barriers ----
 
-void Worker::sync_threads() {
+void Worker::sync_threads(const void* place) {
   if constexpr (COUNTING) observer_->leave(running_->thread);
+  running_->place = place;
   at_barrier_.push_back(running_);
   wait(*running_);
 }
 
 // Called when no thread can go on: all wait at the barrier, all have left, or the kernel is wrong.
 void Worker::release_block() {
-  if (at_barrier_.size() == order_.size()) {
-    ready_.swap(at_barrier_);
-    at_barrier_.clear();
-    next_ready_ = 0;
-    if (grid_->seed != 0) random_.shuffle(ready_);
-    if constexpr (COUNTING) observer_->sync_threads();
-    return;
-  }
+  if (at_barrier_.size() == order_.size()) return open_barrier();
   const Carrier* in_warp = nullptr;
   for (const Warp& warp : warps_) {
     if (!warp.products.empty()) return fail_product(warp);
@@ -218,6 +215,21 @@ void Worker::release_block() {
   }
   if (at_barrier_.empty() && !in_warp) return;
 
+  if constexpr (COUNTING) {
+    if (is_program() && !in_warp) {  // a GPU goes on, though CUDA promises nothing
+      const Carrier& first = *at_barrier_.front();
+      add_finding(read_symbols(grid_->kernel).name, code_offset(first.place), 0, [&] {
+        return fmt::format(
+            "block {}: {} of {} threads came to __syncthreads() at {}, the others have left the "
+            "kernel, thread "
+            "{} at {}",
+            to_string(block_), at_barrier_.size(), order_.size(),
+            source_line(code_offset(first.place)), to_string(thread_index_[*last_left_]),
+            line_of_leaving(*last_left_));
+      });
+      return open_barrier();
+    }
+  }
   const unsigned waits = at_barrier_.empty() ? in_warp->thread : at_barrier_.front()->thread;
   const std::string barrier = at_barrier_.empty() ? "__syncwarp()" : "__syncthreads()";
   fail(cudaErrorLaunchFailure, waits,
@@ -226,6 +238,24 @@ void Worker::release_block() {
                              " has left the kernel without reaching it"
                        : ", thread " + to_string(thread_index_[in_warp->thread]) +
                              " waits at __syncwarp()"));
+}
+
+// All that are still there have come to the barrier.
+void Worker::open_barrier() {
+  ready_.swap(at_barrier_);
+  at_barrier_.clear();
+  next_ready_ = 0;
+  if (grid_->seed != 0) random_.shuffle(ready_);
+  if constexpr (COUNTING) observer_->sync_threads();
+}
+
+// The branch before the thread's last block.
+std::string Worker::line_of_leaving(unsigned thread) const {
+  if constexpr (COUNTING) {
+    const auto before = observer_->code_before_last(thread);
+    return source_line(next_jump(code_offset(reinterpret_cast<const void*>(before))));
+  }
+  return "";
 }
 
 void Worker::sync_warp(unsigned mask) {
@@ -341,7 +371,9 @@ void Worker::abandon_block() {
 
 }  // namespace convladder::simulator
 
-void __syncthreads() { convladder::simulator::current_worker->sync_threads(); }
+void __syncthreads() {
+  convladder::simulator::current_worker->sync_threads(__builtin_return_address(0));
+}
 void __syncwarp(unsigned mask) { convladder::simulator::current_worker->sync_warp(mask); }
 
 void convladder::simulator::mma_tf32(const LaneProduct& product) {

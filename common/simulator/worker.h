@@ -49,7 +49,7 @@ class Worker {
 
   // Called inside a kernel, by the thread that runs. When the kernel has failed elsewhere, they
   // don't return but unwind the thread.
-  void sync_threads();
+  void sync_threads(const void* place);  // in the code
   void sync_warp(unsigned mask);
   void mma_tf32(const LaneProduct& product);
   // Fails the kernel like an exception thrown by it, from where none may be thrown: a hook that the
@@ -77,6 +77,8 @@ class Worker {
   Fibre& next_turn();
   Fibre& free_fibre();
   void release_block();
+  void open_barrier();
+  std::string line_of_leaving(unsigned thread) const;
   void release_warp(Warp& warp, unsigned mask);
   void fail_product(const Warp& warp);
   std::string whereabouts(unsigned thread) const;

@@ -1,6 +1,7 @@
 #include "common/simulator/counting/block_observer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,8 +16,9 @@ namespace {
 constexpr unsigned WARP = warpSize;
 
 // Where a kernel is taken for one that never ends: accesses and turns of loops of one thread between
-// two barriers, and barriers of one block. A thousand times what any layer needs.
-constexpr std::size_t MOST_EVENTS = std::size_t{1} << 24;
+// two barriers, and barriers of one block. A thousand times what any layer needs. Others' programs may
+// have a single thread do all of their work.
+constexpr std::size_t MOST_STEPS = std::size_t{1} << 24, MOST_OF_PROGRAM = std::size_t{1} << 30;
 constexpr unsigned MOST_BARRIERS = 1u << 16;
 
 std::string plural(uint64_t count, const char* noun) {
@@ -34,6 +36,11 @@ bool is_index(uintptr_t address) {
 }  // namespace
 
 // ---- The course of a block ----
+
+BlockObserver::BlockObserver(Worker& worker)
+    : worker_(worker),
+      counts_accesses_(!is_program() || std::getenv("CONVLADDER_SIM_COUNT")),
+      most_steps_(counts_accesses_ ? MOST_STEPS : MOST_OF_PROGRAM) {}
 
 void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   watching = nullptr;  // thread-local storage has just been filled with NaN
@@ -116,12 +123,16 @@ void BlockObserver::mma() {
 
 // A loop that never ends comes through here at every turn.
 void BlockObserver::enter_again(const void* pc) {
-  log_->jump_to(pc, warp_log_.loops());
+  if (counts_accesses_) {
+    log_->jump_to(pc, warp_log_.loops());
+  } else {
+    log_->pass_to(pc);
+  }
   products_ += block_products_.of(pc);
-  if (log_->steps() < MOST_EVENTS && interval_ < MOST_BARRIERS) return;
+  if (log_->steps() < most_steps_ && interval_ < MOST_BARRIERS) return;
   worker_.stop_thread(cudaErrorLaunchFailure,
                       "has come to no end after " +
-                          (interval_ < MOST_BARRIERS ? plural(MOST_EVENTS, "step")
+                          (interval_ < MOST_BARRIERS ? plural(most_steps_, "step")
                                                      : plural(MOST_BARRIERS, "barrier")) +
                           ", at " + source_line(code_offset(pc)));
 }
@@ -143,8 +154,7 @@ void BlockObserver::access(const Access& access) {
 void BlockObserver::access_shared(const Access& access) {
   require_shared_variable(access);
   require_aligned(access);
-  log_->access(access.pc, Space::kShared, access.operation, access.bytes,
-               access.address - shared_begin_, access.other_end);
+  enter(access, Space::kShared, access.address - shared_begin_);
   const bool write = access.operation != Operation::kLoad;
   Touch now = {stamp_, code_offset(access.pc)};
   now.stamp.in_flight = access.operation == Operation::kCopy;
@@ -193,8 +203,12 @@ void BlockObserver::access_global(const Access& access) {
     }
     if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
   }
-  log_->access(access.pc, Space::kGlobal, access.operation, access.bytes, access.address,
-               access.other_end);
+  enter(access, Space::kGlobal, access.address);
+}
+
+void BlockObserver::enter(const Access& access, Space space, uintptr_t address) {
+  if (!counts_accesses_) return log_->pass(access.pc);
+  log_->access(access.pc, space, access.operation, access.bytes, address, access.other_end);
 }
 
 void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,

@@ -33,7 +33,7 @@ inline thread_local BlockObserver* watching = nullptr;
 // Follows the blocks of one worker, one at a time.
 class BlockObserver {
  public:
-  explicit BlockObserver(Worker& worker) : worker_(worker) {}
+  explicit BlockObserver(Worker& worker);
 
   void begin_block(const Grid& grid, uint64_t block);
   void end_block();  // the kernel has not failed
@@ -42,6 +42,7 @@ class BlockObserver {
   void leave(unsigned thread);          // has left the kernel, or waits at __syncthreads()
   void sync_warp(unsigned thread);      // has come through __syncwarp()
   void sync_threads() { ++interval_; }  // all threads have come to __syncthreads()
+  uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
   void mma();  // the running thread's warp has multiplied by its tensor core
 
   // From here on the running thread is in the simulator's own code, until it has its turn again, or
@@ -67,6 +68,7 @@ class BlockObserver {
   void fault(bool arithmetic, const void* address, const void* pc);
 
  private:
+  void enter(const Access& access, Space space, uintptr_t address);
   void access_shared(const Access& access);
   void access_global(const Access& access);
   void require_aligned(const Access& access);
@@ -85,6 +87,8 @@ class BlockObserver {
   std::string describe(const Touch& touch) const;
 
   Worker& worker_;
+  const bool counts_accesses_;  // and doesn't only look for bugs
+  const std::size_t most_steps_;
   const Launch* launch_ = nullptr;
   uint64_t launch_number_ = 0;
   dim3 grid_;

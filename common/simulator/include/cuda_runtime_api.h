@@ -8,6 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 
+// What programs ask whether CUDA's headers have been included, and what they write before callbacks.
+#define __CUDA_RUNTIME_API_H__
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__
+#define CUDART_CB
+#define CUDARTAPI
+
 // ---- Errors ----
 
 // A launch that fails has failed when it returns. The last error belongs to the host thread that caused it, and
