@@ -111,10 +111,6 @@ def run_program(program, options, path):
     return status if status >= 0 else 128 - status
 
 
-def plural(count, noun):
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
 def print_findings(report):
     """Kernel by kernel, and what the host has done; returns how much was found."""
     findings = report["findings"]
@@ -122,7 +118,10 @@ def print_findings(report):
     for kernel in report["kernels"]:
         own = [finding for finding in findings if finding["kernel"] == kernel["kernel"]]
         verdict = f"{len(own)} found" if own else "nothing found"
-        print(f"{kernel['kernel']}: {plural(kernel['launches'], 'launch').replace('launchs', 'launches')}, {verdict}")
+        launches = f"{kernel['launches']:,} launch" + ("" if kernel["launches"] == 1 else "es")
+        repeats = kernel["repeats"]
+        also = f" ({repeats:,} of them repeat the one before, and need not run)" if repeats else ""
+        print(f"{kernel['kernel']}: {launches}{also}, {verdict}")
         for finding in own:
             print_finding(finding)
     names = {kernel["kernel"] for kernel in report["kernels"]}

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <regex>
 #include <sstream>
 
 namespace convladder {
@@ -140,7 +141,10 @@ Symbols read_symbols(const void* address) {
     const bool is_own = symbol.name.rfind(prefix, 0) == 0;
     if (symbol.is_function || !(is_own || symbol.name.compare(end, tag.size(), tag) == 0)) continue;
     const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
-    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes, is_own});
+    const std::size_t inner = full.rfind("::");
+    const bool in_function = !is_own && inner != std::string::npos && full[inner - 1] == ')';
+    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes, is_own,
+                             in_function ? plain_name(full) : ""});
   }
   return result;
 }
@@ -171,6 +175,30 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
     all[i] = {unknown.str()};
   }
   return all;
+}
+
+bool is_inside(uint32_t code_offset, const std::string& function) {
+  std::ostringstream command;
+  command << "addr2line -f -i -C -e " << own_file() << " 0x" << std::hex << code_offset - 1;
+  const std::vector<std::string> lines = lines_of(command.str());
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return plain_name(line) == function; });
+}
+
+bool calls_only(const void* code, std::size_t bytes, const std::string& names) {
+  const uint32_t first = code_offset(code);
+  std::ostringstream command;
+  command << "objdump -d -C --no-show-raw-insn --start-address=" << first
+          << " --stop-address=" << first + bytes << " " << own_file();
+  const std::regex allowed("<(" + names + ")(@plt|\\(.*\\))?>");
+  bool any = false;
+  for (const std::string& line : lines_of(command.str())) {
+    any |= line.find("\tret") != std::string::npos;
+    const bool is_call = line.find("\tcall") != std::string::npos ||
+                         line.find("\tbl") != std::string::npos;  // x86's, ARM's
+    if (is_call && !std::regex_search(line, allowed)) return false;
+  }
+  return any;
 }
 
 uint32_t next_jump(uint32_t code_offset) {

@@ -14,7 +14,8 @@ namespace convladder {
 struct SharedVariable {
   std::string name;
   std::size_t begin, bytes;  // in the program's thread-local storage
-  bool is_own = true;        // the kernel's own, and no function's that it may call
+  bool is_own = true;         // the kernel's own
+  std::string function = "";  // else the one that has it, if it is in a function
 };
 
 struct Symbols {
@@ -39,7 +40,14 @@ std::string source_line(uint32_t code_offset);
 // a function that was inlined, the lines that called it.
 std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets);
 
+// Whether the place is in the function of that name, or in one that was inlined there.
+bool is_inside(uint32_t code_offset, const std::string& function);
+
 // ---- Instructions ----
+
+// Whether the code of so many bytes calls no function but those whose names fit the (extended) regular
+// expression.
+bool calls_only(const void* code, std::size_t bytes, const std::string& names);
 
 // The first jump behind a place in the code: with it a basic block ends. Or the place itself.
 uint32_t next_jump(uint32_t code_offset);

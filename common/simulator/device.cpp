@@ -290,7 +290,11 @@ void run_grid(Grid grid) {
   }
   grid.seed = order_seed();
   if constexpr (COUNTING) {
-    if (is_program()) note_launch(grid);
+    if (is_program()) {
+      const bool repeats = repeats_last_launch(grid);
+      note_launch(grid, repeats);
+      if (repeats) return;
+    }
   }
   const DeviceMemoryInReach in_reach;
   try {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -130,8 +131,19 @@ Deduced<Find> deduced(const Find& find) {
   return {find};
 }
 
+// With the arguments that these pointers point to.
+template <typename... Params, std::size_t... I>
+void launch_with(const KernelPointer<Params...>& kernel, void** arguments,
+                 std::index_sequence<I...>, dim3 blocks, dim3 threads, std::size_t dynamic_bytes,
+                 cudaStream_t stream) {
+  kernel.on(blocks, threads, dynamic_bytes,
+            stream)(*static_cast<std::remove_reference_t<Params>*>(arguments[I])...);
+}
+
 // As at the process's end.
 void free_device_memory();
+
+int64_t times_in_reach();  // so far: as often as device memory may have changed
 
 // While one of these lives, a program's device memory is in reach: for kernels, and for copies by the host.
 struct DeviceMemoryInReach {
@@ -145,3 +157,12 @@ struct DeviceMemoryInReach {
 void forbid_memory(const void* begin, std::size_t bytes);
 
 }  // namespace convladder::simulator
+
+template <typename... Params>
+cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads, void** arguments,
+                             std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr) {
+  using namespace convladder::simulator;
+  launch_with(convladder::simulator::kernel(kernel), arguments,
+              std::index_sequence_for<Params...>(), blocks, threads, dynamic_bytes, stream);
+  return cudaPeekAtLastError();
+}

@@ -94,7 +94,8 @@ std::map<char*, Block>& allocations() {
   static auto* all = new std::map<char*, Block>;  // outlives every other static
   return *all;
 }
-int in_reach = 0;  // DeviceMemoryInReach
+int in_reach = 0;     // DeviceMemoryInReach
+int64_t changes = 0;  // how often it has been
 
 // The allocation with the address in it, or the end of all.
 std::map<char*, Block>::iterator find_allocation(const void* address) {
@@ -124,7 +125,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
   const std::lock_guard lock(allocations_mutex);
   const Block& block = allocations()[static_cast<char*>(memory)] = {bytes, kind};
   if constexpr (COUNTING) {
-    memory_allocated(memory, bytes);
+    memory_allocated(memory, bytes, !undefined);
     if (!undefined) set_memory_state(memory, bytes, MemoryState::kDefined);
   }
   if (is_program() && in_reach == 0) protect(static_cast<char*>(memory), block, PROT_NONE);
@@ -196,6 +197,7 @@ std::size_t allocation_count() {
 DeviceMemoryInReach::DeviceMemoryInReach() {
   if (!is_program()) return;
   const std::lock_guard lock(allocations_mutex);
+  ++changes;
   if (in_reach++ > 0) return;
   for (const auto& [begin, block] : allocations()) protect(begin, block, PROT_READ | PROT_WRITE);
 }
@@ -205,6 +207,11 @@ DeviceMemoryInReach::~DeviceMemoryInReach() {
   const std::lock_guard lock(allocations_mutex);
   if (--in_reach > 0) return;
   for (const auto& [begin, block] : allocations()) protect(begin, block, PROT_NONE);
+}
+
+int64_t times_in_reach() {
+  const std::lock_guard lock(allocations_mutex);
+  return changes;
 }
 
 void free_device_memory() {
@@ -275,7 +282,7 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
   }
   allocations()[static_cast<char*>(pointer)] = {bytes, Kind::kRegistered};
   if constexpr (COUNTING) {
-    memory_allocated(pointer, bytes);
+    memory_allocated(pointer, bytes, true);
     set_memory_state(pointer, bytes, MemoryState::kDefined);
   }
   return cudaSuccess;

@@ -20,8 +20,10 @@ std::string calling_line();
 // Signals of the calling thread are handled on a stack besides its own, which may have overflowed.
 void use_signal_stack();
 
-// A launch that runs.
-void note_launch(const Grid& grid);
+int64_t finding_count();  // with those found again
+
+// A launch that runs; or one that need not, as repeats_last_launch() says.
+void note_launch(const Grid& grid, bool repeats);
 
 // Of memory that a kernel, or the host, may not touch: what it is; empty where nothing is known.
 std::string describe_address(const void* address);

@@ -246,8 +246,12 @@ void BlockObserver::require_shared_variable(const Access& access) {
     return inside < variable->bytes && inside + access.bytes <= variable->bytes;
   };
   if (last_variable_ && holds(last_variable_)) return;
-  for (const SharedVariable& variable : variables_) {
+  for (SharedVariable& variable : variables_) {
     if (!holds(&variable)) continue;
+    if (!variable.function.empty()) {  // which the kernel may call, or not
+      if (!is_inside(code_offset(access.pc), variable.function)) continue;
+      variable.function.clear();
+    }
     last_variable_ = &variable;
     return;
   }
@@ -357,7 +361,7 @@ std::string BlockObserver::describe(const Access& access, Space space) const {
   if (space == Space::kGlobal) return text;
   for (const SharedVariable& variable : variables_) {
     const std::size_t offset = access.address - shared_begin_ - variable.begin;
-    if (offset >= variable.bytes) continue;
+    if (offset >= variable.bytes || !variable.function.empty()) continue;
     text += " (" + variable.name + " + " + plural(offset, "byte") + ")";
   }
   return text;

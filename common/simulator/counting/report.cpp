@@ -30,22 +30,27 @@ struct Finding {
   int64_t times = 0;
 };
 
+struct Launched {
+  std::string kernel;
+  int64_t launches = 0, repeats = 0;
+};
+
 struct Report {
   std::mutex mutex;
   std::vector<Finding> findings;
   std::map<std::tuple<std::string, uint32_t, uint32_t>, std::size_t> by_place;
-  std::vector<std::pair<std::string, int64_t>> launches;  // by kernel, in the order of the first
+  std::vector<Launched> launches;  // in the order of the first
 };
 Report& report() {
   static auto* the_report = new Report;  // outlives every other static
   return *the_report;
 }
 
-Json kernel_json(const std::string& name, int64_t launches,
-                 const std::vector<KernelCounts>& all_counts) {
-  Json members = {{"kernel", name}, {"launches", launches}};
+Json kernel_json(const Launched& launched, const std::vector<KernelCounts>& all_counts) {
+  Json members = {
+      {"kernel", launched.kernel}, {"launches", launched.launches}, {"repeats", launched.repeats}};
   for (const KernelCounts& counts : all_counts) {
-    if (counts.kernel != name) continue;
+    if (counts.kernel != launched.kernel) continue;
     std::vector<const LaunchWork*> work;
     for (const LaunchWork& launch : counts.work) work.push_back(&launch);
     members.push_back({"library", counts.library});
@@ -60,11 +65,13 @@ void write_report() {
   if (written.exchange(true)) return;
   const std::vector<KernelCounts> counts = take_kernel_counts();
   Json kernels = Json::array(), findings = Json::array();
-  for (const auto& [name, launches] : report().launches) {
-    kernels.push_back(kernel_json(name, launches, counts));
+  for (const Launched& launched : report().launches) {
+    kernels.push_back(kernel_json(launched, counts));
   }
   for (const KernelCounts& library : counts) {
-    if (library.library) kernels.push_back(kernel_json(library.kernel, library.launches, counts));
+    if (library.library) {
+      kernels.push_back(kernel_json({library.kernel, library.launches}, counts));
+    }
   }
   for (const Finding& finding : report().findings) {
     findings.push_back(
@@ -159,16 +166,22 @@ std::string calling_line() {
   return "an unknown place";
 }
 
-void note_launch(const Grid& grid) {
+int64_t finding_count() {
+  const std::lock_guard lock(report().mutex);
+  int64_t count = 0;
+  for (const Finding& finding : report().findings) count += finding.times;
+  return count;
+}
+
+void note_launch(const Grid& grid, bool repeats) {
   const std::string name = read_symbols(grid.kernel).name;
   const std::lock_guard lock(report().mutex);
-  for (auto& [known, times] : report().launches) {
-    if (known == name) {
-      ++times;
-      return;
-    }
-  }
-  report().launches.push_back({name, 1});
+  std::vector<Launched>& all = report().launches;
+  auto known = std::find_if(all.begin(), all.end(),
+                            [&](const Launched& launched) { return launched.kernel == name; });
+  if (known == all.end()) known = all.insert(all.end(), {name});
+  ++known->launches;
+  known->repeats += repeats;
 }
 
 }  // namespace convladder::simulator

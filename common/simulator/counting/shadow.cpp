@@ -74,7 +74,7 @@ Stamp load(const Stamp& stamp) {
 Allocations variables() {
   const std::size_t bytes = __stop_convladder_device - __start_convladder_device;
   if (bytes == 0) return {};
-  auto all = std::make_shared<Allocation>(__start_convladder_device, bytes);
+  auto all = std::make_shared<Allocation>(__start_convladder_device, bytes, true);
   all->set_state(0, all->words(), MemoryState::kDefined);
   return {all};
 }
@@ -115,9 +115,10 @@ Touch enter_write(ShadowWord& word, Touch now, Scope scope) {
   return {};
 }
 
-Allocation::Allocation(const void* begin, std::size_t bytes)
+Allocation::Allocation(const void* begin, std::size_t bytes, bool host_writes)
     : begin_(reinterpret_cast<uintptr_t>(begin)),
       bytes_(bytes),
+      host_writes_(host_writes),
       state_(map_zeros<MemoryState>(words())),
       shadow_(map_zeros<ShadowWord>(words())) {}
 
@@ -140,6 +141,13 @@ Touch Allocation::enter(std::size_t word, Touch now, bool write) {
 
 void Allocation::forget_touches() {
   madvise(shadow_, words() * sizeof(ShadowWord), MADV_DONTNEED);  // zeros again
+}
+
+bool Allocation::is_repeatable() const {
+  return std::none_of(shadow_, shadow_ + words(), [this](const ShadowWord& word) {
+    return host_writes_ ? word.read.present || word.write.present
+                        : word.read.present && word.write.present;
+  });
 }
 
 int64_t Allocation::sectors_touched(bool written) const {
@@ -183,8 +191,8 @@ Allocations device_memory() {
   return allocations();
 }
 
-void memory_allocated(void* begin, std::size_t bytes) {
-  auto allocation = std::make_shared<Allocation>(begin, bytes);
+void memory_allocated(void* begin, std::size_t bytes, bool host_writes) {
+  auto allocation = std::make_shared<Allocation>(begin, bytes, host_writes);
   const std::lock_guard lock(mutex);
   allocations().push_back(std::move(allocation));
 }

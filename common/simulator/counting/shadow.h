@@ -51,7 +51,7 @@ Touch enter_write(ShadowWord& word, Touch now, Scope scope);
 // What cudaMalloc gave, in words of 4 bytes.
 class Allocation {
  public:
-  Allocation(const void* begin, std::size_t bytes);
+  Allocation(const void* begin, std::size_t bytes, bool host_writes = false);
   ~Allocation();
   Allocation(const Allocation&) = delete;
 
@@ -66,6 +66,10 @@ class Allocation {
   // As enter_read() and enter_write(); several workers may be at it at a time.
   Touch enter(std::size_t word, Touch now, bool write);
 
+  // Whether the same launch would do the same again: it has touched nothing that the host may have changed
+  // since, and written nothing that it has read.
+  bool is_repeatable() const;
+
   void forget_touches();  // a new launch begins
   // 32-byte sectors with a word that was read (written) since.
   int64_t sectors_touched(bool written) const;
@@ -73,6 +77,7 @@ class Allocation {
  private:
   uintptr_t begin_;
   std::size_t bytes_;
+  bool host_writes_;  // to managed memory, and its own that kernels may touch
   MemoryState* state_;
   ShadowWord* shadow_;
 };
