@@ -2,9 +2,9 @@
 
   ./ladder sim FILE... [OPTION...] [-- ARGUMENT...]
 
-Compiles the program (.cu files as nvcc would, .cpp files by the host compiler), runs it with the arguments, and
-prints what it prints; then, kernel by kernel, the launches, and the races and bad accesses found in them, with
-file and line. docs/simulator.md says what of CUDA there is.
+Compiles the program (.cu files as nvcc would, .cpp files by the host compiler), runs it with the arguments,
+and prints what it prints; then, kernel by kernel, the launches, and the races and bad accesses found in
+them, with file and line. docs/simulator.md says what of CUDA there is.
 
   -I FOLDER       where headers are looked for
   -D NAME[=VALUE] a macro
@@ -86,7 +86,8 @@ def compile_program(options, folder):
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))
         if file.endswith(".cu"):
-            command = [*TRANSLATE, *kept, *(f"-D{name}" for name in DEFINED), *common, "-include", "cuda_runtime.h"]
+            defined = [f"-D{name}" for name in DEFINED]
+            command = [*TRANSLATE, *kept, *defined, *common, "-include", "cuda_runtime.h"]
         else:
             command = [kept[0], "-O2", "-g1", *common]
         status = subprocess.run([*command, "-o", objects[-1], "-c", file], check=False).returncode
@@ -152,8 +153,8 @@ def print_counts(report, options, name):
     for about, table in counter_tables.tables(counted, rates=rates)[:3]:
         print(f"\n{about}\n\n{formats.aligned(table)}", end="")
     for record in records:
-        print(f"{record['kernel']}: at least {formats.milliseconds(record['floor_ms'])} ms on the {gpu}, limited "
-              f"by {record['floor_limit']}")
+        print(f"{record['kernel']}: at least {formats.milliseconds(record['floor_ms'])} ms on the {gpu}, "
+              f"limited by {record['floor_limit']}")
 
 
 def main(arguments):

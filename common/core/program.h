@@ -13,7 +13,7 @@ namespace convladder {
 
 struct SharedVariable {
   std::string name;
-  std::size_t begin, bytes;  // in the program's thread-local storage
+  std::size_t begin, bytes;   // in the program's thread-local storage
   bool is_own = true;         // the kernel's own
   std::string function = "";  // else the one that has it, if it is in a function
 };

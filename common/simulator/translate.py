@@ -3,9 +3,9 @@
 
   translate.py [LAUNCHER] COMPILER OPTION... -o FILE.o -c FILE.cu
 
-Without a .cu file the command runs as it is. Else the source is preprocessed, translated and compiled. After the
-preprocessor there are neither comments nor macros left, and what headers bring is there. Lines stay where they
-are, so that the compiler's errors and the simulator's findings name those of the source.
+Without a .cu file the command runs as it is. Else the source is preprocessed, translated and compiled.
+After the preprocessor there are neither comments nor macros left, and what headers bring is there. Lines
+stay where they are, so that the compiler's errors and the simulator's findings name those of the source.
 
   kernel<<<grid, block, bytes, stream>>>(x)    a call: simulator/launch.h
   __shared__ float x[8];                       static thread_local: a worker thread runs one block at a time
@@ -34,10 +34,10 @@ OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")": "(", "]": "[", "}": "{"
 
 SIMULATOR = "::convladder::simulator::"
 SHARED = "static thread_local __attribute__((used, aligned(128){}))"
-TAG = ', abi_tag("device")'  # in the name of what is outside a kernel, but may be used by any: core/program.cpp
+TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
 REFUSED = [
-    (r"cudaTextureObject_t|cudaCreateTextureObject|cudaBindTexture\w*|tex[123]D\w*|texCubemap\w*|textureReference",
-     "textures are not simulated"),
+    (r"cudaTextureObject_t|cudaCreateTextureObject|cudaBindTexture\w*|tex[123]D\w*|texCubemap\w*|"
+     r"textureReference", "textures are not simulated"),
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
     (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
@@ -173,8 +173,8 @@ class Unit:
     # --- declarations -----------------------------------------------------------------------------
 
     def declare_kernel(self, i):
-        """__global__: the attribute in its place; and for behind the declaration a function, never defined, from
-        whose result a launch learns which kernel of that name its arguments mean."""
+        """__global__: the attribute in its place; and for behind the declaration a function, never
+        defined, from whose result a launch learns which kernel of that name its arguments mean."""
         self.replace(i, self.kernel)
         name = i + 1
         while self.words[name + 1] != "(" or self.words[name] in ("__attribute__", "alignas"):
@@ -210,8 +210,9 @@ class Unit:
                           for first, behind in self.split(name + 2, end))
         kernel = self.words[name]
         self.finders.append((kernel, self.ends[last],
-                             f" {header}__attribute__((unused)) {SIMULATOR}Kernel<static_cast<void (*)({types})>("
-                             f"&{kernel}{arguments})> {kernel}__kernel({self.flat(name + 2, end)});"))
+                             f" {header}__attribute__((unused)) {SIMULATOR}Kernel<"
+                             f"static_cast<void (*)({types})>(&{kernel}{arguments})> "
+                             f"{kernel}__kernel({self.flat(name + 2, end)});"))
         if is_template or self.types.setdefault(kernel, types) != types:
             self.deduced.add(kernel)
 
@@ -264,7 +265,8 @@ class Unit:
         if "__constant__" in around:
             section = "convladder_constant"
         own = [word for word in around if word in ("__device__", "__constant__", "__managed__")]
-        if is_function or is_constant or {"template", "inline", "extern"} & set(around) or own[0] != self.words[i]:
+        is_elsewhere = {"template", "inline", "extern"} & set(around) or own[0] != self.words[i]
+        if is_function or is_constant or is_elsewhere:
             self.replace(i, "")
         else:
             self.replace(i, f'__attribute__((section("{section}")))')
@@ -384,7 +386,8 @@ def run(command):
 
 
 def main(command):
-    sources = [i for i, word in enumerate(command) if word.endswith(".cu") and command[i - 1] not in ("-o", "-MT")]
+    sources = [i for i, word in enumerate(command)
+               if word.endswith(".cu") and command[i - 1] not in ("-o", "-MT")]
     if len(sources) != 1 or "-c" not in command:
         os.execvp(command[0], command)
     source, output = sources[0], command[command.index("-o") + 1]

@@ -16,14 +16,15 @@ function(convladder_add_stage name)
   convladder_add_stage_tests(${name})
 endfunction()
 
-# .cu files are CUDA to nvcc and plain C++ to the simulator.
+# .cu files are CUDA to nvcc, and to the simulator C++ when translate.py has been at them.
 function(convladder_device_sources)
   if(CONVLADDER_BACKEND STREQUAL "sim")
     set(options -x c++)
     if(CONVLADDER_COUNTING)
       list(APPEND options ${CONVLADDER_COUNTING_OPTIONS})
     endif()
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}")
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}"
+      OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/common/simulator/translate.py")
   endif()
 endfunction()
 
