@@ -137,6 +137,9 @@ Symbols read_symbols(const void* address) {
       "_ZZ" + (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
   const std::string tag = "B6device";
   for (const Symbol& symbol : all) {
+    if (symbol.name.rfind("_ZGVZ", 0) == 0) {
+      result.guards.push_back({"guard", symbol.value, symbol.bytes});
+    }
     const std::size_t end = symbol.name.size() - std::min(symbol.name.size(), tag.size());
     const bool is_own = symbol.name.rfind(prefix, 0) == 0;
     if (symbol.is_function || !(is_own || symbol.name.compare(end, tag.size(), tag) == 0)) continue;
@@ -165,7 +168,9 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
     const bool begins = line.rfind("0x", 0) == 0;  // -a: the address, then its lines
     if (begins) all.emplace_back();
     const std::string place = begins ? "" : tidy(line);
-    if (!all.empty() && !place.empty()) all.back().push_back(place);
+    // What a kernel calls of CUDA's functions stands for the line that calls it.
+    if (all.empty() || place.empty() || place.rfind("common/simulator/", 0) == 0) continue;
+    all.back().push_back(place);
   }
   all.resize(code_offsets.size());
   for (std::size_t i = 0; i < all.size(); ++i) {

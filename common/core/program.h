@@ -22,6 +22,7 @@ struct Symbols {
   std::string name = "?";  // without namespaces, template arguments and parameters: "conv2d_naive"
   std::size_t bytes = 0;   // of code
   std::vector<SharedVariable> shared;
+  std::vector<SharedVariable> guards;  // the compiler's, beside variables of classes
 };
 
 // The function that begins at `address`, and its __shared__ variables.

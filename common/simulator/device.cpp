@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -132,6 +134,11 @@ class Device {
  private:
   Device();
   void work();
+  void work_on_grid(std::optional<Worker>& worker);
+  bool may_begin_another() const;
+
+  friend std::string simulator::wait_for_other_blocks(unsigned rounds);
+  friend void simulator::end_wait_for_other_blocks();
 
   std::mutex one_grid_;  // held while a grid runs
 
@@ -142,6 +149,10 @@ class Device {
   std::atomic<uint64_t> next_block_{0};
   int openings_ = 0;  // workers that may still join the grid
   int busy_ = 0;      // workers that have joined, or may, and are not done
+  // Those of them whose block waits for others, and when they last found nothing new.
+  std::map<std::thread::id, std::chrono::steady_clock::time_point> idle_;
+  uint64_t turn_ = 0;              // counts up when there is one less of these
+  std::vector<std::thread> more_;  // workers for this grid alone, since blocks wait for others
   std::exception_ptr error_;
   bool closing_ = false;
 
@@ -194,10 +205,12 @@ void Device::run(const Grid& grid) {
   grid_ = &grid;
   order_ = &order;
   next_block_ = 0;
+  grid_arrivals = 0;
   error_ = nullptr;
   openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), order.count()));
   wake_.notify_all();
   done_.wait(lock, [this] { return busy_ == 0; });
+  for (std::thread& thread : std::exchange(more_, {})) thread.join();
   if (error_) std::rethrow_exception(error_);
   if constexpr (COUNTING) end_launch();
 }
@@ -211,23 +224,82 @@ void Device::work() {
     if (closing_) return;
     --openings_;
     lock.unlock();
-    std::exception_ptr error;
-    try {
-      if (!worker) worker.emplace();
-      for (uint64_t i; (i = next_block_++) < order_->count();) {
-        worker->run_block(*grid_, (*order_)[i]);
-      }
-    } catch (...) {
-      error = std::current_exception();
-      next_block_ = order_->count();  // the others stop after the block they are at
-    }
+    work_on_grid(worker);
     lock.lock();
-    if (!error_) error_ = error;
-    if (--busy_ == 0) done_.notify_one();
   }
 }
 
+void Device::work_on_grid(std::optional<Worker>& worker) {
+  std::exception_ptr error;
+  try {
+    if (!worker) worker.emplace();
+    for (uint64_t i; (i = next_block_++) < order_->count();) {
+      worker->run_block(*grid_, (*order_)[i]);
+    }
+  } catch (...) {
+    error = std::current_exception();
+    next_block_ = order_->count();  // the others stop after the block they are at
+  }
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = error;
+  if (--busy_ == 0) done_.notify_one();
+}
+
+// As many blocks as a GPU of this many multiprocessors has at a time, as far as threads decide it.
+bool Device::may_begin_another() const {
+  const uint64_t warps =
+      (uint64_t{grid_->threads.x} * grid_->threads.y * grid_->threads.z + 31) / 32;
+  int multiprocessors = 0;
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  const uint64_t most = multiprocessors * std::min<uint64_t>(32, 64 / warps);
+  return next_block_ < order_->count() && static_cast<uint64_t>(busy_) < most;
+}
+
 }  // namespace
+
+std::string wait_for_other_blocks(unsigned rounds) {
+  using Clock = std::chrono::steady_clock;
+  static thread_local uint64_t turn;
+  static thread_local Clock::time_point since;
+  Device& device = Device::instance();
+  std::unique_lock lock(device.mutex_);
+  const Clock::time_point now = Clock::now();
+  device.idle_[std::this_thread::get_id()] = now;
+  // One that was here long ago may be at work.
+  const bool all_idle = static_cast<int>(device.idle_.size()) == device.busy_ &&
+                        std::all_of(device.idle_.begin(), device.idle_.end(), [&](const auto& one) {
+                          return now - one.second < std::chrono::milliseconds(300);
+                        });
+  if (rounds == 0 || turn != device.turn_ || !all_idle) turn = device.turn_, since = now;
+  if (device.error_) return "another block has failed";
+  if (device.openings_ == 0 && device.may_begin_another()) {
+    ++device.busy_;
+    try {
+      device.more_.emplace_back([&device] {
+        std::optional<Worker> worker;
+        device.work_on_grid(worker);
+      });
+    } catch (const std::exception&) {  // no more threads to be had
+      --device.busy_;
+    }
+    return "";
+  }
+  if (now - since > std::chrono::seconds(1)) {
+    return device.next_block_ < device.order_->count()
+               ? "every block that fits on the GPU at a time waits, and the others can't begin"
+               : "every thread that is left waits, so that it will never come";
+  }
+  lock.unlock();
+  std::this_thread::sleep_for(std::chrono::microseconds(std::min(rounds, 100u)));
+  return "";
+}
+
+void end_wait_for_other_blocks() {
+  Device& device = Device::instance();
+  const std::lock_guard lock(device.mutex_);
+  device.idle_.erase(std::this_thread::get_id());
+  ++device.turn_;
+}
 
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
 

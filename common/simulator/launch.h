@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -131,15 +133,6 @@ Deduced<Find> deduced(const Find& find) {
   return {find};
 }
 
-// With the arguments that these pointers point to.
-template <typename... Params, std::size_t... I>
-void launch_with(const KernelPointer<Params...>& kernel, void** arguments,
-                 std::index_sequence<I...>, dim3 blocks, dim3 threads, std::size_t dynamic_bytes,
-                 cudaStream_t stream) {
-  kernel.on(blocks, threads, dynamic_bytes,
-            stream)(*static_cast<std::remove_reference_t<Params>*>(arguments[I])...);
-}
-
 // As at the process's end.
 void free_device_memory();
 
@@ -158,11 +151,20 @@ void forbid_memory(const void* begin, std::size_t bytes);
 
 }  // namespace convladder::simulator
 
+// kernel<<<...>>>(*arguments[0], ...), where the arguments' types are the kernel's.
 template <typename... Params>
 cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads, void** arguments,
                              std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr) {
-  using namespace convladder::simulator;
-  launch_with(convladder::simulator::kernel(kernel), arguments,
-              std::index_sequence_for<Params...>(), blocks, threads, dynamic_bytes, stream);
+  std::size_t i = 0;
+  std::tuple<Params...> values{*static_cast<std::decay_t<Params>*>(arguments[i++])...};
+  const auto run = convladder::simulator::kernel(kernel).on(blocks, threads, dynamic_bytes, stream);
+  std::apply(run, values);
   return cudaPeekAtLastError();
+}
+// Blocks that wait for each other all run at a time here, as far as threads allow.
+template <typename... Params>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads,
+                                        void** arguments, std::size_t dynamic_bytes = 0,
+                                        cudaStream_t stream = nullptr) {
+  return cudaLaunchKernel(kernel, blocks, threads, arguments, dynamic_bytes, stream);
 }

@@ -234,6 +234,9 @@ class Unit:
         while self.words[end] not in (";", ""):
             end = (self.closing(end) if self.words[end] in OPENING else end) + 1
         around = {self.words[j]: j for j in range(begin, end)}
+        if "alignas" in around:  # which C++ wants before the rest
+            self.replace(around["alignas"], "__attribute__((aligned")
+            self.insert(self.closing(around["alignas"] + 1) + 1, "))")
         if "extern" in around:
             return self.declare_dynamic(i, around, end)
         if "static" in around:

@@ -32,6 +32,7 @@ endfunction()
 set(CONVLADDER_COUNTING_OPTIONS
   # the compiler calls a hook for every access and for every basic block
   -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fsanitize-coverage=trace-pc
+  --param=tsan-distinguish-volatile=1
   # one access in the source is one in the code: none split, merged or duplicated
   -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
   -g1)  # messages name lines

@@ -25,6 +25,11 @@ std::string plural(uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+// The bytes of one word that are touched.
+unsigned bytes_of(const Access& access) {
+  return access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
+}
+
 // threadIdx and the like are registers on a GPU.
 bool is_index(uintptr_t address) {
   const auto within = [&](const auto& variable) {
@@ -44,12 +49,15 @@ BlockObserver::BlockObserver(Worker& worker)
 
 void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   watching = nullptr;  // thread-local storage has just been filled with NaN
+  observing = this;
   launch_ = &current_launch();
   grid_ = grid.blocks;
   block_ = block;
   threads_ = grid.threads.x * grid.threads.y * grid.threads.z;
   interval_ = 0;
   phase_.assign(threads_, 0);
+  seen_.assign(threads_, 0);
+  block_seen_ = 0;
   logs_.resize(std::max<std::size_t>(logs_.size(), threads_));
   for (unsigned thread = 0; thread < threads_; ++thread) logs_[thread].restart();
   left_.assign((threads_ + WARP - 1) / WARP, 0);
@@ -89,6 +97,7 @@ void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
     memory_.pop_back();
   }
   stamp_ = stamp();
+  polled_ = 0;
   watching = this;
 }
 
@@ -113,12 +122,19 @@ void BlockObserver::leave(unsigned thread) {
 void BlockObserver::sync_warp(unsigned thread) {
   ++phase_[thread];
   stamp_ = stamp();
+  const auto lanes = seen_.begin() + thread / WARP * WARP;
+  const auto end = seen_.begin() + std::min<std::size_t>(threads_, (thread / WARP + 1) * WARP);
+  seen_[thread] = *std::max_element(lanes, end);
   watching = this;
 }
 
-void BlockObserver::mma() {
-  ++counts_.tensor_instructions;
-  watching = this;
+void BlockObserver::sync_threads() {
+  ++interval_;
+  if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
+}
+
+void BlockObserver::fence() {
+  publish(stamp_);
 }
 
 // A loop that never ends comes through here at every turn.
@@ -144,6 +160,7 @@ void BlockObserver::access(const Access& access) {
   if (access.address - reinterpret_cast<uintptr_t>(launch_->argument) < launch_->argument_bytes) {
     return;  // the kernel's arguments
   }
+  if (access.strong) look();
   if (!is_shared(access.address)) {
     access_global(access);
   } else if (!is_index(access.address)) {
@@ -152,11 +169,13 @@ void BlockObserver::access(const Access& access) {
 }
 
 void BlockObserver::access_shared(const Access& access) {
-  require_shared_variable(access);
+  if (!is_shared_variable(access)) return;
   require_aligned(access);
   enter(access, Space::kShared, access.address - shared_begin_);
   const bool write = access.operation != Operation::kLoad;
-  Touch now = {stamp_, code_offset(access.pc)};
+  const bool atomic = access.operation == Operation::kAtomic;
+  Touch now = {stamp_, code_offset(access.pc), bytes_of(access)};
+  now.stamp.strong = atomic;
   now.stamp.in_flight = access.operation == Operation::kCopy;
   const std::size_t first = (access.address - shared_begin_) / 4;
   const std::size_t last = (access.address + access.bytes - 1 - shared_begin_) / 4;
@@ -167,37 +186,48 @@ void BlockObserver::access_shared(const Access& access) {
       object(access, word.write_code, [&] {
         return complaint(access, Space::kShared,
                          ", into which an asynchronous copy is under way: " +
-                             describe({word.write, word.write_code}) + " asked for it at " +
+                             describe({word.write, word.write_code, 15}) + " asked for it at " +
                              source_line(word.write_code));
       });
       continue;
     }
-    if (!write && !written) {
+    if ((!write || atomic) && !written) {
       object(access, 0,
              [&] { return complaint(access, Space::kShared, " that nobody has written"); });
     }
-    const Touch before =
-        write ? enter_write(word, now, Scope::kBlock) : enter_read(word, now, Scope::kBlock);
-    if (before.stamp.present) {
+    for (const bool allowed : {false, true}) {
+      const Touch before = write ? enter_write(word, now, Scope::kBlock, allowed)
+                                 : enter_read(word, now, Scope::kBlock, allowed);
+      if (!before.stamp.present) break;
+      if (is_ordered(before)) continue;
       object(access, before.code, [&] { return race(access, Space::kShared, before); });
     }
   }
 }
 
 void BlockObserver::access_global(const Access& access) {
-  const bool write = access.operation == Operation::kStore;
+  const bool atomic = access.operation == Operation::kAtomic;
+  const bool write = access.operation == Operation::kStore || atomic;
+  if (is_constant(access.address)) {
+    if (write) stop(access, Space::kGlobal, ", but it is __constant__ memory");
+    counts_.constant_reads = true;
+    return;
+  }
   if (Allocation* allocation = require_allocation(access)) {
     require_aligned(access);
     const std::size_t first = (access.address - allocation->begin()) / 4;
     const std::size_t last = (access.address + access.bytes - 1 - allocation->begin()) / 4;
-    const Touch now = {stamp_, code_offset(access.pc)};
+    Touch now = {stamp_, code_offset(access.pc), bytes_of(access)};
+    now.stamp.strong = access.strong;
     for (std::size_t i = first; i <= last; ++i) {
-      if (!write && allocation->state(i) == MemoryState::kUndefined) {
+      if ((!write || atomic) && allocation->state(i) == MemoryState::kUndefined) {
         object(access, 0,
                [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
       }
-      const Touch before = allocation->enter(i, now, write);
-      if (before.stamp.present) {
+      for (const bool allowed : {false, true}) {
+        const Touch before = allocation->enter(i, now, write, allowed);
+        if (!before.stamp.present) break;
+        if (is_ordered(before)) continue;
         object(access, before.code, [&] { return race(access, Space::kGlobal, before); });
       }
     }
@@ -239,13 +269,15 @@ void BlockObserver::require_aligned(const Access& access) {
   stop(access, space, ", not aligned to as many");
 }
 
-void BlockObserver::require_shared_variable(const Access& access) {
+// False for what the compiler keeps beside a variable whose type has constructors: whether it has been
+// initialised, which nothing in shared memory is. Stops the thread where there is neither.
+bool BlockObserver::is_shared_variable(const Access& access) {
   const std::size_t offset = access.address - shared_begin_;
   const auto holds = [&](const SharedVariable* variable) {
     const std::size_t inside = offset - variable->begin;
     return inside < variable->bytes && inside + access.bytes <= variable->bytes;
   };
-  if (last_variable_ && holds(last_variable_)) return;
+  if (last_variable_ && holds(last_variable_)) return true;
   for (SharedVariable& variable : variables_) {
     if (!holds(&variable)) continue;
     if (!variable.function.empty()) {  // which the kernel may call, or not
@@ -253,7 +285,10 @@ void BlockObserver::require_shared_variable(const Access& access) {
       variable.function.clear();
     }
     last_variable_ = &variable;
-    return;
+    return true;
+  }
+  for (const SharedVariable& guard : launch_->symbols->guards) {
+    if (holds(&guard)) return false;
   }
   stop(access, Space::kShared, " out of bounds");
 }
@@ -264,7 +299,8 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     std::swap(last_allocation_, other_allocation_);  // kernels go to and fro between two tensors
   }
   if (!last_allocation_ || !last_allocation_->contains(access.address)) {
-    Allocation* const found = find(launch_->memory, access.address);
+    Allocation* found = find(launch_->memory, access.address);
+    if (!found) found = find(device_memory(), access.address);  // a kernel's `new`
     if (!found && is_program_data(access.address)) {
       if (is_program() && is_host_variable(access.address)) {
         stop(access, Space::kGlobal, ", a variable of the host");
@@ -286,6 +322,19 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     stop(access, Space::kGlobal, " out of bounds" + distance(access));
   }
   return allocation;
+}
+
+// Reading again what nobody has changed is waiting. Stores in between are none.
+void BlockObserver::poll(const Access& access) {
+  if (std::exchange(polled_, access.address) != access.address) return;
+  worker_.spin({nullptr, static_cast<int>(code_offset(access.pc))});
+  polled_ = access.address;
+}
+
+// Whether fences order it: what it did was published, and this thread has looked since.
+bool BlockObserver::is_ordered(const Touch& before) const {
+  const uint64_t time = std::max(block_seen_, seen_[thread_]);
+  return time > 0 && was_published(before.stamp, time);
 }
 
 Stamp BlockObserver::stamp() const {
@@ -355,7 +404,8 @@ std::string BlockObserver::race(const Access& access, Space space, const Touch& 
 std::string BlockObserver::describe(const Access& access, Space space) const {
   const char* verb = access.operation == Operation::kLoad    ? "reads "
                      : access.operation == Operation::kStore ? "writes "
-                                                             : "copies ";
+                     : access.operation == Operation::kCopy  ? "copies "
+                                                             : "changes (by an atomic operation) ";
   std::string text = verb + plural(access.bytes, "byte") +
                      (space == Space::kShared ? " of shared memory" : " of global memory");
   if (space == Space::kGlobal) return text;

@@ -92,6 +92,7 @@ void begin_launch(const Grid& grid) {
   current = {current.number + 1,  &symbols,        products, grid.argument,
              grid.argument_bytes, device_memory(), &grid,    is_program() ? finding_count() : 0};
   for (const auto& allocation : current.memory) allocation->forget_touches();
+  forget_publications();
   current_counts = {};
   current_counts.kernel = symbols.name;
   current_counts.launches = 1;

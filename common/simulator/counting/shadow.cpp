@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 // The linker's: behind the program's code, where its variables begin, and behind its data; and what
@@ -29,7 +30,7 @@ bool same_warp(Stamp a, Stamp b) { return a.thread / WARP == b.thread / WARP; }
 
 // Whether nothing orders `before` and `now`, two touches of one word by different threads.
 bool is_concurrent(Stamp before, Stamp now, Scope scope) {
-  if (!before.present) return false;
+  if (!before.present || (before.strong && now.strong)) return false;
   if (scope == Scope::kGrid && (before.several_blocks || before.block != now.block)) return true;
   if (!same_interval(before, now)) return false;  // in shared memory: also what blocks before left
   if (before.several_warps || !same_warp(before, now)) return true;
@@ -80,6 +81,7 @@ Allocations variables() {
 }
 
 std::mutex mutex;
+Allocations freed;  // since the launch began: a worker may still hold one
 Allocations& allocations() {
   static auto* all = new Allocations(variables());  // outlives every other static
   return *all;
@@ -87,11 +89,17 @@ Allocations& allocations() {
 
 }  // namespace
 
-Touch enter_read(ShadowWord& word, Touch now, Scope scope) {
-  if (is_concurrent(word.write, now.stamp, scope)) return {word.write, word.write_code};
+Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed) {
+  if (!allowed && (word.write_bytes & now.bytes) && is_concurrent(word.write, now.stamp, scope)) {
+    return {word.write, word.write_code, word.write_bytes};
+  }
   const Stamp before = word.read;
   Stamp read = now.stamp;
-  if (before.present) {
+  word.read_code = now.code;
+  const bool share = before.present && (word.read_bytes & now.bytes);
+  word.read_bytes = share ? word.read_bytes & now.bytes : now.bytes;
+  if (share) {
+    read.strong = before.strong && read.strong;
     if (scope == Scope::kGrid) {
       read.several_blocks = before.several_blocks || before.block != read.block;
     }
@@ -103,15 +111,18 @@ Touch enter_read(ShadowWord& word, Touch now, Scope scope) {
     }
   }
   word.read = read;
-  word.read_code = now.code;
   return {};
 }
 
-Touch enter_write(ShadowWord& word, Touch now, Scope scope) {
-  if (is_concurrent(word.write, now.stamp, scope)) return {word.write, word.write_code};
-  if (is_concurrent(word.read, now.stamp, scope)) return {word.read, word.read_code};
+Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed) {
+  for (const Touch& before : {Touch{word.write, word.write_code, word.write_bytes},
+                              Touch{word.read, word.read_code, word.read_bytes}}) {
+    const bool share = (before.bytes & now.bytes) != 0;
+    if (!allowed && share && is_concurrent(before.stamp, now.stamp, scope)) return before;
+  }
   word.write = now.stamp;
   word.write_code = now.code;
+  word.write_bytes = now.bytes;
   return {};
 }
 
@@ -131,12 +142,13 @@ void Allocation::set_state(std::size_t first, std::size_t count, MemoryState sta
   std::fill_n(state_ + first, count, state);
 }
 
-Touch Allocation::enter(std::size_t word, Touch now, bool write) {
+Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed) {
   ShadowWord& shadow = shadow_[word];
   // The common case: what no kernel writes, and many blocks have read before.
   if (!write && load(shadow.read).several_blocks && !load(shadow.write).present) return {};
   const StretchLock lock(begin_ + word * 4);
-  return write ? enter_write(shadow, now, Scope::kGrid) : enter_read(shadow, now, Scope::kGrid);
+  return write ? enter_write(shadow, now, Scope::kGrid, allowed)
+               : enter_read(shadow, now, Scope::kGrid, allowed);
 }
 
 void Allocation::forget_touches() {
@@ -161,6 +173,52 @@ int64_t Allocation::sectors_touched(bool written) const {
     sectors += std::any_of(begin, end, touched);
   }
   return sectors;
+}
+
+namespace {
+struct Publication {
+  Stamp stamp;
+  uint64_t time;
+};
+std::mutex publications_mutex;
+std::unordered_map<uint64_t, std::vector<Publication>> publications;  // by block, in order
+std::atomic<uint64_t> publication_count{0};
+}  // namespace
+
+void publish(Stamp now) {
+  const std::lock_guard lock(publications_mutex);
+  auto& all = publications[now.block];
+  // The first in an interval covers what comes later: a race may go unseen, and none is invented.
+  const auto same = [&](const Publication& other) {
+    return same_interval(other.stamp, now) && other.stamp.thread == now.thread &&
+           other.stamp.phase == now.phase;
+  };
+  if (std::none_of(all.begin(), all.end(), same)) all.push_back({now, ++publication_count});
+}
+
+uint64_t publication_time() { return publication_count; }
+
+bool was_published(Stamp touch, uint64_t time) {
+  constexpr uint64_t HALF = 1 << 13;  // of the intervals that a stamp tells apart
+  const std::lock_guard lock(publications_mutex);
+  const auto found = publications.find(touch.block);
+  if (found == publications.end()) return false;
+  const auto covers = [&](const Publication& publication) {
+    const Stamp& fence = publication.stamp;
+    const uint64_t barriers = (fence.interval - touch.interval) % (2 * HALF);
+    const bool in_warp = same_warp(fence, touch) && fence.phase != touch.phase;
+    return publication.time <= time && barriers < HALF &&
+           (barriers > 0 || fence.thread == touch.thread || in_warp);
+  };
+  return std::any_of(found->second.begin(), found->second.end(), covers);
+}
+
+void forget_publications() {
+  const std::lock_guard lock(publications_mutex);
+  publications.clear();
+  publication_count = 0;
+  const std::lock_guard memory(mutex);
+  freed.clear();
 }
 
 Allocation* find(const Allocations& all, uintptr_t address) {
@@ -203,7 +261,16 @@ void memory_freed(void* begin) {
   const auto is_it = [&](const auto& allocation) {
     return allocation->begin() == reinterpret_cast<uintptr_t>(begin);
   };
-  all.erase(std::remove_if(all.begin(), all.end(), is_it), all.end());
+  const auto found = std::find_if(all.begin(), all.end(), is_it);
+  if (found == all.end()) return;
+  (*found)->retire();
+  freed.push_back(std::move(*found));
+  all.erase(found);
+}
+
+bool is_device_memory(const void* begin) {
+  const std::lock_guard lock(mutex);
+  return find(allocations(), reinterpret_cast<uintptr_t>(begin)) != nullptr;
 }
 
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
@@ -213,6 +280,11 @@ void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
   const std::size_t offset = reinterpret_cast<uintptr_t>(begin) - allocation->begin();
   const std::size_t end = std::min(offset + bytes, allocation->bytes());
   allocation->set_state(offset / 4, (end + 3) / 4 - offset / 4, state);
+}
+
+bool is_constant(uintptr_t address) {
+  const std::size_t bytes = __stop_convladder_constant - __start_convladder_constant;
+  return address - reinterpret_cast<uintptr_t>(__start_convladder_constant) < bytes;
 }
 
 bool is_program_data(uintptr_t address) {

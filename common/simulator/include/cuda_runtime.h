@@ -49,47 +49,8 @@ struct Apart : KeepsAway, T {
 // Set by the scheduler whenever it goes to another thread; a kernel only reads them.
 inline thread_local Apart<uint3> threadIdx{}, blockIdx{};
 inline thread_local Apart<dim3> blockDim{}, gridDim{};
-constexpr int warpSize = 32;
 
-// Waits for all threads of the block. It is an error if some have left the kernel.
-void __syncthreads();
-// Waits for the lanes of this warp named in `mask` that have not left the kernel.
-void __syncwarp(unsigned mask = 0xffffffff);
-
-template <typename T>
-T __ldg(const T* address) {
-  return *address;
-}
-
-#define CONVLADDER_LEAST_AND_MOST(result, first, second)            \
-  constexpr result min(first a, second b) {                         \
-    return static_cast<result>(b) < static_cast<result>(a) ? b : a; \
-  }                                                                 \
-  constexpr result max(first a, second b) {                         \
-    return static_cast<result>(b) > static_cast<result>(a) ? b : a; \
-  }
-CONVLADDER_LEAST_AND_MOST(int, int, int)
-CONVLADDER_LEAST_AND_MOST(unsigned, unsigned, unsigned)
-CONVLADDER_LEAST_AND_MOST(unsigned, int, unsigned)
-CONVLADDER_LEAST_AND_MOST(unsigned, unsigned, int)
-CONVLADDER_LEAST_AND_MOST(long, long, long)
-CONVLADDER_LEAST_AND_MOST(unsigned long, unsigned long, unsigned long)
-CONVLADDER_LEAST_AND_MOST(unsigned long, long, unsigned long)
-CONVLADDER_LEAST_AND_MOST(unsigned long, unsigned long, long)
-CONVLADDER_LEAST_AND_MOST(long long, long long, long long)
-CONVLADDER_LEAST_AND_MOST(unsigned long long, unsigned long long, unsigned long long)
-CONVLADDER_LEAST_AND_MOST(unsigned long long, long long, unsigned long long)
-CONVLADDER_LEAST_AND_MOST(unsigned long long, unsigned long long, long long)
-#undef CONVLADDER_LEAST_AND_MOST
-// As on the device, the number wins over the NaN: max(NAN, 0.0f) is 0.
-inline float min(float a, float b) { return fminf(a, b); }
-inline float max(float a, float b) { return fmaxf(a, b); }
-inline double min(double a, double b) { return fmin(a, b); }
-inline double max(double a, double b) { return fmax(a, b); }
-inline double min(float a, double b) { return fmin(a, b); }
-inline double max(float a, double b) { return fmax(a, b); }
-inline double min(double a, float b) { return fmin(a, b); }
-inline double max(double a, float b) { return fmax(a, b); }
+#include "device_functions.h"
 
 #include "common/simulator/launch.h"
 // NOLINTEND(bugprone-reserved-identifier)
