@@ -407,7 +407,8 @@ TEST_F(Simulator, RefusesCopiesThatTheHardwareCannotMake) {
   EXPECT_NE(error(cudaErrorInvalidValue, copy_part<4>, 0, 8), "");
   EXPECT_EQ(launch_error(cudaErrorIllegalAddress, copy_to_global, 1, 1, nullptr, input.data(),
                          output.data()),
-            "kernel launch: an illegal memory access was encountered (kernel copy_to_global, block (0,0,0), thread "
+            "kernel launch: an illegal memory access was encountered (kernel copy_to_global, block "
+            "(0,0,0), thread "
             "(0,0,0): __pipeline_memcpy_async: the destination is not in shared memory)");
 }
 
@@ -423,7 +424,8 @@ TEST_F(Simulator, ExceptionInAKernelIsALaunchError) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     simulator::set_thread_order_seed(seed);
     EXPECT_EQ(launch_error(cudaErrorLaunchFailure, throw_in_the_middle, 3, 64, nullptr),
-              "kernel launch: unspecified launch failure (kernel throw_in_the_middle, block (1,0,0), thread "
+              "kernel launch: unspecified launch failure (kernel throw_in_the_middle, block "
+              "(1,0,0), thread "
               "(7,0,0): exception: seven)");
   }
 }

@@ -133,9 +133,7 @@ void BlockObserver::sync_threads() {
   if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
 }
 
-void BlockObserver::fence() {
-  publish(stamp_);
-}
+void BlockObserver::fence() { publish(stamp_); }
 
 // A loop that never ends comes through here at every turn.
 void BlockObserver::enter_again(const void* pc) {

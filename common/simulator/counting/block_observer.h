@@ -43,10 +43,11 @@ class BlockObserver {
   void end_block();  // the kernel has not failed
 
   void resume(unsigned thread, const Fibre& fibre);  // has its turn from here on
-  void leave(unsigned thread);                   // has left the kernel, or waits at __syncthreads()
-  void sync_warp(unsigned thread);               // has come through __syncwarp()
-  void sync_threads();                           // all threads have come to __syncthreads()
-  void mma(int instructions) { counts_.tensor_instructions += instructions; }  // by one of the warps
+  void leave(unsigned thread);      // has left the kernel, or waits at __syncthreads()
+  void sync_warp(unsigned thread);  // has come through __syncwarp()
+  void sync_threads();              // all threads have come to __syncthreads()
+  // One of the warps has multiplied by its tensor core.
+  void mma(int instructions) { counts_.tensor_instructions += instructions; }
   void fence();  // the running thread publishes what it has done, ...
   void look() { seen_[thread_] = publication_time(); }  // ... and sees what others have published
   uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }

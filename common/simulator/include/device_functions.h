@@ -129,7 +129,7 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
 }
 
 // The smaller and the larger, also of two types, as <cuda_runtime.h> has them.
-#define CONVLADDER_MIN_MAX(A, B, T)                                                \
+#define CONVLADDER_MIN_MAX(A, B, T)                                                   \
   constexpr T min(A a, B b) { return static_cast<T>(b) < static_cast<T>(a) ? b : a; } \
   constexpr T max(A a, B b) { return static_cast<T>(a) < static_cast<T>(b) ? b : a; }
 CONVLADDER_MIN_MAX(int, int, int)

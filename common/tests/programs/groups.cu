@@ -100,8 +100,7 @@ int main() {
   cudaMemcpy(device, values, sizeof(values), cudaMemcpyHostToDevice);
   copy<<<4, 256>>>(device, device + 1024);
   void* arguments[] = {&device, &rounds};
-  cudaLaunchCooperativeKernel((void*)rotate, dim3(16), dim3(64), arguments, 0,
-                              nullptr);
+  cudaLaunchCooperativeKernel((void*)rotate, dim3(16), dim3(64), arguments, 0, nullptr);
   check<<<4, 256>>>(device, device + 1024);
   cudaFree(device);
   return finish();
