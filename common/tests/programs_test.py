@@ -71,7 +71,8 @@ class Programs(unittest.TestCase):
                     self.assertEqual((done.returncode, found), (0, []))
 
     def test_mistakes(self):
-        expected = re.findall(r"^// (\w+): (.*)$", files.read(os.path.join(FOLDER, "mistakes.cu")), re.MULTILINE)
+        text = files.read(os.path.join(FOLDER, "mistakes.cu"))
+        expected = re.findall(r"^// (\w+): (.*)$", text, re.MULTILINE)
         with tempfile.TemporaryDirectory() as folder:
             program = compiled("mistakes.cu", folder)
             for name, pattern in expected:

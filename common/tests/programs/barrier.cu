@@ -1,7 +1,7 @@
 // A barrier that some threads never reach.
 // seen: after the guard: no error
 // seen: early: 1 launch, 1 found
-// seen: block (0,0,0): 100 of 256 threads came to __syncthreads() at {barrier}, the others have left the kernel, thread (255,0,0) at {guard}
+// seen: block (0,0,0): 100 of 256 threads have come to __syncthreads() at {barrier}, the others have left the kernel, thread (255,0,0) at {guard}
 // seen: right: 1 launch, nothing found
 // status: 1
 #include <cstdio>
