@@ -129,11 +129,12 @@ class StageTiming(Timing):
 
 @dataclass(frozen=True)
 class Competitor(Timing):
-    name: str = member(Members.text, key="competitor")  # "cudnn" or "pytorch"
+    name: str = member(Members.text, key="competitor")  # "cudnn", "cudnn_any" or "pytorch"
     precision: str = member(Members.among, PRECISIONS)
     layout: str = member(Members.among, LAYOUTS)
     library: str = member(Members.text, "")  # with its version
     algorithm: str = member(Members.text, "")
+    tf32_used: bool = member(Members.flag, True)  # in TF32, by its error; older records don't say
 
 
 @dataclass(frozen=True)

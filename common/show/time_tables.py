@@ -93,13 +93,14 @@ def layers_table(bench):
 
 def standings_table(bench):
     """Of each stage beside each competitor, over the problems on which both have passed: the geometric
-    mean of how many times as fast the stage is, and on how many it is faster."""
+    mean of how many times as fast the stage is, and on how many it is faster. Where a library may use
+    TF32 and has not, it is no competitor in TF32."""
     quotients = {}  # {stage: {competitor: [of each such problem]}}
     for problem in bench.problems:
         for stage, timing in problem.stages.items():
             for rival in problem.competitors:
                 found = quotients.setdefault(stage, {}).setdefault(competitor_title(rival), [])
-                quotient = time_ratio(rival, timing)
+                quotient = time_ratio(rival, timing) if rival.tf32_used else None
                 found += [quotient] if quotient else []
     competitors = list(dict.fromkeys(name for found in quotients.values() for name in found))
     rows = []

@@ -130,6 +130,12 @@ class Times(Folder):
         row, = rows_of(time_tables.competitors_table(bench.problems[0], bench))
         self.assertEqual((row["cold [ms]"], row["message"]), ("fail", "died"))
 
+    def test_a_library_that_has_not_used_tf32_does_not_stand_beside_it(self):
+        for used, cell in ((True, "0.500 (0 of 1)"), (False, None)):
+            bench = self.bench(bench_json([rival("cudnn", "tf32", 4.0, tf32_used=used)]))
+            first, *_ = rows_of(time_tables.standings_table(bench))
+            self.assertEqual(first.get("× cuDNN TF32"), cell)
+
     def test_a_rejected_problem(self):
         value = bench_json()
         value["problems"].append({"problem": "grouped", "bias": True, "error": "groups = 2",
