@@ -84,7 +84,7 @@ Json parse_gpu_state(const std::string& line) {
 Json query_gpu_state(const std::string& pci_bus_id) {
   // Drivers before 535 know the reasons under their older name only.
   for (const char* reasons : {"clocks_event_reasons", "clocks_throttle_reasons"}) {
-    const Json state = parse_gpu_state(first_line(
+    Json state = parse_gpu_state(first_line(
         fmt::format("nvidia-smi --id={} --format=csv,noheader,nounits --query-gpu="
                     "driver_version,clocks.sm,power.draw,temperature.gpu,{}.active 2>/dev/null",
                     pci_bus_id, reasons)));

@@ -117,7 +117,7 @@ inline double max(double a, double b) { return fmax(a, b); }
   ERROR(cudaErrorLaunchFailure, 719, "the kernel failed")                         \
   ERROR(cudaErrorUnknown, 999, "unknown error")
 
-#define CONVLADDER_ENUMERATOR(name, code, text) name = code,
+#define CONVLADDER_ENUMERATOR(name, code, text) name = (code),
 enum cudaError_t { CONVLADDER_CUDA_ERRORS(CONVLADDER_ENUMERATOR) };
 #undef CONVLADDER_ENUMERATOR
 
