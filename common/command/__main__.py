@@ -28,6 +28,8 @@ USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
   profile  memory traffic per stage, and the least time that it takes on a GPU (--machine FILE):
            Nsight Compute on one, counted in the simulator without; options as for check; --show: a
            page with every warp's addresses, line by line; --trace FILE: the same as JSON
+  sim      any CUDA program without a GPU: sim FILE.cu [--count] [-- ARGUMENT...] runs it, and finds races and
+           bad accesses with their lines
   diff     a stage and the one before it, the code that differs and the counters of both: diff 04;
            options as for profile
   exercise kernels to write, judged by the checks and by exact counters; --help says more
@@ -50,7 +52,7 @@ OF_THE_PROGRAM = ("run", "check", "bench", "profile")
 MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
            "new": "common.command.new_stage", "variant": "common.variants.variant",
            "bugs": "common.variants.variant", "sanitize": "common.measure.sanitize",
-           "report": "common.show.report"}
+           "report": "common.show.report", "sim": "common.command.sim"}
 
 
 def module(name, *words):
@@ -203,6 +205,10 @@ class Door:
 
     def bugs(self, *words):
         return self.variant("--kind", "bug", *words)
+
+    def sim(self, *words):
+        build("sim-count", "sim", "add")
+        return module(MODULES["sim"], *words)
 
     def sanitize(self, *words):
         self.need_gpu("sanitize", "; without one the counting simulator finds races, stray accesses and "

@@ -38,8 +38,8 @@ __device__ inline void mma_tf32(float (&d)[4], const float (&a)[4], const float 
 }
 #else
 inline void mma_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2], const float (&c)[4],
-                     const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  simulator::mma_tf32({a, b, c, d, file, line});
+                     simulator::Place place = simulator::Place::here()) {
+  simulator::mma_tf32({a, b, c, d}, place);
 }
 #endif
 

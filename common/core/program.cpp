@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <regex>
 #include <sstream>
 
 namespace convladder {
@@ -95,6 +96,8 @@ std::string tidy(std::string text) {
   // A compiler cache may have made the path relative to the build's folder.
   text = std::filesystem::path(text).lexically_normal().string();
   if (text.rfind(root, 0) == 0) text.erase(0, root.size());
+  static const std::string here = std::filesystem::current_path().string() + "/";
+  if (text.rfind(here, 0) == 0) text.erase(0, here.size());
   return text;
 }
 
@@ -127,13 +130,24 @@ Symbols read_symbols(const void* address) {
   const std::string& mangled = found->name;
   result.bytes = found->bytes;
   result.name = plain_name(demangle(mangled));
-  if (mangled.rfind("_Z", 0) != 0) return result;  // extern "C"
-  // The static variable x of a function _Zf is _ZZfE1x.
-  const std::string prefix = "_ZZ" + mangled.substr(2) + "E";
+  // The static variable x of a function _Zf is _ZZfE1x, of an extern "C" one _ZZ1fE1x. What is not in a
+  // kernel may be any kernel's: translate.py has tagged it.
+  const bool is_c = mangled.rfind("_Z", 0) != 0;
+  const std::string prefix =
+      "_ZZ" + (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
+  const std::string tag = "B6device";
   for (const Symbol& symbol : all) {
-    if (symbol.is_function || symbol.name.rfind(prefix, 0) != 0) continue;
-    const std::string full = demangle(symbol.name);
-    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes});
+    if (symbol.name.rfind("_ZGVZ", 0) == 0) {
+      result.guards.push_back({"guard", symbol.value, symbol.bytes});
+    }
+    const std::size_t end = symbol.name.size() - std::min(symbol.name.size(), tag.size());
+    const bool is_own = symbol.name.rfind(prefix, 0) == 0;
+    if (symbol.is_function || !(is_own || symbol.name.compare(end, tag.size(), tag) == 0)) continue;
+    const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
+    const std::size_t inner = full.rfind("::");
+    const bool in_function = !is_own && inner != std::string::npos && full[inner - 1] == ')';
+    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes, is_own,
+                             in_function ? plain_name(full) : ""});
   }
   return result;
 }
@@ -154,7 +168,9 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
     const bool begins = line.rfind("0x", 0) == 0;  // -a: the address, then its lines
     if (begins) all.emplace_back();
     const std::string place = begins ? "" : tidy(line);
-    if (!all.empty() && !place.empty()) all.back().push_back(place);
+    // What a kernel calls of CUDA's functions stands for the line that calls it.
+    if (all.empty() || place.empty() || place.rfind("common/simulator/", 0) == 0) continue;
+    all.back().push_back(place);
   }
   all.resize(code_offsets.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -164,6 +180,46 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
     all[i] = {unknown.str()};
   }
   return all;
+}
+
+bool is_inside(uint32_t code_offset, const std::string& function) {
+  std::ostringstream command;
+  command << "addr2line -f -i -C -e " << own_file() << " 0x" << std::hex << code_offset - 1;
+  const std::vector<std::string> lines = lines_of(command.str());
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return plain_name(line) == function; });
+}
+
+bool calls_only(const void* code, std::size_t bytes, const std::string& names) {
+  const uint32_t first = code_offset(code);
+  std::ostringstream command;
+  command << "objdump -d -C --no-show-raw-insn --start-address=" << first
+          << " --stop-address=" << first + bytes << " " << own_file();
+  const std::regex allowed("<(" + names + ")(@plt|\\(.*\\))?>");
+  bool any = false;
+  for (const std::string& line : lines_of(command.str())) {
+    any |= line.find("\tret") != std::string::npos;
+    const bool is_call = line.find("\tcall") != std::string::npos ||
+                         line.find("\tbl") != std::string::npos;  // x86's, ARM's
+    if (is_call && !std::regex_search(line, allowed)) return false;
+  }
+  return any;
+}
+
+uint32_t next_jump(uint32_t code_offset) {
+  std::ostringstream command;
+  command << "objdump -d --no-show-raw-insn --start-address=" << code_offset
+          << " --stop-address=" << code_offset + 4096 << " " << own_file();
+  for (const std::string& line : lines_of(command.str())) {
+    char* end = nullptr;
+    const auto offset = static_cast<uint32_t>(std::strtoul(line.c_str(), &end, 16));
+    const std::string instruction = end;
+    // x86's j.., ARM's b... and cb...; source_line() takes places behind an instruction
+    for (const char* jump : {":\tj", ":\tb.", ":\tb ", ":\tcb", ":\ttb"}) {
+      if (instruction.rfind(jump, 0) == 0) return offset + 1;
+    }
+  }
+  return code_offset;
 }
 
 BlockProducts read_products(const void* kernel, std::size_t bytes) {

@@ -13,13 +13,16 @@ namespace convladder {
 
 struct SharedVariable {
   std::string name;
-  std::size_t begin, bytes;  // in the program's thread-local storage
+  std::size_t begin, bytes;   // in the program's thread-local storage
+  bool is_own = true;         // the kernel's own
+  std::string function = "";  // else the one that has it, if it is in a function
 };
 
 struct Symbols {
   std::string name = "?";  // without namespaces, template arguments and parameters: "conv2d_naive"
   std::size_t bytes = 0;   // of code
   std::vector<SharedVariable> shared;
+  std::vector<SharedVariable> guards;  // the compiler's, beside variables of classes
 };
 
 // The function that begins at `address`, and its __shared__ variables.
@@ -38,7 +41,17 @@ std::string source_line(uint32_t code_offset);
 // a function that was inlined, the lines that called it.
 std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets);
 
+// Whether the place is in the function of that name, or in one that was inlined there.
+bool is_inside(uint32_t code_offset, const std::string& function);
+
 // ---- Instructions ----
+
+// Whether the code of so many bytes calls no function but those whose names fit the (extended) regular
+// expression.
+bool calls_only(const void* code, std::size_t bytes, const std::string& names);
+
+// The first jump behind a place in the code: with it a basic block ends. Or the place itself.
+uint32_t next_jump(uint32_t code_offset);
 
 // How often a kernel's code multiplies floats. The compiler calls no function of ours before a
 // multiplication, but one at the begin of every basic block: __sanitizer_cov_trace_pc().

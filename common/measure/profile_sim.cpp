@@ -1,12 +1,10 @@
 // What the simulator counts of each kernel, for its record.
-#include <map>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "common/measure/enlarge.h"
 #include "common/measure/profile.h"
 #include "common/measure/trace_file.h"
-#include "common/simulator/counts.h"
+#include "common/simulator/counts_json.h"
 #include "common/simulator/observer.h"
 
 namespace convladder {
@@ -15,43 +13,13 @@ namespace {
 using simulator::KernelCounts;
 using simulator::LaunchWork;
 
-// [[amount, how many blocks ask for as much]]
-Json amounts_json(const std::map<int64_t, int64_t>& amounts) {
-  Json pairs = Json::array();
-  for (const auto& [amount, blocks] : amounts) pairs.push_back(Json::array({amount, blocks}));
-  return pairs;
-}
-
-Json work_members(const LaunchWork& work) {
-  Json members = {{"blocks", work.blocks},
-                  {"sectors_read", work.sectors_read},
-                  {"sectors_written", work.sectors_written}};
-  if (work.library_products > 0) members["library_products"] = work.library_products;
-  if (!work.products.empty()) members["products"] = amounts_json(work.products);
-  if (!work.wavefronts.empty()) members["wavefronts"] = amounts_json(work.wavefronts);
-  if (!work.tensor_instructions.empty()) {
-    members["tensor_instructions"] = amounts_json(work.tensor_instructions);
-  }
-  return members;
-}
-
-// What this kernel's launches ask for; equal ones that follow each other stand once, with how many times.
-// The stage's first launch is marked: it alone begins with a cold L2.
-Json work_json(const std::string& kernel, const std::vector<StageLaunch>& launches) {
-  Json all = Json::array();
-  Json last;  // as its members are without how many times
+// What this kernel's launches ask for. The stage's first launch alone begins with a cold L2.
+Json work_of_kernel(const std::string& kernel, const std::vector<StageLaunch>& launches) {
+  std::vector<const LaunchWork*> own;
   for (const StageLaunch& launch : launches) {
-    if (launch.kernel != kernel) continue;
-    Json members = work_members(launch.work);
-    if (&launch == launches.data()) members["first"] = true;
-    if (members == last) {
-      all.back()["times"] = all.back().value("times", 1) + 1;
-    } else {
-      all.push_back(members);
-      last = members;
-    }
+    if (launch.kernel == kernel) own.push_back(&launch.work);
   }
-  return all;
+  return simulator::work_json(own, &launches.data()->work);
 }
 
 class CountingProfiler : public Profiler {
@@ -72,8 +40,8 @@ class CountingProfiler : public Profiler {
       Json members = {{"kernel", kernel.kernel},
                       {"launches", kernel.launches},
                       {"library", kernel.library},
-                      {"work", work_json(kernel.kernel, launches)}};
-      if (of_whole) members["whole_work"] = work_json(kernel.kernel, *of_whole);
+                      {"work", work_of_kernel(kernel.kernel, launches)}};
+      if (of_whole) members["whole_work"] = work_of_kernel(kernel.kernel, *of_whole);
       for (const auto& [name, value] : metrics(kernel)) members[name] = number(value);
       kernels.push_back(members);
     }

@@ -291,8 +291,9 @@ Json trace_record(const std::string& stage, const std::vector<TracedKernel>& ker
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const TracedKernel& kernel = kernels[k];
     Json shared = Json::array();
-    for (const auto& [name, begin, size] : kernel.shared) {
-      shared.push_back({{"name", name}, {"begin", begin}, {"bytes", size}});
+    for (const SharedVariable& variable : kernel.shared) {
+      shared.push_back(
+          {{"name", variable.name}, {"begin", variable.begin}, {"bytes", variable.bytes}});
     }
     const auto counted = std::find_if(counts.begin(), counts.end(), [&](const KernelCounts& own) {
       return own.kernel == kernel.kernel;

@@ -147,6 +147,7 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   if (!has_room_for_blas()) return CUBLAS_STATUS_ALLOC_FAILED;
+  const DeviceMemoryInReach in_reach;
   for (int i = 0; i < batch; ++i) {
     const float *a = A + i * stride_a, *b = B + i * stride_b;
     int pitch_a = lda, pitch_b = ldb;

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -16,13 +18,16 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
+#include <fmt/format.h>
 #include "common/core/program.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/random.h"
+#include "common/simulator/report.h"
 #include "common/simulator/worker.h"
 
 namespace convladder::simulator {
@@ -51,7 +56,34 @@ std::atomic<uint64_t>& order_seed() {
 
 std::atomic<uint64_t> last_blocks{0};  // 0: all
 
+// What cudaFuncSetAttribute() allows a kernel of dynamic shared memory, instead of the usual.
+std::mutex dynamic_limits_mutex;
+std::unordered_map<const void*, std::size_t> dynamic_limits;
+
 thread_local std::vector<LaunchWork>* plan = nullptr;
+
+// What CUDA says of such a launch, in words; empty where it runs it.
+bool is_valid(dim3 grid, dim3 block);
+std::string reason_to_refuse(const Grid& grid) {
+  const auto extents = [](dim3 d) { return fmt::format("{} x {} x {}", d.x, d.y, d.z); };
+  const dim3 threads = grid.threads;
+  const uint64_t count = uint64_t{threads.x} * threads.y * threads.z;
+  if (!is_valid(grid.blocks, threads)) {
+    if (count == 0) return "its blocks have no threads: " + extents(threads);
+    if (count > 1024) return fmt::format("a block of {} threads, and 1024 is the most", count);
+    if (is_valid(grid.blocks, 1))
+      return "a block of " + extents(threads) + ", and 64 is the most of z";
+    const bool is_empty = grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0;
+    return "a grid of " + extents(grid.blocks) +
+           (is_empty ? ", which has no blocks" : ", and 65535 is the most of y and z");
+  }
+  const std::size_t limit = dynamic_limit(grid.kernel);
+  const std::size_t own = grid.dynamic_bytes > 0 ? static_shared_bytes(grid.kernel) : 0;
+  if (own + grid.dynamic_bytes <= limit) return "";
+  return fmt::format("{} bytes of shared memory{}, and {} are the most{}", grid.dynamic_bytes,
+                     own > 0 ? fmt::format(" besides the {} of its variables", own) : "", limit,
+                     limit == DYNAMIC_BYTES ? " without cudaFuncSetAttribute()" : "");
+}
 
 // CUDA's limits for a launch.
 bool is_valid(dim3 grid, dim3 block) {
@@ -102,6 +134,11 @@ class Device {
  private:
   Device();
   void work();
+  void work_on_grid(std::optional<Worker>& worker);
+  bool may_begin_another() const;
+
+  friend std::string simulator::wait_for_other_blocks(unsigned rounds);
+  friend void simulator::end_wait_for_other_blocks();
 
   std::mutex one_grid_;  // held while a grid runs
 
@@ -112,6 +149,10 @@ class Device {
   std::atomic<uint64_t> next_block_{0};
   int openings_ = 0;  // workers that may still join the grid
   int busy_ = 0;      // workers that have joined, or may, and are not done
+  // Those of them whose block waits for others, and when they last found nothing new.
+  std::map<std::thread::id, std::chrono::steady_clock::time_point> idle_;
+  uint64_t turn_ = 0;              // counts up when there is one less of these
+  std::vector<std::thread> more_;  // workers for this grid alone, since blocks wait for others
   std::exception_ptr error_;
   bool closing_ = false;
 
@@ -164,10 +205,12 @@ void Device::run(const Grid& grid) {
   grid_ = &grid;
   order_ = &order;
   next_block_ = 0;
+  grid_arrivals = 0;
   error_ = nullptr;
   openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), order.count()));
   wake_.notify_all();
   done_.wait(lock, [this] { return busy_ == 0; });
+  for (std::thread& thread : std::exchange(more_, {})) thread.join();
   if (error_) std::rethrow_exception(error_);
   if constexpr (COUNTING) end_launch();
 }
@@ -181,25 +224,98 @@ void Device::work() {
     if (closing_) return;
     --openings_;
     lock.unlock();
-    std::exception_ptr error;
-    try {
-      if (!worker) worker.emplace();
-      for (uint64_t i; (i = next_block_++) < order_->count();) {
-        worker->run_block(*grid_, (*order_)[i]);
-      }
-    } catch (...) {
-      error = std::current_exception();
-      next_block_ = order_->count();  // the others stop after the block they are at
-    }
+    work_on_grid(worker);
     lock.lock();
-    if (!error_) error_ = error;
-    if (--busy_ == 0) done_.notify_one();
   }
+}
+
+void Device::work_on_grid(std::optional<Worker>& worker) {
+  std::exception_ptr error;
+  try {
+    if (!worker) worker.emplace();
+    for (uint64_t i; (i = next_block_++) < order_->count();) {
+      worker->run_block(*grid_, (*order_)[i]);
+    }
+  } catch (...) {
+    error = std::current_exception();
+    next_block_ = order_->count();  // the others stop after the block they are at
+  }
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = error;
+  if (--busy_ == 0) done_.notify_one();
+}
+
+// As many blocks as a GPU of this many multiprocessors has at a time, as far as threads decide it.
+bool Device::may_begin_another() const {
+  const uint64_t warps =
+      (uint64_t{grid_->threads.x} * grid_->threads.y * grid_->threads.z + 31) / 32;
+  int multiprocessors = 0;
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  const uint64_t most = multiprocessors * std::min<uint64_t>(32, 64 / warps);
+  return next_block_ < order_->count() && static_cast<uint64_t>(busy_) < most;
 }
 
 }  // namespace
 
+std::string wait_for_other_blocks(unsigned rounds) {
+  using Clock = std::chrono::steady_clock;
+  static thread_local uint64_t turn;
+  static thread_local Clock::time_point since;
+  Device& device = Device::instance();
+  std::unique_lock lock(device.mutex_);
+  const Clock::time_point now = Clock::now();
+  device.idle_[std::this_thread::get_id()] = now;
+  // One that was here long ago may be at work.
+  const bool all_idle = static_cast<int>(device.idle_.size()) == device.busy_ &&
+                        std::all_of(device.idle_.begin(), device.idle_.end(), [&](const auto& one) {
+                          return now - one.second < std::chrono::milliseconds(300);
+                        });
+  if (rounds == 0 || turn != device.turn_ || !all_idle) turn = device.turn_, since = now;
+  if (device.error_) return "another block has failed";
+  if (device.openings_ == 0 && device.may_begin_another()) {
+    ++device.busy_;
+    try {
+      device.more_.emplace_back([&device] {
+        std::optional<Worker> worker;
+        device.work_on_grid(worker);
+      });
+    } catch (const std::exception&) {  // no more threads to be had
+      --device.busy_;
+    }
+    return "";
+  }
+  if (now - since > std::chrono::seconds(1)) {
+    return device.next_block_ < device.order_->count()
+               ? "every block that fits on the GPU at a time waits, and the others can't begin"
+               : "every thread that is left waits, so that it will never come";
+  }
+  lock.unlock();
+  std::this_thread::sleep_for(std::chrono::microseconds(std::min(rounds, 100u)));
+  return "";
+}
+
+void end_wait_for_other_blocks() {
+  Device& device = Device::instance();
+  const std::lock_guard lock(device.mutex_);
+  device.idle_.erase(std::this_thread::get_id());
+  ++device.turn_;
+}
+
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
+
+std::size_t dynamic_limit(const void* kernel) {
+  const std::lock_guard lock(dynamic_limits_mutex);
+  const auto found = dynamic_limits.find(kernel);
+  return found == dynamic_limits.end() ? DYNAMIC_BYTES : found->second;
+}
+
+std::size_t static_shared_bytes(const void* kernel) {
+  std::size_t bytes = 0;
+  for (const SharedVariable& variable : read_symbols(kernel).shared) {
+    if (variable.is_own) bytes += variable.bytes;
+  }
+  return bytes;
+}
 
 void run_last_blocks_only(uint64_t blocks) { last_blocks = blocks; }
 
@@ -224,10 +340,20 @@ bool is_planned(const LaunchWork& launch) {
 void run_grid(Grid grid) {
   note_work(grid.stream);
   const dim3 blocks = grid.blocks;
-  if (!is_valid(blocks, grid.threads)) {
-    set_last_error(cudaErrorInvalidConfiguration);
+  const std::string refused = reason_to_refuse(grid);
+  if (!refused.empty()) {
+    set_last_error(is_valid(blocks, grid.threads) ? cudaErrorInvalidValue
+                                                  : cudaErrorInvalidConfiguration);
+    if constexpr (COUNTING) {
+      if (is_program()) {
+        add_finding(read_symbols(grid.kernel).name, 0, 0, [&] {
+          return "CUDA refuses the launch at " + calling_line() + ": " + refused;
+        });
+      }
+    }
     return;
   }
+  if (failed_before()) return;
   const int64_t count = int64_t{blocks.x} * blocks.y * blocks.z;
   if (is_planned({grid.kernel, count, 0, 0, 0, blocks.y})) return;
   if (fault_due(Call::kLaunch)) {
@@ -235,13 +361,37 @@ void run_grid(Grid grid) {
     return;
   }
   grid.seed = order_seed();
+  if constexpr (COUNTING) {
+    if (is_program()) {
+      const bool repeats = repeats_last_launch(grid);
+      note_launch(grid, repeats);
+      if (repeats) return;
+    }
+  }
+  const DeviceMemoryInReach in_reach;
   try {
     Device::instance().run(grid);
   } catch (const KernelError& error) {
-    set_last_error(error.code, "kernel " + read_symbols(grid.kernel).name + ", " + error.what());
+    const std::string name = read_symbols(grid.kernel).name;
+    set_last_error(error.code, "kernel " + name + ", " + error.what());
+    if constexpr (COUNTING) {
+      if (is_program()) add_finding(name, 0, 0, [&] { return error.what(); });
+    }
   } catch (const std::bad_alloc&) {
     set_last_error(cudaErrorMemoryAllocation);
   }
 }
 
 }  // namespace convladder::simulator
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  using namespace convladder::simulator;
+  if (!kernel) return set_last_error(cudaErrorInvalidDeviceFunction);
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || static_cast<std::size_t>(value) > MOST_DYNAMIC_BYTES) {
+    return set_last_error(cudaErrorInvalidValue);
+  }
+  const std::lock_guard lock(dynamic_limits_mutex);
+  dynamic_limits[kernel] = value;
+  return cudaSuccess;
+}

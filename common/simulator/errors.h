@@ -20,4 +20,8 @@ struct KernelError : std::runtime_error {
 // `detail` is what cudaGetErrorString() adds to the name, until the next error.
 cudaError_t set_last_error(cudaError_t error, const std::string& detail = "");
 
+// The error of a program's kernel that has failed (is_program() in launch.h), made the last error once more;
+// cudaSuccess without one.
+cudaError_t failed_before();
+
 }  // namespace convladder::simulator

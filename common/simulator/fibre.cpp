@@ -5,6 +5,8 @@
 #include <atomic>
 #include <new>
 
+#include "common/simulator/launch.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 // Boost's own frames begin before AddressSanitizer hears of a new stack, so that it must not move
 // their variables elsewhere (as it does to find uses after return).
@@ -15,7 +17,8 @@ namespace convladder::simulator {
 namespace {
 
 constexpr std::size_t PAGE = 4096;
-constexpr std::size_t STACK = 32 * PAGE;  // a page costs memory only when it is touched
+// A page costs memory only when it is touched. Others' programs may have much on the stack.
+const std::size_t STACK = (is_program() ? 256 : 32) * PAGE;
 
 // A guard page splits a mapping in two, and Linux allows a process 65,530 of them: the first
 // stacks have one (all, up to 16 workers with blocks of 1024 threads), the others do without.
@@ -25,7 +28,8 @@ constexpr int GUARDED_STACKS = 16 * 1024;
 // of writing over its neighbour.
 struct StackAllocator {
   boost::context::stack_context allocate() {
-    void* bottom = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* bottom = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bottom == MAP_FAILED) throw std::bad_alloc();
     static std::atomic<int> stacks{0};
     if (stacks++ < GUARDED_STACKS) mprotect(bottom, PAGE, PROT_NONE);

@@ -1,4 +1,4 @@
-// What takes the place of kernel<<<grid, block, 0, stream>>>(args...): the simulator's own names.
+// What takes the place of kernel<<<grid, block, bytes, stream>>>(args...): the simulator's own names.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -6,6 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/simulator/counts.h"
@@ -37,6 +41,14 @@ void note_work(cudaStream_t stream);
 // what a stage makes of the number.
 void set_multiprocessors(int count);
 
+// Whether this is a program of ./ladder sim: it meets the error of a kernel again in every later call, its
+// device memory is out of the host's reach, and what is found in its kernels goes into a report.
+bool is_program();
+
+// Of a kernel: the bytes of its __shared__ variables, and how many it may be given besides.
+std::size_t static_shared_bytes(const void* kernel);
+std::size_t dynamic_limit(const void* kernel);
+
 // A grid to run: body(argument), once per thread.
 struct Grid {
   dim3 blocks, threads;
@@ -45,7 +57,8 @@ struct Grid {
   std::size_t argument_bytes;
   const void* kernel;  // its code
   cudaStream_t stream;
-  uint64_t seed = 0;  // of the order of blocks and threads; 0: that of their indices
+  std::size_t dynamic_bytes = 0;  // of shared memory, besides the kernel's __shared__ variables
+  uint64_t seed = 0;              // of the order of blocks and threads; 0: that of their indices
 };
 
 // Runs the grid in the order that was asked for, and waits for its end. Gives its errors as CUDA
@@ -56,13 +69,102 @@ struct Grid {
 void run_grid(Grid grid);
 
 template <typename Body>
-void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Body& body, const void* kernel) {
+void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Body& body, const void* kernel,
+            std::size_t dynamic_bytes = 0) {
   const auto call = [](const void* argument) { (*static_cast<const Body*>(argument))(); };
-  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream});
+  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream, dynamic_bytes});
 }
+
+// ---- What translate.py makes of `extern __shared__` and <<<>>> ----
+
+extern "C" __thread char convladder_dynamic_shared[];
+
+// extern __shared__ T x[] is T (&x)[] = DynamicShared().
+struct DynamicShared {
+  template <typename T>
+  using Array = T[];
+  template <typename T>
+  operator Array<T>&() const {
+    return *reinterpret_cast<Array<T>*>(convladder_dynamic_shared);
+  }
+};
+
+// kernel<<<blocks, threads, bytes, stream>>>(arguments) is kernel(k).on(blocks, ...)(arguments).
+template <typename... Params>
+struct KernelPointer {
+  void (*pointer)(Params...);
+
+  auto on(dim3 blocks, dim3 threads, std::size_t dynamic_bytes = 0,
+          cudaStream_t stream = nullptr) const {
+    return [=, pointer = pointer](Params... arguments) {
+      launch(
+          blocks, threads, stream, [=] { pointer(arguments...); },
+          reinterpret_cast<const void*>(pointer), dynamic_bytes);
+    };
+  }
+};
+template <typename... Params>
+KernelPointer<Params...> kernel(void (*pointer)(Params...)) {
+  return {pointer};
+}
+
+// Which kernel of several with one name, or which instance of a template, the arguments decide: `find`
+// takes them, and its result is a Kernel<pointer>.
+template <auto POINTER>
+struct Kernel {
+  static constexpr auto pointer = POINTER;
+};
+template <typename Find>
+struct Deduced {
+  Find find;
+
+  auto on(dim3 blocks, dim3 threads, std::size_t dynamic_bytes = 0,
+          cudaStream_t stream = nullptr) const {
+    return [=](auto&&... arguments) {
+      using Found = decltype(std::declval<Find>()(std::forward<decltype(arguments)>(arguments)...));
+      kernel(Found::pointer)
+          .on(blocks, threads, dynamic_bytes,
+              stream)(std::forward<decltype(arguments)>(arguments)...);
+    };
+  }
+};
+template <typename Find>
+Deduced<Find> deduced(const Find& find) {
+  return {find};
+}
+
+// As at the process's end.
+void free_device_memory();
+
+int64_t times_in_reach();  // so far: as often as device memory may have changed
+
+// While one of these lives, a program's device memory is in reach: for kernels, and for copies by the host.
+struct DeviceMemoryInReach {
+  DeviceMemoryInReach();
+  ~DeviceMemoryInReach();
+  DeviceMemoryInReach(const DeviceMemoryInReach&) = delete;
+};
 
 // Makes kernels that touch these bytes of device memory fail, where the build counts (elsewhere it
 // does nothing): a guard zone is no part of the tensor, though cudaMalloc gave it.
 void forbid_memory(const void* begin, std::size_t bytes);
 
 }  // namespace convladder::simulator
+
+// kernel<<<...>>>(*arguments[0], ...), where the arguments' types are the kernel's.
+template <typename... Params>
+cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads, void** arguments,
+                             std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr) {
+  std::size_t i = 0;
+  std::tuple<Params...> values{*static_cast<std::decay_t<Params>*>(arguments[i++])...};
+  const auto run = convladder::simulator::kernel(kernel).on(blocks, threads, dynamic_bytes, stream);
+  std::apply(run, values);
+  return cudaPeekAtLastError();
+}
+// Blocks that wait for each other all run at a time here, as far as threads allow.
+template <typename... Params>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads,
+                                        void** arguments, std::size_t dynamic_bytes = 0,
+                                        cudaStream_t stream = nullptr) {
+  return cudaLaunchKernel(kernel, blocks, threads, arguments, dynamic_bytes, stream);
+}

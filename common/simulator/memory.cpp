@@ -5,14 +5,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 
+#include <fmt/format.h>
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
+#include "common/simulator/report.h"
 
 namespace convladder::simulator {
 namespace {
@@ -59,13 +61,6 @@ std::size_t find_number(const char* path, const std::string& key) {
   return SIZE_MAX;
 }
 
-// The pointers that cudaMalloc gave and cudaFree has not taken back, and their bytes.
-std::mutex allocations_mutex;
-std::unordered_map<void*, std::size_t>& allocations() {
-  static auto* all = new std::unordered_map<void*, std::size_t>;  // outlives every other static
-  return *all;
-}
-
 struct HostMemory {
   std::size_t free, total;  // bytes
 };
@@ -88,11 +83,156 @@ HostMemory host_memory() {
   return memory;
 }
 
+// What cudaMalloc and its like gave and has not been freed.
+enum class Kind { kDevice, kManaged, kHost, kRegistered };
+struct Block {
+  std::size_t bytes;
+  Kind kind;
+};
+std::mutex allocations_mutex;  // guards this, and what follows
+std::map<char*, Block>& allocations() {
+  static auto* all = new std::map<char*, Block>;  // outlives every other static
+  return *all;
+}
+int in_reach = 0;     // DeviceMemoryInReach
+int64_t changes = 0;  // how often it has been
+
+// The allocation with the address in it, or the end of all.
+std::map<char*, Block>::iterator find_allocation(const void* address) {
+  auto found = allocations().upper_bound(static_cast<char*>(const_cast<void*>(address)));
+  if (found == allocations().begin()) return allocations().end();
+  --found;
+  const std::size_t offset = static_cast<const char*>(address) - found->first;
+  return offset < found->second.bytes ? found : allocations().end();
+}
+
+void protect(char* begin, const Block& block, int protection) {
+  if (block.kind == Kind::kDevice) mprotect(begin, block.bytes, protection);
+}
+
+cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
+  if (!pointer) return set_last_error(cudaErrorInvalidValue);
+  *pointer = nullptr;
+  if (failed_before()) return failed_before();
+  if (bytes == 0) return cudaSuccess;
+  if (fault_due(Call::kMalloc) || bytes > host_memory().free) {
+    return set_last_error(cudaErrorMemoryAllocation);
+  }
+  void* const memory = allocate(bytes);
+  if (!memory) return set_last_error(cudaErrorMemoryAllocation);
+  const bool undefined = kind == Kind::kDevice;
+  std::memset(memory, undefined ? 0xff : 0, bytes);  // all bits set is a quiet NaN
+  const std::lock_guard lock(allocations_mutex);
+  const Block& block = allocations()[static_cast<char*>(memory)] = {bytes, kind};
+  if constexpr (COUNTING) {
+    memory_allocated(memory, bytes, !undefined);
+    if (!undefined) set_memory_state(memory, bytes, MemoryState::kDefined);
+  }
+  if (is_program() && in_reach == 0) protect(static_cast<char*>(memory), block, PROT_NONE);
+  *pointer = memory;
+  return cudaSuccess;
+}
+
+cudaError_t free_memory(void* pointer, bool of_host) {
+  if (!pointer) return cudaSuccess;
+  if (failed_before()) return failed_before();
+  std::size_t bytes = 0;
+  {
+    const std::lock_guard lock(allocations_mutex);
+    const auto found = allocations().find(static_cast<char*>(pointer));
+    if (found == allocations().end() || found->second.kind == Kind::kRegistered ||
+        (found->second.kind == Kind::kHost) != of_host) {
+      return set_last_error(cudaErrorInvalidValue);
+    }
+    bytes = found->second.bytes;
+    allocations().erase(found);
+    if constexpr (COUNTING) memory_freed(pointer);
+  }
+  release(pointer, bytes);
+  return cudaSuccess;
+}
+
+// What is wrong with one end of a copy, or of cudaMemset, in a program: in words, empty if nothing is.
+std::string wrong_end(const void* address, std::size_t bytes, bool is_device, const char* end) {
+  const std::lock_guard lock(allocations_mutex);
+  const auto found = find_allocation(address);
+  if (found == allocations().end()) {
+    const bool is_symbol = COUNTING && is_device_variable(address);
+    return !is_device || is_symbol ? "" : fmt::format("its {} is no device memory", end);
+  }
+  const std::size_t rest = found->second.bytes - (static_cast<const char*>(address) - found->first);
+  if (bytes > rest) {
+    return fmt::format("{} bytes, but its {} has {} bytes from there to its end", bytes, end, rest);
+  }
+  return is_device || found->second.kind != Kind::kDevice
+             ? ""
+             : fmt::format("its {} is device memory", end);
+}
+
+cudaError_t refuse(const char* call, const std::string& what) {
+  if (what.empty()) return cudaSuccess;
+  if constexpr (COUNTING) {
+    add_finding("", 0, 0,
+                [&] { return std::string(call) + " at " + calling_line() + ": " + what; });
+  }
+  return set_last_error(cudaErrorInvalidValue);
+}
+
+cudaError_t check_copy(const void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (!is_program() || kind == cudaMemcpyDefault) return cudaSuccess;
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const std::string wrong = wrong_end(to, bytes, to_device, "destination");
+  return refuse("cudaMemcpy()",
+                wrong.empty() ? wrong_end(from, bytes, from_device, "source") : wrong);
+}
+
 }  // namespace
 
 std::size_t allocation_count() {
   const std::lock_guard lock(allocations_mutex);
   return allocations().size();
+}
+
+DeviceMemoryInReach::DeviceMemoryInReach() {
+  if (!is_program()) return;
+  const std::lock_guard lock(allocations_mutex);
+  ++changes;
+  if (in_reach++ > 0) return;
+  for (const auto& [begin, block] : allocations()) protect(begin, block, PROT_READ | PROT_WRITE);
+}
+
+DeviceMemoryInReach::~DeviceMemoryInReach() {
+  if (!is_program()) return;
+  const std::lock_guard lock(allocations_mutex);
+  if (--in_reach > 0) return;
+  for (const auto& [begin, block] : allocations()) protect(begin, block, PROT_NONE);
+}
+
+int64_t times_in_reach() {
+  const std::lock_guard lock(allocations_mutex);
+  return changes;
+}
+
+void free_device_memory() {
+  const std::lock_guard lock(allocations_mutex);
+  for (auto block = allocations().begin(); block != allocations().end();) {
+    const auto [begin, about] = *block;
+    if constexpr (COUNTING) memory_freed(begin);
+    if (about.kind != Kind::kRegistered) release(begin, about.bytes);
+    block = allocations().erase(block);
+  }
+}
+
+std::string describe_address(const void* address) {
+  const std::lock_guard lock(allocations_mutex);
+  const auto found = find_allocation(address);
+  if (found == allocations().end()) return "";
+  const char* kind = found->second.kind == Kind::kDevice    ? "device"
+                     : found->second.kind == Kind::kManaged ? "managed"
+                                                            : "pinned";
+  return fmt::format("{} memory ({} bytes, at byte {})", kind, found->second.bytes,
+                     static_cast<const char*>(address) - found->first);
 }
 
 void forbid_memory(const void* begin, std::size_t bytes) {
@@ -104,34 +244,82 @@ void forbid_memory(const void* begin, std::size_t bytes) {
 using namespace convladder::simulator;
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
+  return allocate(pointer, bytes, Kind::kDevice);
+}
+
+cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
+  return allocate(pointer, bytes, Kind::kManaged);
+}
+
+cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+  return allocate(pointer, bytes, Kind::kHost);
+}
+
+cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width,
+                            std::size_t height) {
+  if (!pitch) return set_last_error(cudaErrorInvalidValue);
+  *pitch = (width + 511) / 512 * 512;
+  return cudaMalloc(pointer, *pitch * height);
+}
+
+cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
   if (!pointer) return set_last_error(cudaErrorInvalidValue);
-  *pointer = nullptr;
-  if (bytes == 0) return cudaSuccess;
-  if (fault_due(Call::kMalloc) || bytes > host_memory().free) {
-    return set_last_error(cudaErrorMemoryAllocation);
-  }
-  void* const memory = allocate(bytes);
-  if (!memory) return set_last_error(cudaErrorMemoryAllocation);
-  std::memset(memory, 0xff, bytes);  // all bits set is a quiet NaN
+  pointer->xsize = extent.width;
+  pointer->ysize = extent.height;
+  return cudaMallocPitch(&pointer->ptr, &pointer->pitch, extent.width,
+                         extent.height * extent.depth);
+}
+
+cudaError_t cudaFree(void* pointer) { return free_memory(pointer, false); }
+
+cudaError_t cudaFreeHost(void* pointer) { return free_memory(pointer, true); }
+
+cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
+  if (!pointer || bytes == 0) return set_last_error(cudaErrorInvalidValue);
   const std::lock_guard lock(allocations_mutex);
-  allocations()[memory] = bytes;
-  if constexpr (COUNTING) memory_allocated(memory, bytes);
-  *pointer = memory;
+  if (find_allocation(pointer) != allocations().end()) {
+    return set_last_error(cudaErrorHostMemoryAlreadyRegistered);
+  }
+  allocations()[static_cast<char*>(pointer)] = {bytes, Kind::kRegistered};
+  if constexpr (COUNTING) {
+    memory_allocated(pointer, bytes, true);
+    set_memory_state(pointer, bytes, MemoryState::kDefined);
+  }
   return cudaSuccess;
 }
 
-cudaError_t cudaFree(void* pointer) {
-  if (!pointer) return cudaSuccess;
-  std::size_t bytes = 0;
-  {
-    const std::lock_guard lock(allocations_mutex);
-    const auto found = allocations().find(pointer);
-    if (found == allocations().end()) return set_last_error(cudaErrorInvalidValue);
-    bytes = found->second;
-    allocations().erase(found);
-    if constexpr (COUNTING) memory_freed(pointer);
+cudaError_t cudaHostUnregister(void* pointer) {
+  const std::lock_guard lock(allocations_mutex);
+  const auto found = allocations().find(static_cast<char*>(pointer));
+  if (found == allocations().end() || found->second.kind != Kind::kRegistered) {
+    return set_last_error(cudaErrorHostMemoryNotRegistered);
   }
-  release(pointer, bytes);
+  allocations().erase(found);
+  if constexpr (COUNTING) memory_freed(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  const std::lock_guard lock(allocations_mutex);
+  if (!device || find_allocation(host) == allocations().end()) {
+    return set_last_error(cudaErrorInvalidValue);
+  }
+  *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  if (!attributes) return set_last_error(cudaErrorInvalidValue);
+  void* const address = const_cast<void*>(pointer);
+  *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, address};
+  const std::lock_guard lock(allocations_mutex);
+  const auto found = find_allocation(pointer);
+  if (found == allocations().end()) return cudaSuccess;
+  const Kind kind = found->second.kind;
+  *attributes = {kind == Kind::kDevice    ? cudaMemoryTypeDevice
+                 : kind == Kind::kManaged ? cudaMemoryTypeManaged
+                                          : cudaMemoryTypeHost,
+                 0, address, kind == Kind::kDevice ? nullptr : address};
   return cudaSuccess;
 }
 
@@ -153,12 +341,56 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
     return set_last_error(cudaErrorInvalidMemcpyDirection);
   }
+  if (failed_before()) return failed_before();
   if (bytes == 0) return cudaSuccess;
   if (fault_due(Call::kMemcpy)) return set_last_error(cudaErrorUnknown);
   if (!to || !from) return set_last_error(cudaErrorInvalidValue);
+  if (const cudaError_t error = check_copy(to, from, bytes, kind)) return error;
+  const DeviceMemoryInReach in_reach;
   std::memmove(to, from, bytes);
   if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
   return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                         std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+  if (width > to_pitch || width > from_pitch) return set_last_error(cudaErrorInvalidPitchValue);
+  for (std::size_t row = 0; row < height; ++row) {
+    const cudaError_t error =
+        cudaMemcpy(static_cast<char*>(to) + row * to_pitch,
+                   static_cast<const char*>(from) + row * from_pitch, width, kind);
+    if (error) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                              std::size_t from_pitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+}
+
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* what) {
+  if (!what) return set_last_error(cudaErrorInvalidValue);
+  const auto plane = [](const cudaPitchedPtr& memory, const cudaPos& at, std::size_t z) {
+    return static_cast<char*>(memory.ptr) + ((at.z + z) * memory.ysize + at.y) * memory.pitch +
+           at.x;
+  };
+  for (std::size_t z = 0; z < what->extent.depth; ++z) {
+    const cudaError_t error = cudaMemcpy2D(plane(what->dstPtr, what->dstPos, z), what->dstPtr.pitch,
+                                           plane(what->srcPtr, what->srcPos, z), what->srcPtr.pitch,
+                                           what->extent.width, what->extent.height, what->kind);
+    if (error) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* what, cudaStream_t) {
+  return cudaMemcpy3D(what);
+}
+
+cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
+  return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -170,10 +402,18 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (fault_due(Call::kMemset)) return set_last_error(cudaErrorUnknown);
   if (!to) return set_last_error(cudaErrorInvalidValue);
+  if (failed_before()) return failed_before();
+  if (is_program()) {
+    if (const cudaError_t error =
+            refuse("cudaMemset()", wrong_end(to, bytes, true, "destination"))) {
+      return error;
+    }
+  }
+  const DeviceMemoryInReach in_reach;
   std::memset(to, value, bytes);
   if constexpr (COUNTING) {
     // All bits set, a NaN, is how cudaMalloc leaves memory, and how it is made undefined again.
-    const bool nan = (value & 0xff) == 0xff;
+    const bool nan = (value & 0xff) == 0xff && !is_program();
     set_memory_state(to, bytes, nan ? MemoryState::kUndefined : MemoryState::kDefined);
   }
   return cudaSuccess;
@@ -181,4 +421,18 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
   return cudaMemset(to, value, bytes);
+}
+
+cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
+                         std::size_t height) {
+  for (std::size_t row = 0; row < height; ++row) {
+    const cudaError_t error = cudaMemset(static_cast<char*>(to) + row * pitch, value, width);
+    if (error) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t check_symbol_range(std::size_t symbol, std::size_t bytes, std::size_t offset) {
+  const bool fits = offset <= symbol && bytes <= symbol - offset;
+  return set_last_error(fits ? cudaSuccess : cudaErrorInvalidValue);
 }

@@ -27,6 +27,10 @@ void begin_launch(const Grid& grid);
 void end_launch();
 std::vector<KernelCounts> take_launch_counts();  // as take_kernel_counts()
 
+// Whether the launch of a program does once more what the launch before has done, with nothing between: it need
+// not run, and is counted like that one.
+bool repeats_last_launch(const Grid& grid);
+
 // An asynchronous copy of the running thread is done.
 void note_end_of_copy(void* to, std::size_t bytes);
 
@@ -36,8 +40,10 @@ enum class MemoryState : uint8_t {
   kDefined,
   kForbidden,  // see forbid_memory()
 };
-void memory_allocated(void* begin, std::size_t bytes);
+void memory_allocated(void* begin, std::size_t bytes, bool host_writes = false);
 void memory_freed(void* begin);
+// Of a program's variable: __device__, __managed__ or __constant__.
+bool is_device_variable(const void* address);
 // Does nothing for memory of the host.
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state);
 

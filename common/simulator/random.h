@@ -20,9 +20,9 @@ class Random {
     return z ^ (z >> 31);
   }
 
-  template <typename T>
-  void shuffle(std::vector<T>& items) {
-    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[next() % i]);
+  template <typename Iterator>
+  void shuffle(Iterator begin, Iterator end) {
+    for (auto i = end - begin; i > 1; --i) std::swap(begin[i - 1], begin[next() % i]);
   }
 
  private:

@@ -1,12 +1,18 @@
 // The runtime API but for memory: errors, the device, streams and events.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
+#include "common/simulator/launch.h"
+#include "common/simulator/observer.h"
+#include "common/simulator/shared_memory.h"
 
 using namespace convladder::simulator;
 using Clock = std::chrono::steady_clock;
@@ -25,6 +31,65 @@ namespace {
 
 CUstream_st default_stream;
 std::atomic<int> multiprocessors{132};  // an H200's
+
+// What cudaStreamLegacy and cudaStreamPerThread stand for, and no stream.
+CUstream_st& stream_of(cudaStream_t stream) {
+  return reinterpret_cast<uintptr_t>(stream) <= 2 ? default_stream : *stream;
+}
+
+// An H200's, but for its memory.
+cudaDeviceProp properties() {
+  cudaDeviceProp p = {};
+  std::snprintf(p.name, sizeof(p.name), "ConvLadder simulator");
+  std::size_t free = 0;
+  cudaMemGetInfo(&free, &p.totalGlobalMem);
+  p.sharedMemPerBlock = DYNAMIC_BYTES;
+  p.sharedMemPerBlockOptin = MOST_DYNAMIC_BYTES;
+  p.sharedMemPerMultiprocessor = MOST_DYNAMIC_BYTES + BLOCK_BYTES;
+  p.regsPerBlock = p.regsPerMultiprocessor = 65536;
+  p.warpSize = warpSize;
+  p.memPitch = INT_MAX;
+  p.maxThreadsPerBlock = 1024;
+  p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
+  p.maxThreadsDim[2] = 64;
+  p.maxGridSize[0] = INT_MAX;
+  p.maxGridSize[1] = p.maxGridSize[2] = 65535;
+  p.maxThreadsPerMultiProcessor = 2048;
+  p.maxBlocksPerMultiProcessor = 32;
+  p.multiProcessorCount = multiprocessors;
+  p.clockRate = 1980000;
+  p.memoryClockRate = 3201000;
+  p.memoryBusWidth = 6144;
+  p.l2CacheSize = 60 << 20;
+  p.totalConstMem = 65536;
+  p.textureAlignment = 512;
+  p.major = is_program() ? 9 : 0;
+  p.asyncEngineCount = 3;
+  for (int* yes : {&p.deviceOverlap, &p.canMapHostMemory, &p.concurrentKernels, &p.ECCEnabled,
+                   &p.unifiedAddressing, &p.streamPrioritiesSupported, &p.globalL1CacheSupported,
+                   &p.localL1CacheSupported, &p.managedMemory, &p.concurrentManagedAccess,
+                   &p.cooperativeLaunch}) {
+    *yes = 1;
+  }
+  return p;
+}
+
+// What a block of the kernel takes of a multiprocessor's shared memory.
+std::size_t shared_bytes(const void* kernel, std::size_t dynamic_bytes) {
+  return static_shared_bytes(kernel) + dynamic_bytes + BLOCK_BYTES;
+}
+
+int resident_blocks(const void* kernel, int threads, std::size_t dynamic_bytes) {
+  const cudaDeviceProp p = properties();
+  const int warps = (threads + warpSize - 1) / warpSize;
+  const auto by_memory =
+      static_cast<int>(p.sharedMemPerMultiprocessor / shared_bytes(kernel, dynamic_bytes));
+  return std::min(
+      {p.maxBlocksPerMultiProcessor, p.maxThreadsPerMultiProcessor / warpSize / warps, by_memory});
+}
+
+// As CUDA begins with them, by cudaLimit; nothing acts on them here.
+std::atomic<std::size_t> limits[] = {1024, 1 << 20, 8 << 20, 2, 2048};
 
 // The fault that a test asks for, without a lock: a forked process may find that held.
 constexpr int64_t HAPPENED = -1, NONE = -2;
@@ -53,14 +118,24 @@ const Description& describe(cudaError_t code) {
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local cudaError_t detailed_error = cudaSuccess;
 thread_local std::string detailed_text;
+std::atomic<cudaError_t> failure{cudaSuccess};  // of a program's kernel: every call meets it again
 
 }  // namespace
 
 namespace convladder::simulator {
 
-int64_t work_on(cudaStream_t stream) { return (stream ? stream : &default_stream)->work; }
+int64_t work_on(cudaStream_t stream) { return stream_of(stream).work; }
 
-void note_work(cudaStream_t stream) { ++(stream ? stream : &default_stream)->work; }
+void note_work(cudaStream_t stream) { ++stream_of(stream).work; }
+
+bool is_program() {
+  static const bool is = COUNTING && std::getenv("CONVLADDER_SIM_REPORT") != nullptr;
+  return is;
+}
+
+cudaError_t failed_before() {
+  return failure == cudaSuccess ? cudaSuccess : set_last_error(failure);
+}
 
 void set_multiprocessors(int count) { multiprocessors = count; }
 
@@ -76,6 +151,10 @@ bool fault_due(Call call) { return left >= 0 && call == faulty && left.fetch_sub
 cudaError_t set_last_error(cudaError_t error, const std::string& detail) {
   if (error == cudaSuccess) return error;
   last_error = error;
+  if (is_program()) {
+    if (!detail.empty()) failure = error;
+    return error;
+  }
   detailed_error = detail.empty() ? cudaSuccess : error;
   detailed_text = std::string(describe(error).text) + " (" + detail + ")";
   return error;
@@ -90,10 +169,13 @@ const char* cudaGetErrorString(cudaError_t error) {
   return detailed ? detailed_text.c_str() : describe(error).text;
 }
 
-cudaError_t cudaPeekAtLastError() { return last_error; }
+cudaError_t cudaPeekAtLastError() {
+  failed_before();
+  return last_error;
+}
 
 cudaError_t cudaGetLastError() {
-  const cudaError_t error = last_error;
+  const cudaError_t error = cudaPeekAtLastError();
   last_error = cudaSuccess;
   return error;
 }
@@ -114,34 +196,103 @@ cudaError_t cudaSetDevice(int device) {
   return set_last_error(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (!properties) return set_last_error(cudaErrorInvalidValue);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* result, int device) {
+  if (!result) return set_last_error(cudaErrorInvalidValue);
   if (device != 0) return set_last_error(cudaErrorInvalidDevice);
-  *properties = {};
-  std::snprintf(properties->name, sizeof(properties->name), "ConvLadder simulator");
-  std::size_t free = 0;
-  cudaMemGetInfo(&free, &properties->totalGlobalMem);
-  properties->sharedMemPerBlock = std::size_t{48} * 1024;
-  properties->warpSize = warpSize;
-  properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
-  properties->maxThreadsDim[2] = 64;
-  properties->maxGridSize[0] = 0x7fffffff;
-  properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-  properties->multiProcessorCount = multiprocessors;
+  *result = properties();
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (!value || attribute != cudaDevAttrMultiProcessorCount) {
-    return set_last_error(cudaErrorInvalidValue);
-  }
+  if (!value) return set_last_error(cudaErrorInvalidValue);
   if (device != 0) return set_last_error(cudaErrorInvalidDevice);
-  *value = multiprocessors;
+  const cudaDeviceProp p = properties();
+  switch (attribute) {
+#define CONVLADDER_CASE(name, number, member) \
+  case cudaDevAttr##name:                     \
+    *value = static_cast<int>(p.member);      \
+    return cudaSuccess;
+    CONVLADDER_ATTRIBUTES(CONVLADDER_CASE)
+#undef CONVLADDER_CASE
+  }
+  return set_last_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return cudaGetDevice(device); }
+
+cudaError_t cudaDeviceSynchronize() { return failed_before(); }
+
+cudaError_t cudaDeviceReset() {
+  failure = last_error = cudaSuccess;
+  free_device_memory();
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
+  if (limit > cudaLimitDevRuntimePendingLaunchCount) return set_last_error(cudaErrorInvalidValue);
+  limits[limit] = value;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
+  if (!value || limit > cudaLimitDevRuntimePendingLaunchCount) {
+    return set_last_error(cudaErrorInvalidValue);
+  }
+  *value = limits[limit];
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  if (!version) return set_last_error(cudaErrorInvalidValue);
+  *version = 12080;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (least) *least = 0;
+  if (greatest) *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  if (!can) return set_last_error(cudaErrorInvalidValue);
+  *can = 0;  // there is one device
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  if (!attributes || !kernel) return set_last_error(cudaErrorInvalidDeviceFunction);
+  *attributes = {};
+  attributes->sharedSizeBytes = static_shared_bytes(kernel);
+  attributes->maxThreadsPerBlock = 1024;
+  attributes->maxDynamicSharedSizeBytes = static_cast<int>(dynamic_limit(kernel));
+  attributes->ptxVersion = attributes->binaryVersion = 90;
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
+                                                          int threads, std::size_t dynamic_bytes) {
+  if (!blocks || threads <= 0) return set_last_error(cudaErrorInvalidValue);
+  *blocks = resident_blocks(kernel, threads, dynamic_bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, const void* kernel,
+                                               std::size_t dynamic_bytes, int most_threads) {
+  if (!blocks || !threads) return set_last_error(cudaErrorInvalidValue);
+  int most = 0;  // resident threads
+  for (int n = most_threads > 0 ? std::min(most_threads, 1024) : 1024; n >= warpSize;
+       n -= warpSize) {
+    const int resident = resident_blocks(kernel, n, dynamic_bytes);
+    if (resident * n <= most) continue;
+    most = resident * n;
+    *threads = n;
+    *blocks = resident * multiprocessors;
+  }
+  return cudaSuccess;
+}
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
@@ -153,13 +304,36 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (!stream) return set_last_error(cudaErrorInvalidResourceHandle);
   delete stream;
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return failed_before(); }
+
+cudaError_t cudaStreamQuery(cudaStream_t) { return failed_before(); }
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+  return set_last_error(event ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* data,
+                                  unsigned) {
+  if (!call) return set_last_error(cudaErrorInvalidValue);
+  call(stream, failure, data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t call, void* data) {
+  if (!call) return set_last_error(cudaErrorInvalidValue);
+  call(data);
+  return cudaSuccess;
+}
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return cudaEventCreateWithFlags(event, cudaEventDefault);
@@ -180,11 +354,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
   if (!event) return set_last_error(cudaErrorInvalidResourceHandle);
   event->recorded = Clock::now();
-  return cudaSuccess;
+  return failed_before();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return set_last_error(event ? cudaSuccess : cudaErrorInvalidResourceHandle);
+  return event ? failed_before() : set_last_error(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }

@@ -5,6 +5,12 @@
 #include <cstring>
 #include <stdexcept>
 
+// What every `extern __shared__` array is a name of.
+extern "C" {
+__thread __attribute__((
+    aligned(1024))) char convladder_dynamic_shared[convladder::simulator::MOST_DYNAMIC_BYTES];
+}
+
 namespace convladder::simulator {
 namespace {
 
@@ -33,6 +39,12 @@ SharedMemory SharedMemory::of_this_thread() {
   return found;
 }
 
-void SharedMemory::fill_nan() const { std::memset(begin, 0xff, bytes); }
+std::size_t SharedMemory::dynamic_offset() const { return convladder_dynamic_shared - begin; }
+
+void SharedMemory::fill_nan(std::size_t dynamic_bytes) const {
+  for_each_part(dynamic_bytes, [this](std::size_t offset, std::size_t count) {
+    std::memset(begin + offset, 0xff, count);
+  });
+}
 
 }  // namespace convladder::simulator

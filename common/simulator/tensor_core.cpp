@@ -8,7 +8,8 @@
 namespace convladder::simulator {
 namespace {
 
-constexpr int M = 16, N = 8, K = 8;
+constexpr int M = 16, N = 8, K = 8;  // of TF32
+constexpr int MOST = 16;             // factors that are multiplied and added at a time
 // Behind the leading bit of the largest addend's exponent: 23 of a float, and 2 more on a Hopper.
 constexpr int FRACTION_BITS = 25;
 constexpr int NOTHING = -10000;  // a zero's exponent: less than that of any product
@@ -39,19 +40,22 @@ double power_of_two(int exponent) {  // from -1022 to 1023
   return value;
 }
 
-// 8 factors, as the tensor core reads them.
+// Up to 16 factors, as the tensor core reads them.
 struct Factors {
-  double value[K];
-  int exponent[K];
+  double value[MOST] = {};
+  int exponent[MOST];
+  int count = 0;
   bool finite = true;
 
-  void set(int k, float full) {
-    const float factor = float_of(bits_of(full) & 0xffffe000);
+  void set(int k, float factor) {
+    count = std::max(count, k + 1);
     value[k] = factor;
     exponent[k] = exponent_of(factor);
     finite &= std::isfinite(factor);
   }
 };
+
+float tf32(float full) { return float_of(bits_of(full) & 0xffffe000); }
 
 float toward_zero(double value) {
   const float nearest = static_cast<float>(value);
@@ -60,39 +64,53 @@ float toward_zero(double value) {
 }
 
 float multiply_add(const Factors& a, const Factors& b, float addend) {
-  double products[K];
-  for (int k = 0; k < K; ++k) products[k] = a.value[k] * b.value[k];  // exact
+  double products[MOST] = {};
+  const int count = a.count;
+  for (int k = 0; k < count; ++k) products[k] = a.value[k] * b.value[k];  // exact
   if (!a.finite || !b.finite || !std::isfinite(addend)) {
     double sum = addend;
     for (const double product : products) sum += product;
     return static_cast<float>(sum);  // not finite either
   }
   int largest = exponent_of(addend);
-  for (int k = 0; k < K; ++k) largest = std::max(largest, a.exponent[k] + b.exponent[k]);
+  for (int k = 0; k < count; ++k) largest = std::max(largest, a.exponent[k] + b.exponent[k]);
   if (largest < NOTHING / 2) return 0.0f;  // all are zeros
   const double scale = power_of_two(FRACTION_BITS - largest);
-  int32_t sum = 0;  // of 8 products below 2^27 and an addend below 2^26
-  for (int k = 0; k < K; ++k) sum += static_cast<int32_t>(products[k] * scale);
-  sum += static_cast<int32_t>(addend * scale);
-  return toward_zero(sum * power_of_two(largest - FRACTION_BITS));
+  int64_t sum = 0;  // of products below 2^27 and an addend below 2^26
+  for (int k = 0; k < count; ++k) sum += static_cast<int64_t>(products[k] * scale);
+  sum += static_cast<int64_t>(addend * scale);
+  return toward_zero(static_cast<double>(sum) * power_of_two(largest - FRACTION_BITS));
 }
 
 }  // namespace
 
 float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend) {
   Factors a, b;
-  for (int k = 0; k < K; ++k) a.set(k, x[k]), b.set(k, w[k]);
+  for (int k = 0; k < K; ++k) a.set(k, tf32(x[k])), b.set(k, tf32(w[k]));
   return multiply_add(a, b, addend);
 }
 
-void multiply(const LaneProduct* const* lanes) {
+float multiply_add_half(const float* x, const float* w, int count, float addend) {
+  Factors a, b;
+  for (int k = 0; k < count; ++k) a.set(k, x[k]), b.set(k, w[k]);
+  return multiply_add(a, b, addend);
+}
+
+void mma_tf32(LaneProduct product, Place place) {
+  meet({"mma_tf32", place, ~0u, LaneCall::Kind::kMatrix, &product,
+        [](void* const* parts, unsigned) { multiply(parts); }});
+}
+
+void multiply(void* const* parts) {
+  const LaneProduct* lanes[32];
+  for (int lane = 0; lane < 32; ++lane) lanes[lane] = static_cast<LaneProduct*>(parts[lane]);
   Factors a[M], b[N];
   float d[32][4];
   for (int lane = 0; lane < 32; ++lane) {
     const LaneProduct& part = *lanes[lane];
     const int row = lane / 4, col = lane % 4;
-    for (int i = 0; i < 4; ++i) a[row + i % 2 * 8].set(col + i / 2 * 4, part.a[i]);
-    for (int i = 0; i < 2; ++i) b[row].set(col + i * 4, part.b[i]);
+    for (int i = 0; i < 4; ++i) a[row + i % 2 * 8].set(col + i / 2 * 4, tf32(part.a[i]));
+    for (int i = 0; i < 2; ++i) b[row].set(col + i * 4, tf32(part.b[i]));
   }
   for (int lane = 0; lane < 32; ++lane) {
     const int row = lane / 4, col = lane % 4;

@@ -1,13 +1,21 @@
 #include "common/simulator/worker.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csetjmp>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <functional>
 #include <new>
 #include <numeric>
 
+#include <fmt/format.h>
+#include "common/core/program.h"
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
+#include "common/simulator/report.h"
 
 namespace convladder::simulator {
 namespace {
@@ -16,16 +24,34 @@ constexpr unsigned WARP = warpSize;
 
 thread_local Worker* current_worker = nullptr;
 
+// Blocks on different workers may be at the same word.
+constexpr std::size_t ATOMIC_LOCKS = 1024;
+std::atomic_flag atomic_locks[ATOMIC_LOCKS];
+
 struct Abandoned {};  // thrown to unwind a thread after another one has failed
 
 unsigned lane_bit(unsigned thread) { return 1u << thread % WARP; }
 
 // "12_tensor_cores/tensor_cores.cu:41": the last folder will do.
-std::string place(const LaneProduct& product) {
-  const std::filesystem::path file(product.file);
+std::string to_string(Place place) {
+  if (!place.file) return source_line(static_cast<uint32_t>(place.line));
+  const std::filesystem::path file(place.file);
   return (file.parent_path().filename() / file.filename()).string() + ":" +
-         std::to_string(product.line);
+         std::to_string(place.line);
 }
+
+// "__shfl_sync(), reduce/reduce.cu:41"
+std::string to_string(const LaneCall& call) {
+  return std::string(call.name) + "(), " + to_string(call.place);
+}
+
+std::string hexadecimal(unsigned mask) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "0x%08x", mask);
+  return text;
+}
+
+bool operator==(Place a, Place b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
 
 }  // namespace
 
@@ -36,13 +62,17 @@ struct Worker::Carrier {
   CopyQueue copies;
   std::jmp_buf start;  // where stop_thread() goes
   unsigned thread = 0;
-  bool waits = false;                    // its thread waits at a barrier
-  unsigned warp_mask = 0;                // at __syncwarp(): the lanes it waits for
-  const LaneProduct* product = nullptr;  // at mma_tf32()
+  bool waits = false;              // its thread waits for others
+  const LaneCall* call = nullptr;  // for lanes of its warp
+  Place place{"", 0};              // at __syncthreads(), or where it asks again
+  unsigned asked = 0;              // atomic operations in a row that changed nothing
 };
 
 Worker::Worker() {
-  if constexpr (COUNTING) observer_ = std::make_unique<BlockObserver>(*this);
+  if constexpr (COUNTING) {
+    observer_ = std::make_unique<BlockObserver>(*this);
+    if (is_program()) use_signal_stack();
+  }
 }
 
 Worker::~Worker() {
@@ -53,13 +83,15 @@ Worker::~Worker() {
 void Worker::run_block(const Grid& grid, uint64_t index) {
   start_block(grid, index);
   scheduler_.switch_to(next_turn());
+  if (std::exchange(idle_rounds_, 0) > 0) end_wait_for_other_blocks();
   if (error_) throw KernelError(*error_);
   if (out_of_memory_) throw std::bad_alloc();
   if constexpr (COUNTING) observer_->end_block();
 }
 
 void Worker::start_block(const Grid& grid, uint64_t index) {
-  memory_.fill_nan();  // all thread_locals, hence these:
+  memory_.fill_nan(grid.dynamic_bytes);  // all thread_locals, hence these:
+  if constexpr (COUNTING) observer_->pause();
   shared_memory = memory_;
   current_worker = this;
   blockIdx = block_ = unflatten(index, grid.blocks);
@@ -71,20 +103,23 @@ void Worker::start_block(const Grid& grid, uint64_t index) {
   immediate_copies_ = grid.seed != 0 && random_.next() % 2 == 1;
   set_block_dim(grid.threads);
   std::iota(order_.begin(), order_.end(), 0u);
-  if (grid.seed != 0) random_.shuffle(order_);
+  if (grid.seed != 0) random_.shuffle(order_.begin(), order_.end());
 
   begun_ = 0;
   last_left_.reset();
   ready_.clear();
   next_ready_ = 0;
   at_barrier_.clear();
+  predicates_ = 0;
+  spinning_.clear();
+  progress_ = true;
+  idle_rounds_ = 0;
   error_.reset();
   out_of_memory_ = false;
   for (std::size_t i = 0; i < warps_.size(); ++i) {
     const std::size_t lanes = order_.size() - i * WARP;
     warps_[i].alive = lanes >= WARP ? ~0u : (1u << lanes) - 1;
     warps_[i].waiting.clear();
-    warps_[i].products.clear();
   }
   if constexpr (COUNTING) observer_->begin_block(grid, index);
 }
@@ -99,6 +134,8 @@ void Worker::set_block_dim(dim3 threads) {
   // Now, since abandon_block() may come because there is no memory left.
   for (auto* carriers : {&ready_, &at_barrier_, &free_}) carriers->reserve(thread_index_.size());
 }
+
+unsigned Worker::running_thread() const { return running_->thread; }
 
 // ---- Turns ----
 
@@ -189,129 +226,298 @@ Fibre& Worker::free_fibre() {
   return carrier->fibre;
 }
 
-// ---- Barriers ----
+// ---- Waiting ----
 
-void Worker::sync_threads() {
+int Worker::sync_threads(bool predicate, Place place) {
   if constexpr (COUNTING) observer_->leave(running_->thread);
+  running_->place = place;
   at_barrier_.push_back(running_);
+  predicates_ += predicate;
+  wait(*running_);
+  return agreed_;
+}
+
+// Called when no thread can go on: all wait, ask again, or have left, or the kernel is wrong.
+void Worker::release_block() {
+  if (release_converged()) return;
+  if (!spinning_.empty()) return go_round();
+  if (at_barrier_.size() == order_.size()) return open_barrier();
+  fail_waiting();
+}
+
+// All that are still there have come to the barrier.
+void Worker::open_barrier() {
+  note_progress();
+  agreed_ = std::exchange(predicates_, 0);
+  make_ready(at_barrier_);
+  at_barrier_.clear();
+  if constexpr (COUNTING) observer_->sync_threads();
+}
+
+void Worker::make_ready(const std::vector<Carrier*>& carriers) {
+  progress_ = true;
+  if (next_ready_ == ready_.size() || next_ready_ > 2 * order_.size()) {
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(next_ready_));
+    next_ready_ = 0;
+  }
+  const auto first = ready_.insert(ready_.end(), carriers.begin(), carriers.end());
+  if (grid_->seed != 0) random_.shuffle(first, ready_.end());
+}
+
+void Worker::spin(Place place) {
+  if constexpr (COUNTING) observer_->pause();
+  running_->place = place;
+  spinning_.push_back(running_);
   wait(*running_);
 }
 
-// Called when no thread can go on: all wait at the barrier, all have left, or the kernel is wrong.
-void Worker::release_block() {
-  if (at_barrier_.size() == order_.size()) {
-    ready_.swap(at_barrier_);
-    at_barrier_.clear();
-    next_ready_ = 0;
-    if (grid_->seed != 0) random_.shuffle(ready_);
-    if constexpr (COUNTING) observer_->sync_threads();
-    return;
-  }
-  const Carrier* in_warp = nullptr;
-  for (const Warp& warp : warps_) {
-    if (!warp.products.empty()) return fail_product(warp);
-    if (!warp.waiting.empty()) in_warp = warp.waiting.front();
-  }
-  if (at_barrier_.empty() && !in_warp) return;
-
-  const unsigned waits = at_barrier_.empty() ? in_warp->thread : at_barrier_.front()->thread;
-  const std::string barrier = at_barrier_.empty() ? "__syncwarp()" : "__syncthreads()";
-  fail(cudaErrorLaunchFailure, waits,
-       "waits for ever at " + barrier +
-           (last_left_ ? ", thread " + to_string(thread_index_[*last_left_]) +
-                             " has left the kernel without reaching it"
-                       : ", thread " + to_string(thread_index_[in_warp->thread]) +
-                             " waits at __syncwarp()"));
+void Worker::note_progress() {
+  progress_ = true;
+  if (std::exchange(idle_rounds_, 0) > 0) end_wait_for_other_blocks();
 }
 
-void Worker::sync_warp(unsigned mask) {
+// The block's first thread waits for the other blocks, and the others for it.
+void Worker::sync_grid(Place place) {
+  sync_threads(false, place);
+  if (running_->thread == 0) {
+    fence();
+    const uint64_t blocks = uint64_t{grid_->blocks.x} * grid_->blocks.y * grid_->blocks.z;
+    const uint64_t all = (grid_arrivals++ / blocks + 1) * blocks;
+    note_progress();
+    while (grid_arrivals < all) spin(place);
+    if constexpr (COUNTING) observer_->look();
+  }
+  sync_threads(false, place);
+}
+
+// Those that ask again do so, if need be after other blocks have had time.
+void Worker::go_round() {
+  if (!progress_) {
+    const std::string reason = wait_for_other_blocks(idle_rounds_++);
+    if (!reason.empty()) {
+      const Carrier& first = *spinning_.front();
+      return fail(cudaErrorLaunchTimeout, first.thread,
+                  "asks for ever at " + to_string(first.place) + ": " + reason);
+    }
+  } else if (idle_rounds_ > 0) {
+    idle_rounds_ = 0;
+    end_wait_for_other_blocks();
+  }
+  make_ready(spinning_);
+  spinning_.clear();
+  progress_ = false;
+}
+
+void Worker::begin_atomic(void* address, std::size_t bytes, const void* pc) {
+  if constexpr (COUNTING) {
+    observer_->pause();
+    observer_->access({reinterpret_cast<uintptr_t>(address), static_cast<unsigned>(bytes),
+                       Operation::kAtomic, pc, 0, true});
+  } else {
+    static_cast<void>(pc);
+  }
+  if (reinterpret_cast<uintptr_t>(address) % bytes != 0) {
+    throw KernelError(cudaErrorMisalignedAddress, "an atomic operation's address is not aligned");
+  }
+  atomic_lock_ = &atomic_locks[reinterpret_cast<uintptr_t>(address) / 64 % ATOMIC_LOCKS];
+  while (atomic_lock_->test_and_set(std::memory_order_acquire)) {
+  }
+}
+
+void Worker::end_atomic(bool changed, Place place) {
+  atomic_lock_->clear(std::memory_order_release);
+  if (changed) note_progress();
+  ask(changed, place);
+  if constexpr (COUNTING) observer_->go_on();
+}
+
+void Worker::ask(bool changed, Place place) {
+  running_->asked = changed ? 0 : running_->asked + 1;
+  if (running_->asked > 1) spin(place);
+}
+
+void Worker::pause() const {
+  if constexpr (COUNTING) observer_->pause();
+}
+
+// Once for each place.
+void Worker::note(Place place, const std::function<std::string()>& describe) const {
+  if constexpr (COUNTING) {
+    if (!is_program()) return;
+    const std::size_t hash = std::hash<std::string>()(to_string(place));
+    add_finding(read_symbols(grid_->kernel).name, static_cast<uint32_t>(hash) | 1, 0,
+                [&] { return "block " + simulator::to_string(block_) + ": " + describe(); });
+  }
+}
+
+void Worker::fence() {
+  if constexpr (COUNTING) {
+    observer_->pause();
+    observer_->fence();
+    observer_->go_on();
+  }
+}
+
+// ---- What the lanes of a warp do together ----
+
+void Worker::meet(const LaneCall& call) {
   if constexpr (COUNTING) observer_->pause();
   Carrier& self = *running_;
-  if (!(mask & lane_bit(self.thread))) {
-    throw KernelError(cudaErrorInvalidValue, "__syncwarp: the mask leaves out the calling lane");
-  }
   Warp& warp = warps_[self.thread / WARP];
-  self.warp_mask = mask;
+  if (call.mask != 0 && !(call.mask & lane_bit(self.thread))) {
+    throw KernelError(cudaErrorInvalidValue,
+                      to_string(call) + ": the mask " + hexadecimal(call.mask) +
+                          " leaves out the calling lane, " + std::to_string(self.thread % WARP));
+  }
+  for (const Carrier* other : warp.waiting) require_agreement(call, *other);
+  self.call = &call;
   warp.waiting.push_back(&self);
-  release_warp(warp, mask);
+  if (call.mask != 0) release_lanes(warp, call.mask);
   wait(self);
-  if constexpr (COUNTING) observer_->sync_warp(self.thread);
+  if constexpr (COUNTING) {
+    if (call.kind == LaneCall::Kind::kBarrier) observer_->sync_warp(self.thread);
+  }
 }
 
-// Makes those ready that wait for the lanes in `mask`, once all of these are there.
-void Worker::release_warp(Warp& warp, unsigned mask) {
-  unsigned here = 0;
-  for (const Carrier* carrier : warp.waiting) {
-    if (carrier->warp_mask == mask) here |= lane_bit(carrier->thread);
-  }
-  if (mask & warp.alive & ~here) return;
-  std::vector<Carrier*> others;
+// Two lanes that wait for each other must ask for the same.
+void Worker::require_agreement(const LaneCall& call, const Carrier& other) const {
+  const LaneCall& there = *other.call;
+  if (!(call.mask & lane_bit(other.thread)) || !(there.mask & lane_bit(running_->thread))) return;
+  const bool same = call.mask == there.mask && std::strcmp(call.name, there.name) == 0;
+  if (same && (call.kind != LaneCall::Kind::kMatrix || call.place == there.place)) return;
+  const auto with_mask = [&](const LaneCall& one) {
+    return to_string(one) +
+           (call.mask == there.mask ? "" : ", with the mask " + hexadecimal(one.mask));
+  };
+  throw KernelError(cudaErrorLaunchFailure, with_mask(call) + ", but thread " +
+                                                simulator::to_string(thread_index_[other.thread]) +
+                                                " of the same warp is at " + with_mask(there));
+}
+
+// Lets those go on that wait for the lanes in `mask`, once all of these are there; or, where a place
+// is given, those that wait there for no lane in particular.
+void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
+  std::vector<Carrier*> here, others;
+  void* parts[WARP] = {};
+  unsigned lanes = 0;
   for (Carrier* carrier : warp.waiting) {
-    (carrier->warp_mask == mask ? ready_ : others).push_back(carrier);
+    const bool one = carrier->call->mask == mask && (!place || carrier->call->place == *place);
+    (one ? here : others).push_back(carrier);
+    if (!one) continue;
+    lanes |= lane_bit(carrier->thread);
+    parts[carrier->thread % WARP] = carrier->call->part;
+  }
+  if (here.empty()) return;
+  const LaneCall& call = *here.front()->call;
+  const bool all = call.kind == LaneCall::Kind::kMatrix;  // even those that have left
+  if (mask & (all ? ~0u : warp.alive) & ~lanes) return;
+  if (call.act) call.act(parts, lanes);
+  if constexpr (COUNTING) {
+    if (all) observer_->mma(call.instructions);
   }
   warp.waiting.swap(others);
+  note_progress();
+  make_ready(here);
 }
 
-// ---- Tensor cores ----
-
-void Worker::mma_tf32(const LaneProduct& product) {
-  if constexpr (COUNTING) observer_->pause();
-  Carrier& self = *running_;
-  Warp& warp = warps_[self.thread / WARP];
-  self.product = &product;
-  if (!warp.products.empty()) {
-    const Carrier& first = *warp.products.front();
-    const LaneProduct& there = *first.product;
-    if (there.line != product.line || std::string(there.file) != product.file) {
-      throw KernelError(cudaErrorLaunchFailure, "mma_tf32() at " + place(product) +
-                                                    ", but thread " +
-                                                    to_string(thread_index_[first.thread]) +
-                                                    " of the same warp is at " + place(there));
+// Lanes that have come to one place, and wait for whoever else may come: nobody can any more.
+bool Worker::release_converged() {
+  bool any = false;
+  for (Warp& warp : warps_) {
+    const auto converges = [](const Carrier* carrier) { return carrier->call->mask == 0; };
+    for (;;) {
+      const auto first = std::find_if(warp.waiting.begin(), warp.waiting.end(), converges);
+      if (first == warp.waiting.end()) break;
+      const Place place = (*first)->call->place;
+      release_lanes(warp, 0, &place);
+      any = true;
     }
   }
-  warp.products.push_back(&self);
-  if (warp.products.size() < WARP) return wait(self);
-  const LaneProduct* lanes[WARP];
-  for (const Carrier* carrier : warp.products) lanes[carrier->thread % WARP] = carrier->product;
-  multiply(lanes);
-  warp.products.pop_back();  // this one goes on at once
-  if (next_ready_ == ready_.size()) ready_.clear(), next_ready_ = 0;
-  ready_.insert(ready_.end(), warp.products.begin(), warp.products.end());
-  warp.products.clear();
-  if constexpr (COUNTING) observer_->mma();
+  return any;
 }
 
-// Some lanes wait for others, which will never come.
-void Worker::fail_product(const Warp& warp) {
-  const Carrier& first = *warp.products.front();
-  uint32_t here = 0;
-  for (const Carrier* carrier : warp.products) here |= lane_bit(carrier->thread);
-  unsigned missing = first.thread / WARP * WARP;
-  while (here & lane_bit(missing)) ++missing;
+// Some wait for others, which will never come.
+void Worker::fail_waiting() {
+  for (const Warp& warp : warps_) {
+    if (warp.waiting.empty()) continue;
+    const Carrier& first = *warp.waiting.front();
+    unsigned here = 0;
+    for (const Carrier* carrier : warp.waiting) {
+      if (carrier->call->mask == first.call->mask) here |= lane_bit(carrier->thread);
+    }
+    const bool all = first.call->kind == LaneCall::Kind::kMatrix;
+    unsigned missing = first.thread / WARP * WARP;
+    while (!(first.call->mask & (all ? ~0u : warp.alive) & ~here & lane_bit(missing))) ++missing;
+    return fail(cudaErrorLaunchFailure, first.thread,
+                "waits for ever at " + to_string(*first.call) + ": " + whereabouts(missing));
+  }
+  if (at_barrier_.empty()) return;
+  const Carrier& first = *at_barrier_.front();
+  const std::string came =
+      fmt::format("{} of {} threads have come", at_barrier_.size(), order_.size());
+  if constexpr (COUNTING) {
+    if (is_program()) {  // a GPU goes on, though CUDA promises nothing
+      note(first.place, [&] {
+        return fmt::format(
+            "{} to __syncthreads() at {}, the others have left the kernel, thread {} at {}", came,
+            to_string(first.place), simulator::to_string(thread_index_[*last_left_]),
+            line_of_leaving(*last_left_));
+      });
+      return open_barrier();
+    }
+  }
   fail(cudaErrorLaunchFailure, first.thread,
-       "waits for ever at mma_tf32(), " + place(*first.product) + ": " + whereabouts(missing));
+       "waits for ever at __syncthreads(), " + to_string(first.place) + ", where " + came + ": " +
+           whereabouts(*last_left_));
+}
+
+// The branch before the thread's last block.
+std::string Worker::line_of_leaving(unsigned thread) const {
+  if constexpr (COUNTING) {
+    const auto before = observer_->code_before_last(thread);
+    return source_line(next_jump(code_offset(reinterpret_cast<const void*>(before))));
+  }
+  static_cast<void>(thread);
+  return "";
 }
 
 std::string Worker::whereabouts(unsigned thread) const {
   if (thread >= order_.size()) return "its warp has fewer than 32 threads";
-  const std::string name = "thread " + to_string(thread_index_[thread]);
-  const auto is_it = [&](const Carrier* carrier) { return carrier->thread == thread; };
-  if (std::any_of(at_barrier_.begin(), at_barrier_.end(), is_it)) {
-    return name + " waits at __syncthreads()";
+  const std::string name = "thread " + simulator::to_string(thread_index_[thread]);
+  for (const Carrier* carrier : at_barrier_) {
+    if (carrier->thread == thread) {
+      return name + " waits at __syncthreads(), " + to_string(carrier->place);
+    }
   }
-  const auto& waiting = warps_[thread / WARP].waiting;
-  if (std::any_of(waiting.begin(), waiting.end(), is_it)) return name + " waits at __syncwarp()";
+  for (const Carrier* carrier : warps_[thread / WARP].waiting) {
+    if (carrier->thread == thread) return name + " waits at " + to_string(*carrier->call);
+  }
   return name + " has left the kernel without reaching it";
 }
 
 // ---- Ends ----
 
+// As CUDA words it, on stderr.
+void Worker::fail_assertion(const char* text, const char* function, Place place) const {
+  pause();
+  const uint3 thread = thread_index_[running_->thread];
+  std::fprintf(stderr, "%s:%d: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+               place.file, place.line, function, block_.x, block_.y, block_.z, thread.x, thread.y,
+               thread.z, text);
+  throw KernelError(cudaErrorAssert,
+                    std::string("assertion `") + text + "` failed at " + to_string(place));
+}
+
 void Worker::leave(unsigned thread) {
   last_left_ = thread;
+  note_progress();
   Warp& warp = warps_[thread / WARP];
   warp.alive &= ~lane_bit(thread);
-  const std::vector<Carrier*> waiting = warp.waiting;  // which release_warp() changes
-  for (const Carrier* carrier : waiting) release_warp(warp, carrier->warp_mask);
+  std::vector<unsigned> masks;  // a copy, since release_lanes() changes those that wait
+  for (const Carrier* carrier : warp.waiting) masks.push_back(carrier->call->mask);
+  for (const unsigned mask : masks) {
+    if (mask != 0) release_lanes(warp, mask);
+  }
 }
 
 // Keeps the first error.
@@ -327,7 +533,8 @@ void Worker::fail(cudaError_t code, unsigned thread, const std::string& message)
 void Worker::abandon_block() {
   begun_ = static_cast<unsigned>(order_.size());
   at_barrier_.clear();
-  for (Warp& warp : warps_) warp.waiting.clear(), warp.products.clear();
+  spinning_.clear();
+  for (Warp& warp : warps_) warp.waiting.clear();
   ready_.clear();
   next_ready_ = 0;
   for (auto& carrier : carriers_) {
@@ -335,11 +542,40 @@ void Worker::abandon_block() {
   }
 }
 
-}  // namespace convladder::simulator
-
-void __syncthreads() { convladder::simulator::current_worker->sync_threads(); }
-void __syncwarp(unsigned mask) { convladder::simulator::current_worker->sync_warp(mask); }
-
-void convladder::simulator::mma_tf32(const LaneProduct& product) {
-  current_worker->mma_tf32(product);
+int sync_threads(bool predicate, Place place) {
+  return current_worker->sync_threads(predicate, place);
 }
+void meet(const LaneCall& call) { current_worker->meet(call); }
+void spin(Place place) { current_worker->spin(place); }
+void sync_grid(Place place) { current_worker->sync_grid(place); }
+void begin_atomic(void* address, std::size_t bytes) {
+  current_worker->begin_atomic(address, bytes, __builtin_return_address(0));
+}
+void end_atomic(bool changed, Place place) { current_worker->end_atomic(changed, place); }
+void fence() { current_worker->fence(); }
+unsigned lane_id() { return current_worker->running_thread() % WARP; }
+
+uint64_t clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void note_undefined(const char* name, Place place, unsigned lane, unsigned source, unsigned lanes) {
+  current_worker->note(place, [=] {
+    return std::string(name) + "(), " + to_string(place) + ": lane " + std::to_string(lane) +
+           " reads of lane " + std::to_string(source) + ", but the lanes that take part are " +
+           hexadecimal(lanes) + ": what it gets is undefined";
+  });
+}
+
+void fail_assertion(const char* text, const char* function, Place place) {
+  current_worker->fail_assertion(text, function, place);
+}
+
+void fail_kernel(const char* what, Place place) {
+  current_worker->pause();
+  throw KernelError(cudaErrorLaunchFailure, std::string(what) + " at " + to_string(place));
+}
+
+}  // namespace convladder::simulator

@@ -3,20 +3,22 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/simulator/device_calls.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fibre.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/random.h"
 #include "common/simulator/shared_memory.h"
-#include "common/simulator/tensor_core.h"
 
 namespace convladder::simulator {
 
@@ -31,6 +33,16 @@ inline uint3 unflatten(uint64_t index, dim3 extents) {
           static_cast<unsigned>(index / extents.x % extents.y),
           static_cast<unsigned>(index / extents.x / extents.y)};
 }
+
+// A block whose threads all wait, or ask for the same again and again, has gone round once more:
+// another may begin beside it, and others have time. The answer is why the block should give up;
+// empty: it should not. `rounds` counts up while nothing happens, from 0.
+std::string wait_for_other_blocks(unsigned rounds);
+// Something has happened in a block for which wait_for_other_blocks() was called.
+void end_wait_for_other_blocks();
+
+// How often blocks of the grid have come to a barrier of all.
+inline std::atomic<uint64_t> grid_arrivals{0};
 
 // Belongs to one operating-system thread, on which it must be made, used and destroyed.
 //
@@ -49,22 +61,37 @@ class Worker {
 
   // Called inside a kernel, by the thread that runs. When the kernel has failed elsewhere, they
   // don't return but unwind the thread.
-  void sync_threads();
-  void sync_warp(unsigned mask);
-  void mma_tf32(const LaneProduct& product);
+  // Returns how many threads have come with `predicate`.
+  int sync_threads(bool predicate, Place place);
+  void meet(const LaneCall& call);
+  // Lets others have their turn: the thread asks for something that it may ask for ever.
+  void spin(Place place);
+  // One more operation that may ask for what others will bring: the second in a row that changes
+  // nothing lets them have their turn.
+  void ask(bool changed, Place place);
+  void begin_atomic(void* address, std::size_t bytes, const void* pc);
+  void end_atomic(bool changed, Place place);
+  void fence();
+  void pause()
+      const;  // the simulator's own code runs: its accesses and memory are not the kernel's
+  // What is wrong with a program, but does not stop it.
+  void note(Place place, const std::function<std::string()>& describe) const;
+  void note_progress();  // what others ask for may have come
+  void sync_grid(Place place);
+  [[noreturn]] void fail_assertion(const char* text, const char* function, Place place) const;
   // Fails the kernel like an exception thrown by it, from where none may be thrown: a hook that the
   // compiler counts on. What the thread has on its stack is not destroyed.
   [[noreturn]] void stop_thread(cudaError_t code, const std::string& message);
 
   const SharedMemory& memory() const { return memory_; }
+  unsigned running_thread() const;
   uint3 thread_index(unsigned thread) const { return thread_index_[thread]; }
 
  private:
   struct Carrier;  // a fibre, and the thread that it carries
   struct Warp {
-    unsigned alive = 0;              // a bit per lane that has not left the kernel
-    std::vector<Carrier*> waiting;   // at __syncwarp()
-    std::vector<Carrier*> products;  // at mma_tf32(), by lane
+    unsigned alive = 0;             // a bit per lane that has not left the kernel
+    std::vector<Carrier*> waiting;  // for other lanes
   };
 
   void start_block(const Grid& grid, uint64_t index);
@@ -77,8 +104,14 @@ class Worker {
   Fibre& next_turn();
   Fibre& free_fibre();
   void release_block();
-  void release_warp(Warp& warp, unsigned mask);
-  void fail_product(const Warp& warp);
+  void open_barrier();
+  std::string line_of_leaving(unsigned thread) const;
+  void go_round();
+  void fail_waiting();
+  void require_agreement(const LaneCall& call, const Carrier& other) const;
+  void release_lanes(Warp& warp, unsigned mask, const Place* place = nullptr);
+  bool release_converged();
+  void make_ready(const std::vector<Carrier*>& carriers);
   std::string whereabouts(unsigned thread) const;
   void leave(unsigned thread);
   void fail(cudaError_t code, unsigned thread, const std::string& message);
@@ -103,7 +136,13 @@ class Worker {
   Carrier* running_ = nullptr;
   std::vector<Carrier*> ready_;  // those from next_ready_ onwards may go on
   std::size_t next_ready_ = 0;
-  std::vector<Carrier*> at_barrier_;  // those that wait at __syncthreads()
+  std::vector<Carrier*> at_barrier_;  // those that wait at __syncthreads() ...
+  int predicates_ = 0;                // ... and how many came with a predicate that is true, ...
+  int agreed_ = 0;                    // ... or came to the last one
+  std::vector<Carrier*> spinning_;    // those that ask again
+  bool progress_ = false;             // something has changed since they asked
+  unsigned idle_rounds_ = 0;          // in which nothing has
+  std::atomic_flag* atomic_lock_ = nullptr;
   std::vector<Warp> warps_;
   std::optional<KernelError> error_;  // once set, no thread begins, and all must leave ...
   bool out_of_memory_ = false;        // ... or once this is

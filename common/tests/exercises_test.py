@@ -102,7 +102,7 @@ class Formulas(unittest.TestCase):
 class Messages(unittest.TestCase):
     def test_the_simulators_words_about_the_runtime_are_left_out(self):
         self.assertEqual(judge.plainer(
-            "small integers: kernel launch: illegal memory access (kernel f, block (0,0,0), thread "
+            "small integers: kernel launch: an illegal memory access was encountered (kernel f, block (0,0,0), thread "
             "(1,0,0): data race: reads 4 bytes at a.cu:3; and no barrier lies between)"),
             "f, block (0,0,0), thread (1,0,0) reads 4 bytes at a.cu:3; and no barrier lies between")
 

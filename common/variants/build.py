@@ -95,9 +95,9 @@ class Build:
         own = [word for word in words if word.endswith(f"/{replaced}.o")]
         if len(own) != 1:
             raise BuildError(f"{self.folder} links {replaced} {len(own)} times into {target}")
+        place = next(i for i, word in enumerate(words) if word.endswith(".o"))
         words = [word for word in words if word != own[0]]
         if first:
-            place = next(i for i, word in enumerate(words) if word.endswith(".o"))
             words[place:place] = objects
         else:
             words += objects + [word for word in words if word.endswith(".a")]

@@ -16,14 +16,15 @@ function(convladder_add_stage name)
   convladder_add_stage_tests(${name})
 endfunction()
 
-# .cu files are CUDA to nvcc and plain C++ to the simulator.
+# .cu files are CUDA to nvcc, and to the simulator C++ when translate.py has been at them.
 function(convladder_device_sources)
   if(CONVLADDER_BACKEND STREQUAL "sim")
     set(options -x c++)
     if(CONVLADDER_COUNTING)
       list(APPEND options ${CONVLADDER_COUNTING_OPTIONS})
     endif()
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}")
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}"
+      OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/common/simulator/translate.py")
   endif()
 endfunction()
 
@@ -31,6 +32,7 @@ endfunction()
 set(CONVLADDER_COUNTING_OPTIONS
   # the compiler calls a hook for every access and for every basic block
   -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fsanitize-coverage=trace-pc
+  --param=tsan-distinguish-volatile=1
   # one access in the source is one in the code: none split, merged or duplicated
   -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
   -g1)  # messages name lines

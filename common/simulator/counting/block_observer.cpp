@@ -1,10 +1,14 @@
 #include "common/simulator/counting/block_observer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
+#include <fmt/format.h>
 #include "common/core/program.h"
 #include "common/simulator/fibre.h"
+#include "common/simulator/launch.h"
+#include "common/simulator/report.h"
 
 namespace convladder::simulator {
 namespace {
@@ -12,12 +16,18 @@ namespace {
 constexpr unsigned WARP = warpSize;
 
 // Where a kernel is taken for one that never ends: accesses and turns of loops of one thread between
-// two barriers, and barriers of one block. A thousand times what any layer needs.
-constexpr std::size_t MOST_EVENTS = std::size_t{1} << 24;
+// two barriers, and barriers of one block. A thousand times what any layer needs. Others' programs may
+// have a single thread do all of their work.
+constexpr std::size_t MOST_STEPS = std::size_t{1} << 24, MOST_OF_PROGRAM = std::size_t{1} << 30;
 constexpr unsigned MOST_BARRIERS = 1u << 16;
 
 std::string plural(uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// The bytes of one word that are touched.
+unsigned bytes_of(const Access& access) {
+  return access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
 }
 
 // threadIdx and the like are registers on a GPU.
@@ -32,14 +42,22 @@ bool is_index(uintptr_t address) {
 
 // ---- The course of a block ----
 
+BlockObserver::BlockObserver(Worker& worker)
+    : worker_(worker),
+      counts_accesses_(!is_program() || std::getenv("CONVLADDER_SIM_COUNT")),
+      most_steps_(counts_accesses_ ? MOST_STEPS : MOST_OF_PROGRAM) {}
+
 void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   watching = nullptr;  // thread-local storage has just been filled with NaN
+  observing = this;
   launch_ = &current_launch();
   grid_ = grid.blocks;
   block_ = block;
   threads_ = grid.threads.x * grid.threads.y * grid.threads.z;
   interval_ = 0;
   phase_.assign(threads_, 0);
+  seen_.assign(threads_, 0);
+  block_seen_ = 0;
   logs_.resize(std::max<std::size_t>(logs_.size(), threads_));
   for (unsigned thread = 0; thread < threads_; ++thread) logs_[thread].restart();
   left_.assign((threads_ + WARP - 1) / WARP, 0);
@@ -53,7 +71,13 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   last_variable_ = nullptr;
   shared_begin_ = reinterpret_cast<uintptr_t>(worker_.memory().begin);
   shared_bytes_ = worker_.memory().bytes;
-  shared_shadow_.assign(shared_bytes_ / 4 + 1, {});
+  shared_shadow_.resize(shared_bytes_ / 4 + 1);
+  worker_.memory().for_each_part(grid.dynamic_bytes, [&](std::size_t offset, std::size_t bytes) {
+    std::fill_n(shared_shadow_.begin() + offset / 4, (bytes + 3) / 4, ShadowWord());
+  });
+  variables_ = launch_->symbols->shared;
+  variables_.push_back(
+      {"dynamic shared memory", worker_.memory().dynamic_offset(), grid.dynamic_bytes});
 }
 
 void BlockObserver::end_block() {
@@ -73,6 +97,7 @@ void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
     memory_.pop_back();
   }
   stamp_ = stamp();
+  polled_ = 0;
   watching = this;
 }
 
@@ -97,22 +122,31 @@ void BlockObserver::leave(unsigned thread) {
 void BlockObserver::sync_warp(unsigned thread) {
   ++phase_[thread];
   stamp_ = stamp();
+  const auto lanes = seen_.begin() + thread / WARP * WARP;
+  const auto end = seen_.begin() + std::min<std::size_t>(threads_, (thread / WARP + 1) * WARP);
+  seen_[thread] = *std::max_element(lanes, end);
   watching = this;
 }
 
-void BlockObserver::mma() {
-  ++counts_.tensor_instructions;
-  watching = this;
+void BlockObserver::sync_threads() {
+  ++interval_;
+  if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
 }
+
+void BlockObserver::fence() { publish(stamp_); }
 
 // A loop that never ends comes through here at every turn.
 void BlockObserver::enter_again(const void* pc) {
-  log_->jump_to(pc, warp_log_.loops());
+  if (counts_accesses_) {
+    log_->jump_to(pc, warp_log_.loops());
+  } else {
+    log_->pass_to(pc);
+  }
   products_ += block_products_.of(pc);
-  if (log_->steps() < MOST_EVENTS && interval_ < MOST_BARRIERS) return;
+  if (log_->steps() < most_steps_ && interval_ < MOST_BARRIERS) return;
   worker_.stop_thread(cudaErrorLaunchFailure,
                       "has come to no end after " +
-                          (interval_ < MOST_BARRIERS ? plural(MOST_EVENTS, "step")
+                          (interval_ < MOST_BARRIERS ? plural(most_steps_, "step")
                                                      : plural(MOST_BARRIERS, "barrier")) +
                           ", at " + source_line(code_offset(pc)));
 }
@@ -124,6 +158,7 @@ void BlockObserver::access(const Access& access) {
   if (access.address - reinterpret_cast<uintptr_t>(launch_->argument) < launch_->argument_bytes) {
     return;  // the kernel's arguments
   }
+  if (access.strong) look();
   if (!is_shared(access.address)) {
     access_global(access);
   } else if (!is_index(access.address)) {
@@ -132,12 +167,13 @@ void BlockObserver::access(const Access& access) {
 }
 
 void BlockObserver::access_shared(const Access& access) {
-  require_shared_variable(access);
+  if (!is_shared_variable(access)) return;
   require_aligned(access);
-  log_->access(access.pc, Space::kShared, access.operation, access.bytes,
-               access.address - shared_begin_, access.other_end);
+  enter(access, Space::kShared, access.address - shared_begin_);
   const bool write = access.operation != Operation::kLoad;
-  Touch now = {stamp_, code_offset(access.pc)};
+  const bool atomic = access.operation == Operation::kAtomic;
+  Touch now = {stamp_, code_offset(access.pc), bytes_of(access)};
+  now.stamp.strong = atomic;
   now.stamp.in_flight = access.operation == Operation::kCopy;
   const std::size_t first = (access.address - shared_begin_) / 4;
   const std::size_t last = (access.address + access.bytes - 1 - shared_begin_) / 4;
@@ -145,35 +181,62 @@ void BlockObserver::access_shared(const Access& access) {
     ShadowWord& word = shared_shadow_[i];
     const bool written = word.write.present && word.write.block == block_;
     if (written && word.write.in_flight) {
-      stop(access, Space::kShared,
-           ", into which an asynchronous copy is under way: " +
-               describe({word.write, word.write_code}) + " asked for it");
+      object(access, word.write_code, [&] {
+        return complaint(access, Space::kShared,
+                         ", into which an asynchronous copy is under way: " +
+                             describe({word.write, word.write_code, 15}) + " asked for it at " +
+                             source_line(word.write_code));
+      });
+      continue;
     }
-    if (!write && !written) stop(access, Space::kShared, " that nobody has written");
-    const Touch before =
-        write ? enter_write(word, now, Scope::kBlock) : enter_read(word, now, Scope::kBlock);
-    if (before.stamp.present) stop_race(access, Space::kShared, before);
+    if ((!write || atomic) && !written) {
+      object(access, 0,
+             [&] { return complaint(access, Space::kShared, " that nobody has written"); });
+    }
+    for (const bool allowed : {false, true}) {
+      const Touch before = write ? enter_write(word, now, Scope::kBlock, allowed)
+                                 : enter_read(word, now, Scope::kBlock, allowed);
+      if (!before.stamp.present) break;
+      if (is_ordered(before)) continue;
+      object(access, before.code, [&] { return race(access, Space::kShared, before); });
+    }
   }
 }
 
 void BlockObserver::access_global(const Access& access) {
-  const bool write = access.operation == Operation::kStore;
+  const bool atomic = access.operation == Operation::kAtomic;
+  const bool write = access.operation == Operation::kStore || atomic;
+  if (is_constant(access.address)) {
+    if (write) stop(access, Space::kGlobal, ", but it is __constant__ memory");
+    counts_.constant_reads = true;
+    return;
+  }
   if (Allocation* allocation = require_allocation(access)) {
     require_aligned(access);
     const std::size_t first = (access.address - allocation->begin()) / 4;
     const std::size_t last = (access.address + access.bytes - 1 - allocation->begin()) / 4;
-    const Touch now = {stamp_, code_offset(access.pc)};
+    Touch now = {stamp_, code_offset(access.pc), bytes_of(access)};
+    now.stamp.strong = access.strong;
     for (std::size_t i = first; i <= last; ++i) {
-      if (!write && allocation->state(i) == MemoryState::kUndefined) {
-        stop(access, Space::kGlobal, " that nobody has written");
+      if ((!write || atomic) && allocation->state(i) == MemoryState::kUndefined) {
+        object(access, 0,
+               [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
       }
-      const Touch before = allocation->enter(i, now, write);
-      if (before.stamp.present) stop_race(access, Space::kGlobal, before);
+      for (const bool allowed : {false, true}) {
+        const Touch before = allocation->enter(i, now, write, allowed);
+        if (!before.stamp.present) break;
+        if (is_ordered(before)) continue;
+        object(access, before.code, [&] { return race(access, Space::kGlobal, before); });
+      }
     }
     if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
   }
-  log_->access(access.pc, Space::kGlobal, access.operation, access.bytes, access.address,
-               access.other_end);
+  enter(access, Space::kGlobal, access.address);
+}
+
+void BlockObserver::enter(const Access& access, Space space, uintptr_t address) {
+  if (!counts_accesses_) return log_->pass(access.pc);
+  log_->access(access.pc, space, access.operation, access.bytes, address, access.other_end);
 }
 
 void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
@@ -204,17 +267,26 @@ void BlockObserver::require_aligned(const Access& access) {
   stop(access, space, ", not aligned to as many");
 }
 
-void BlockObserver::require_shared_variable(const Access& access) {
+// False for what the compiler keeps beside a variable whose type has constructors: whether it has been
+// initialised, which nothing in shared memory is. Stops the thread where there is neither.
+bool BlockObserver::is_shared_variable(const Access& access) {
   const std::size_t offset = access.address - shared_begin_;
   const auto holds = [&](const SharedVariable* variable) {
     const std::size_t inside = offset - variable->begin;
     return inside < variable->bytes && inside + access.bytes <= variable->bytes;
   };
-  if (last_variable_ && holds(last_variable_)) return;
-  for (const SharedVariable& variable : launch_->symbols->shared) {
+  if (last_variable_ && holds(last_variable_)) return true;
+  for (SharedVariable& variable : variables_) {
     if (!holds(&variable)) continue;
+    if (!variable.function.empty()) {  // which the kernel may call, or not
+      if (!is_inside(code_offset(access.pc), variable.function)) continue;
+      variable.function.clear();
+    }
     last_variable_ = &variable;
-    return;
+    return true;
+  }
+  for (const SharedVariable& guard : launch_->symbols->guards) {
+    if (holds(&guard)) return false;
   }
   stop(access, Space::kShared, " out of bounds");
 }
@@ -225,9 +297,19 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     std::swap(last_allocation_, other_allocation_);  // kernels go to and fro between two tensors
   }
   if (!last_allocation_ || !last_allocation_->contains(access.address)) {
-    Allocation* const found = find(launch_->memory, access.address);
-    if (!found && is_program_data(access.address)) return nullptr;
-    if (!found) stop(access, Space::kGlobal, " out of bounds");
+    Allocation* found = find(launch_->memory, access.address);
+    if (!found) found = find(device_memory(), access.address);  // a kernel's `new`
+    if (!found && is_program_data(access.address)) {
+      if (is_program() && is_host_variable(access.address)) {
+        stop(access, Space::kGlobal, ", a variable of the host");
+      }
+      return nullptr;
+    }
+    if (!found) {
+      const std::string near = nearest(launch_->memory, access.address);
+      const bool is_host = is_program() && near.empty() && is_mapped(access.address);
+      stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
+    }
     last_allocation_ = found;
   }
   Allocation* const allocation = last_allocation_;
@@ -238,6 +320,19 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     stop(access, Space::kGlobal, " out of bounds" + distance(access));
   }
   return allocation;
+}
+
+// Reading again what nobody has changed is waiting. Stores in between are none.
+void BlockObserver::poll(const Access& access) {
+  if (std::exchange(polled_, access.address) != access.address) return;
+  worker_.spin({nullptr, static_cast<int>(code_offset(access.pc))});
+  polled_ = access.address;
+}
+
+// Whether fences order it: what it did was published, and this thread has looked since.
+bool BlockObserver::is_ordered(const Touch& before) const {
+  const uint64_t time = std::max(block_seen_, seen_[thread_]);
+  return time > 0 && was_published(before.stamp, time);
 }
 
 Stamp BlockObserver::stamp() const {
@@ -264,33 +359,57 @@ std::string BlockObserver::distance(const Access& access) const {
   return "";
 }
 
-void BlockObserver::stop(const Access& access, Space space, const std::string& what) {
-  worker_.stop_thread(cudaErrorIllegalAddress, describe(access, space) + what + ", at " +
-                                                   source_line(code_offset(access.pc)));
+// Something is wrong, but the kernel could go on, and a program's does.
+template <typename Describe>
+void BlockObserver::object(const Access& access, uint32_t other_code, const Describe& text) {
+  if (!is_program()) worker_.stop_thread(cudaErrorIllegalAddress, text());
+  add_finding(launch_->symbols->name, code_offset(access.pc), other_code, [&] {
+    return "block " + to_string(unflatten(block_, grid_)) + ", thread " +
+           to_string(worker_.thread_index(thread_)) + ": " + text();
+  });
 }
 
-void BlockObserver::stop_race(const Access& access, Space space, const Touch& before) {
+void BlockObserver::stop(const Access& access, Space space, const std::string& what) {
+  worker_.stop_thread(cudaErrorIllegalAddress, complaint(access, space, what));
+}
+
+std::string BlockObserver::complaint(const Access& access, Space space,
+                                     const std::string& what) const {
+  return describe(access, space) + what + ", at " + source_line(code_offset(access.pc));
+}
+
+void BlockObserver::fault(bool arithmetic, const void* address, const void* pc) {
+  watching = nullptr;
+  const auto below = static_cast<const char*>(address) + (64 << 10);  // a large frame's begin
+  const std::string what = arithmetic ? "divides an integer by 0"
+                           : fibre_->holds(address) || fibre_->holds(below)
+                               ? "overflows its stack"
+                               : fmt::format("touches memory that is nobody's ({})", address);
+  worker_.stop_thread(arithmetic ? cudaErrorLaunchFailure : cudaErrorIllegalAddress,
+                      what + ", at " + source_line(code_offset(pc) + 1));
+}
+
+std::string BlockObserver::race(const Access& access, Space space, const Touch& before) const {
   const bool in_block = before.stamp.block == block_ && !before.stamp.several_blocks;
   const std::string order = in_block ? ", and no barrier lies between (both come after " +
                                            plural(interval_, "barrier") + ")"
                                      : ", and nothing orders the blocks of a grid";
-  worker_.stop_thread(cudaErrorIllegalAddress, "data race: " + describe(access, space) + " at " +
-                                                   source_line(code_offset(access.pc)) + "; " +
-                                                   describe(before) + " touched it at " +
-                                                   source_line(before.code) + order);
+  return "data race: " + describe(access, space) + " at " + source_line(code_offset(access.pc)) +
+         "; " + describe(before) + " touched it at " + source_line(before.code) + order;
 }
 
 // "reads 4 bytes of shared memory (x_tile + 48 bytes)"
 std::string BlockObserver::describe(const Access& access, Space space) const {
   const char* verb = access.operation == Operation::kLoad    ? "reads "
                      : access.operation == Operation::kStore ? "writes "
-                                                             : "copies ";
+                     : access.operation == Operation::kCopy  ? "copies "
+                                                             : "changes (by an atomic operation) ";
   std::string text = verb + plural(access.bytes, "byte") +
                      (space == Space::kShared ? " of shared memory" : " of global memory");
   if (space == Space::kGlobal) return text;
-  for (const SharedVariable& variable : launch_->symbols->shared) {
+  for (const SharedVariable& variable : variables_) {
     const std::size_t offset = access.address - shared_begin_ - variable.begin;
-    if (offset >= variable.bytes) continue;
+    if (offset >= variable.bytes || !variable.function.empty()) continue;
     text += " (" + variable.name + " + " + plural(offset, "byte") + ")";
   }
   return text;

@@ -23,6 +23,7 @@ struct Access {
   Operation operation;
   const void* pc;           // where the hook's call returns to
   uintptr_t other_end = 0;  // of a copy: its source, or NO_SOURCE; or its destination
+  bool strong = false;      // an atomic operation, or a volatile access
 };
 
 // It is told of accesses on this worker; null while no kernel's code runs. The hooks themselves,
@@ -30,23 +31,31 @@ struct Access {
 // version of an inline function, which may be that from a kernel's source.
 inline thread_local BlockObserver* watching = nullptr;
 
+// This worker's.
+inline thread_local BlockObserver* observing = nullptr;
+
 // Follows the blocks of one worker, one at a time.
 class BlockObserver {
  public:
-  explicit BlockObserver(Worker& worker) : worker_(worker) {}
+  explicit BlockObserver(Worker& worker);
 
   void begin_block(const Grid& grid, uint64_t block);
   void end_block();  // the kernel has not failed
 
   void resume(unsigned thread, const Fibre& fibre);  // has its turn from here on
-  void leave(unsigned thread);          // has left the kernel, or waits at __syncthreads()
-  void sync_warp(unsigned thread);      // has come through __syncwarp()
-  void sync_threads() { ++interval_; }  // all threads have come to __syncthreads()
-  void mma();  // the running thread's warp has multiplied by its tensor core
+  void leave(unsigned thread);      // has left the kernel, or waits at __syncthreads()
+  void sync_warp(unsigned thread);  // has come through __syncwarp()
+  void sync_threads();              // all threads have come to __syncthreads()
+  // One of the warps has multiplied by its tensor core.
+  void mma(int instructions) { counts_.tensor_instructions += instructions; }
+  void fence();  // the running thread publishes what it has done, ...
+  void look() { seen_[thread_] = publication_time(); }  // ... and sees what others have published
+  uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
 
   // From here on the running thread is in the simulator's own code, until it has its turn again, or
   // comes out of the call that said so.
   void pause() { watching = nullptr; }
+  void go_on() { watching = this; }
 
   // An asynchronous copy of the running thread, asked for by the call that returns to `pc`, and its
   // end. Nothing is read from `from` where bytes == zfill.
@@ -55,6 +64,9 @@ class BlockObserver {
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
+  // A volatile read of the running thread; lets others have their turn where it only asks again.
+  void poll(const Access& access);
+  void note_progress() { worker_.note_progress(); }
   // Called at every basic block of a kernel, more often than all else: forwards it is just this.
   // Returns false for a jump back, which is for enter_again().
   bool enter_code(const void* pc) {
@@ -63,31 +75,42 @@ class BlockObserver {
     return true;
   }
   void enter_again(const void* pc);
+  // The processor refuses what the code at `pc` does. Doesn't return.
+  void fault(bool arithmetic, const void* address, const void* pc);
 
  private:
+  void enter(const Access& access, Space space, uintptr_t address);
   void access_shared(const Access& access);
   void access_global(const Access& access);
   void require_aligned(const Access& access);
-  void require_shared_variable(const Access& access);
+  bool is_shared_variable(const Access& access);
   Allocation* require_allocation(const Access& access);
   bool is_shared(uintptr_t address) const { return address - shared_begin_ < shared_bytes_; }
 
   Stamp stamp() const;
+  bool is_ordered(const Touch& before) const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
   std::string distance(const Access& access) const;
-  [[noreturn]] void stop_race(const Access& access, Space space, const Touch& before);
+  template <typename Describe>
+  void object(const Access& access, uint32_t other_code, const Describe& text);
+  std::string complaint(const Access& access, Space space, const std::string& what) const;
+  std::string race(const Access& access, Space space, const Touch& before) const;
   std::string describe(const Access& access, Space space) const;
   std::string describe(const Touch& touch) const;
 
   Worker& worker_;
+  const bool counts_accesses_;  // and doesn't only look for bugs
+  const std::size_t most_steps_;
   const Launch* launch_ = nullptr;
   uint64_t launch_number_ = 0;
   dim3 grid_;
   uint64_t block_ = 0;
   unsigned threads_ = 0;
-  unsigned interval_ = 0;                            // __syncthreads() so far
-  std::vector<unsigned> phase_;                      // __syncwarp() so far, per thread
-  std::vector<LaneLog> logs_;                        // per thread
+  unsigned interval_ = 0;        // __syncthreads() so far
+  std::vector<unsigned> phase_;  // __syncwarp() so far, per thread
+  std::vector<uint64_t> seen_;   // publication_time() of its last atomic operation, per thread
+  uint64_t block_seen_ = 0;      // of any thread's, before the last __syncthreads()
+  std::vector<LaneLog> logs_;    // per thread
   std::vector<std::vector<LaneLog::Event>> memory_;  // for logs that have none
   std::vector<unsigned> left_;                       // per warp: lanes whose log is complete
   WarpLog warp_log_;
@@ -99,12 +122,14 @@ class BlockObserver {
   uintptr_t shared_begin_ = 0;
   std::size_t shared_bytes_ = 0;
   std::vector<ShadowWord> shared_shadow_;
+  std::vector<SharedVariable> variables_;
 
   // The running thread.
   unsigned thread_ = 0;
   LaneLog* log_ = nullptr;
   const Fibre* fibre_ = nullptr;
-  Stamp stamp_{};  // as stamp() has it now
+  Stamp stamp_{};         // as stamp() has it now
+  uintptr_t polled_ = 0;  // the volatile variable that it has read last, and nothing since
   Allocation *last_allocation_ = nullptr, *other_allocation_ = nullptr;
   const SharedVariable* last_variable_ = nullptr;
 };

@@ -5,8 +5,11 @@
 // NOLINTBEGIN(bugprone-reserved-identifier): the compiler's names
 #include <cuda_pipeline.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "common/core/program.h"
@@ -33,6 +36,21 @@ void hook(const void* address, unsigned bytes, Operation operation, const void* 
   watching = observer;
 }
 
+void hook_volatile(const void* address, unsigned bytes, Operation operation, const void* pc) {
+  BlockObserver* const observer = watching;
+  if (!observer) return;
+  watching = nullptr;
+  const Access access = {reinterpret_cast<uintptr_t>(address), bytes, operation, pc, 0, true};
+  if (operation == Operation::kLoad) {
+    observer->poll(access);
+  } else {
+    observer->note_progress();
+  }
+  watching = nullptr;
+  observer->access(access);
+  watching = observer;
+}
+
 // A range: a struct of a size that no single instruction moves. Word by word.
 void hook_range(const void* address, unsigned long bytes, Operation operation, const void* pc) {
   for (unsigned long done = 0; done < bytes; done += 4) {
@@ -47,18 +65,24 @@ uint32_t convladder::simulator::host_access() { return last_host_access.exchange
 
 extern "C" {
 
-#define CONVLADDER_HOOKS(bytes)                                           \
-  void __tsan_read##bytes(void* address) {                                \
-    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));  \
-  }                                                                       \
-  void __tsan_write##bytes(void* address) {                               \
-    hook(address, bytes, Operation::kStore, __builtin_return_address(0)); \
-  }                                                                       \
-  void __tsan_unaligned_read##bytes(void* address) {                      \
-    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));  \
-  }                                                                       \
-  void __tsan_unaligned_write##bytes(void* address) {                     \
-    hook(address, bytes, Operation::kStore, __builtin_return_address(0)); \
+#define CONVLADDER_HOOKS(bytes)                                                    \
+  void __tsan_read##bytes(void* address) {                                         \
+    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));           \
+  }                                                                                \
+  void __tsan_write##bytes(void* address) {                                        \
+    hook(address, bytes, Operation::kStore, __builtin_return_address(0));          \
+  }                                                                                \
+  void __tsan_volatile_read##bytes(void* address) {                                \
+    hook_volatile(address, bytes, Operation::kLoad, __builtin_return_address(0));  \
+  }                                                                                \
+  void __tsan_volatile_write##bytes(void* address) {                               \
+    hook_volatile(address, bytes, Operation::kStore, __builtin_return_address(0)); \
+  }                                                                                \
+  void __tsan_unaligned_read##bytes(void* address) {                               \
+    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));           \
+  }                                                                                \
+  void __tsan_unaligned_write##bytes(void* address) {                              \
+    hook(address, bytes, Operation::kStore, __builtin_return_address(0));          \
   }
 CONVLADDER_HOOKS(1)
 CONVLADDER_HOOKS(2)
@@ -96,15 +120,74 @@ void __pipeline_memcpy_async(void* to_shared, const void* from_global, std::size
   BlockObserver* const observer = std::exchange(watching, nullptr);
   require_valid_copy(to_shared, from_global, bytes, zfill);
   observer->begin_copy(to_shared, from_global, bytes, zfill, __builtin_return_address(0));
-  watching = observer;
   copy_queue->push(to_shared, from_global, bytes, zfill);
+  watching = observer;
 }
 
-void __pipeline_commit() { copy_queue->commit(); }
+void __pipeline_commit() {
+  BlockObserver* const observer = std::exchange(watching, nullptr);
+  copy_queue->commit();
+  watching = observer;
+}
 
-void __pipeline_wait_prior(std::size_t pending) { copy_queue->wait(pending); }
+void __pipeline_wait_prior(std::size_t pending) {
+  BlockObserver* const observer = std::exchange(watching, nullptr);
+  copy_queue->wait(pending);
+  watching = observer;
+}
 
 void convladder::simulator::note_end_of_copy(void* to, std::size_t bytes) {
-  watching->end_copy(to, bytes);
+  observing->end_copy(to, bytes);
 }
+
+// ---- Memory that kernels ask for: `new` and malloc() (the linker calls these in its place) ----
+
+namespace {
+
+std::atomic<int64_t> kernel_allocations{0};
+
+// Null outside kernels.
+void* allocate_in_kernel(std::size_t bytes) {
+  BlockObserver* const observer = std::exchange(watching, nullptr);
+  void* memory = nullptr;
+  if (observer && cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)) == cudaSuccess) {
+    ++kernel_allocations;
+  }
+  watching = observer;
+  return memory;
+}
+
+bool free_in_kernel(void* memory) {
+  if (kernel_allocations == 0 || !memory) return false;
+  if (!watching && std::uncaught_exceptions() == 0) return false;  // the simulator's own
+  BlockObserver* const observer = std::exchange(watching, nullptr);
+  const bool freed = is_device_memory(memory) && cudaFree(memory) == cudaSuccess;
+  kernel_allocations -= freed;
+  watching = observer;
+  return freed;
+}
+
+}  // namespace
+
+extern "C" {
+void* __real_malloc(std::size_t bytes);
+void __real_free(void* memory);
+void* __wrap_malloc(std::size_t bytes) {
+  return watching ? allocate_in_kernel(bytes) : __real_malloc(bytes);
+}
+void __wrap_free(void* memory) {
+  if (!free_in_kernel(memory)) __real_free(memory);
+}
+}
+
+void* operator new(std::size_t bytes) {
+  void* const memory = __wrap_malloc(std::max<std::size_t>(bytes, 1));
+  if (!memory && !watching) throw std::bad_alloc();  // a kernel gets null
+  return memory;
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void operator delete(void* memory) noexcept { __wrap_free(memory); }
+void operator delete[](void* memory) noexcept { __wrap_free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { __wrap_free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { __wrap_free(memory); }
 // NOLINTEND(bugprone-reserved-identifier)

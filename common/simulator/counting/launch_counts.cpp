@@ -1,11 +1,15 @@
 #include "common/simulator/counting/launch_counts.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/simulator/counting/warp_trace.h"
+#include "common/simulator/launch.h"
+#include "common/simulator/report.h"
 #include "common/simulator/worker.h"
 
 namespace convladder::simulator {
@@ -26,6 +30,25 @@ const KernelFacts& facts_of(const void* kernel) {
   }
   return found->second;
 }
+
+// The last launch of a program, once it has ended without a finding.
+struct LastLaunch {
+  const void* kernel = nullptr;
+  dim3 blocks, threads;
+  std::size_t dynamic_bytes = 0;
+  std::vector<char> arguments;
+  int64_t times_in_reach = 0, findings = 0;
+  std::optional<bool> is_repeatable;  // once it has been asked for
+} last;
+
+// What a kernel may call whose effects are all in memory.
+constexpr const char* CALLED =
+    "__tsan_(unaligned_)?(read|write).*|__sanitizer_cov_trace_pc|__sync(threads|warp)|__pipeline_.*"
+    "|"
+    "(sqrt|exp|exp2|log|log2|log10|pow|sin|cos|tan|tanh|erf|fma|fmin|fmax|fmod|floor|ceil|rint)f?|"
+    "mem(cpy|set)";
+
+bool same(dim3 a, dim3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
 Launch current;    // changes between launches alone
 std::mutex mutex;  // for what follows
@@ -66,15 +89,19 @@ const Launch& current_launch() { return current; }
 
 void begin_launch(const Grid& grid) {
   const auto& [symbols, products] = facts_of(grid.kernel);
-  current = {current.number + 1,  &symbols,       products, grid.argument,
-             grid.argument_bytes, device_memory()};
+  current = {current.number + 1,  &symbols,        products, grid.argument,
+             grid.argument_bytes, device_memory(), &grid,    is_program() ? finding_count() : 0};
   for (const auto& allocation : current.memory) allocation->forget_touches();
+  forget_publications();
   current_counts = {};
   current_counts.kernel = symbols.name;
   current_counts.launches = 1;
   current_counts.knows_products = products.of_block != nullptr;
   current_counts.work = {{grid.kernel}};
-  for (const auto& variable : symbols.shared) current_counts.shared_bytes += variable.bytes;
+  current_counts.shared_bytes = static_cast<int64_t>(grid.dynamic_bytes);
+  for (const auto& variable : symbols.shared) {
+    if (variable.is_own) current_counts.shared_bytes += static_cast<int64_t>(variable.bytes);
+  }
   trace_launch(symbols.name, grid.blocks, grid.threads, symbols.shared);
 }
 
@@ -88,6 +115,28 @@ void add_block(const KernelCounts& block) {
   if (block.tensor_instructions > 0) ++work.tensor_instructions[block.tensor_instructions];
 }
 
+bool repeats_last_launch(const Grid& grid) {
+  const char* const argument = static_cast<const char*>(grid.argument);
+  const bool is_same = grid.kernel == last.kernel && same(grid.blocks, last.blocks) &&
+                       same(grid.threads, last.threads) &&
+                       grid.dynamic_bytes == last.dynamic_bytes &&
+                       std::equal(argument, argument + grid.argument_bytes, last.arguments.begin(),
+                                  last.arguments.end()) &&
+                       times_in_reach() == last.times_in_reach && finding_count() == last.findings;
+  if (!is_same) {
+    last = {};
+    return false;
+  }
+  if (!last.is_repeatable) {
+    last.is_repeatable =
+        calls_only(grid.kernel, current.symbols->bytes, CALLED) &&
+        std::all_of(current.memory.begin(), current.memory.end(),
+                    [](const auto& allocation) { return allocation->is_repeatable(); });
+  }
+  if (*last.is_repeatable) add_finished(current_counts);
+  return *last.is_repeatable;
+}
+
 void end_launch() {
   for (const auto& allocation : current.memory) {
     current_counts.sectors_read += allocation->sectors_touched(false);
@@ -96,6 +145,18 @@ void end_launch() {
   current_counts.work[0].sectors_read = current_counts.sectors_read;
   current_counts.work[0].sectors_written = current_counts.sectors_written;
   add_finished(current_counts);
+  if (is_program()) {
+    const Grid& grid = *current.grid;
+    const char* const argument = static_cast<const char*>(grid.argument);
+    last = {grid.kernel,
+            grid.blocks,
+            grid.threads,
+            grid.dynamic_bytes,
+            {argument, argument + grid.argument_bytes},
+            times_in_reach(),
+            current.findings == finding_count() ? current.findings : -1,
+            std::nullopt};
+  }
 }
 
 std::string library_call(const std::string& function, const LaunchWork& work,

@@ -18,6 +18,8 @@ struct Launch {
   const void* argument = nullptr;  // of the kernel: constant memory on a GPU
   std::size_t argument_bytes = 0;
   Allocations memory;
+  const Grid* grid = nullptr;
+  int64_t findings = 0;  // before it
 };
 const Launch& current_launch();
 

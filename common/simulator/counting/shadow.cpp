@@ -7,9 +7,18 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
-extern char etext, end;  // the linker's: behind the program's code, and behind its data
+// The linker's: behind the program's code, where its variables begin, and behind its data; and what
+// translate.py has put into sections.
+extern "C" {
+extern char etext, __data_start, end;
+extern char __start_convladder_device[] __attribute__((weak));
+extern char __stop_convladder_device[] __attribute__((weak));
+extern char __start_convladder_constant[] __attribute__((weak));
+extern char __stop_convladder_constant[] __attribute__((weak));
+}
 
 namespace convladder::simulator {
 namespace {
@@ -21,7 +30,7 @@ bool same_warp(Stamp a, Stamp b) { return a.thread / WARP == b.thread / WARP; }
 
 // Whether nothing orders `before` and `now`, two touches of one word by different threads.
 bool is_concurrent(Stamp before, Stamp now, Scope scope) {
-  if (!before.present) return false;
+  if (!before.present || (before.strong && now.strong)) return false;
   if (scope == Scope::kGrid && (before.several_blocks || before.block != now.block)) return true;
   if (!same_interval(before, now)) return false;  // in shared memory: also what blocks before left
   if (before.several_warps || !same_warp(before, now)) return true;
@@ -62,19 +71,35 @@ Stamp load(const Stamp& stamp) {
   return copy;
 }
 
+// Variables of the device are the first allocation, if there are any.
+Allocations variables() {
+  const std::size_t bytes = __stop_convladder_device - __start_convladder_device;
+  if (bytes == 0) return {};
+  auto all = std::make_shared<Allocation>(__start_convladder_device, bytes, true);
+  all->set_state(0, all->words(), MemoryState::kDefined);
+  return {all};
+}
+
 std::mutex mutex;
+Allocations freed;  // since the launch began: a worker may still hold one
 Allocations& allocations() {
-  static auto* all = new Allocations;  // outlives every other static
+  static auto* all = new Allocations(variables());  // outlives every other static
   return *all;
 }
 
 }  // namespace
 
-Touch enter_read(ShadowWord& word, Touch now, Scope scope) {
-  if (is_concurrent(word.write, now.stamp, scope)) return {word.write, word.write_code};
+Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed) {
+  if (!allowed && (word.write_bytes & now.bytes) && is_concurrent(word.write, now.stamp, scope)) {
+    return {word.write, word.write_code, word.write_bytes};
+  }
   const Stamp before = word.read;
   Stamp read = now.stamp;
-  if (before.present) {
+  word.read_code = now.code;
+  const bool share = before.present && (word.read_bytes & now.bytes);
+  word.read_bytes = share ? word.read_bytes & now.bytes : now.bytes;
+  if (share) {
+    read.strong = before.strong && read.strong;
     if (scope == Scope::kGrid) {
       read.several_blocks = before.several_blocks || before.block != read.block;
     }
@@ -86,21 +111,25 @@ Touch enter_read(ShadowWord& word, Touch now, Scope scope) {
     }
   }
   word.read = read;
-  word.read_code = now.code;
   return {};
 }
 
-Touch enter_write(ShadowWord& word, Touch now, Scope scope) {
-  if (is_concurrent(word.write, now.stamp, scope)) return {word.write, word.write_code};
-  if (is_concurrent(word.read, now.stamp, scope)) return {word.read, word.read_code};
+Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed) {
+  for (const Touch& before : {Touch{word.write, word.write_code, word.write_bytes},
+                              Touch{word.read, word.read_code, word.read_bytes}}) {
+    const bool share = (before.bytes & now.bytes) != 0;
+    if (!allowed && share && is_concurrent(before.stamp, now.stamp, scope)) return before;
+  }
   word.write = now.stamp;
   word.write_code = now.code;
+  word.write_bytes = now.bytes;
   return {};
 }
 
-Allocation::Allocation(const void* begin, std::size_t bytes)
+Allocation::Allocation(const void* begin, std::size_t bytes, bool host_writes)
     : begin_(reinterpret_cast<uintptr_t>(begin)),
       bytes_(bytes),
+      host_writes_(host_writes),
       state_(map_zeros<MemoryState>(words())),
       shadow_(map_zeros<ShadowWord>(words())) {}
 
@@ -113,16 +142,24 @@ void Allocation::set_state(std::size_t first, std::size_t count, MemoryState sta
   std::fill_n(state_ + first, count, state);
 }
 
-Touch Allocation::enter(std::size_t word, Touch now, bool write) {
+Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed) {
   ShadowWord& shadow = shadow_[word];
   // The common case: what no kernel writes, and many blocks have read before.
   if (!write && load(shadow.read).several_blocks && !load(shadow.write).present) return {};
   const StretchLock lock(begin_ + word * 4);
-  return write ? enter_write(shadow, now, Scope::kGrid) : enter_read(shadow, now, Scope::kGrid);
+  return write ? enter_write(shadow, now, Scope::kGrid, allowed)
+               : enter_read(shadow, now, Scope::kGrid, allowed);
 }
 
 void Allocation::forget_touches() {
   madvise(shadow_, words() * sizeof(ShadowWord), MADV_DONTNEED);  // zeros again
+}
+
+bool Allocation::is_repeatable() const {
+  return std::none_of(shadow_, shadow_ + words(), [this](const ShadowWord& word) {
+    return host_writes_ ? word.read.present || word.write.present
+                        : word.read.present && word.write.present;
+  });
 }
 
 int64_t Allocation::sectors_touched(bool written) const {
@@ -138,6 +175,52 @@ int64_t Allocation::sectors_touched(bool written) const {
   return sectors;
 }
 
+namespace {
+struct Publication {
+  Stamp stamp;
+  uint64_t time;
+};
+std::mutex publications_mutex;
+std::unordered_map<uint64_t, std::vector<Publication>> publications;  // by block, in order
+std::atomic<uint64_t> publication_count{0};
+}  // namespace
+
+void publish(Stamp now) {
+  const std::lock_guard lock(publications_mutex);
+  auto& all = publications[now.block];
+  // The first in an interval covers what comes later: a race may go unseen, and none is invented.
+  const auto same = [&](const Publication& other) {
+    return same_interval(other.stamp, now) && other.stamp.thread == now.thread &&
+           other.stamp.phase == now.phase;
+  };
+  if (std::none_of(all.begin(), all.end(), same)) all.push_back({now, ++publication_count});
+}
+
+uint64_t publication_time() { return publication_count; }
+
+bool was_published(Stamp touch, uint64_t time) {
+  constexpr uint64_t HALF = 1 << 13;  // of the intervals that a stamp tells apart
+  const std::lock_guard lock(publications_mutex);
+  const auto found = publications.find(touch.block);
+  if (found == publications.end()) return false;
+  const auto covers = [&](const Publication& publication) {
+    const Stamp& fence = publication.stamp;
+    const uint64_t barriers = (fence.interval - touch.interval) % (2 * HALF);
+    const bool in_warp = same_warp(fence, touch) && fence.phase != touch.phase;
+    return publication.time <= time && barriers < HALF &&
+           (barriers > 0 || fence.thread == touch.thread || in_warp);
+  };
+  return std::any_of(found->second.begin(), found->second.end(), covers);
+}
+
+void forget_publications() {
+  const std::lock_guard lock(publications_mutex);
+  publications.clear();
+  publication_count = 0;
+  const std::lock_guard memory(mutex);
+  freed.clear();
+}
+
 Allocation* find(const Allocations& all, uintptr_t address) {
   for (const auto& allocation : all) {
     if (allocation->contains(address)) return allocation.get();
@@ -145,13 +228,29 @@ Allocation* find(const Allocations& all, uintptr_t address) {
   return nullptr;
 }
 
+std::string nearest(const Allocations& all, uintptr_t address) {
+  constexpr uintptr_t NEAR = 1 << 20;
+  std::string text;
+  uintptr_t least = NEAR;
+  for (const auto& allocation : all) {
+    const uintptr_t past = address - (allocation->begin() + allocation->bytes());
+    const uintptr_t before = allocation->begin() - address;
+    if (std::min(past, before) >= least) continue;
+    least = std::min(past, before);
+    text = ", " + std::to_string(least) + " bytes " +
+           (past == least ? "past the end" : "before the begin") + " of " +
+           std::to_string(allocation->bytes()) + " bytes";
+  }
+  return text;
+}
+
 Allocations device_memory() {
   const std::lock_guard lock(mutex);
   return allocations();
 }
 
-void memory_allocated(void* begin, std::size_t bytes) {
-  auto allocation = std::make_shared<Allocation>(begin, bytes);
+void memory_allocated(void* begin, std::size_t bytes, bool host_writes) {
+  auto allocation = std::make_shared<Allocation>(begin, bytes, host_writes);
   const std::lock_guard lock(mutex);
   allocations().push_back(std::move(allocation));
 }
@@ -162,7 +261,16 @@ void memory_freed(void* begin) {
   const auto is_it = [&](const auto& allocation) {
     return allocation->begin() == reinterpret_cast<uintptr_t>(begin);
   };
-  all.erase(std::remove_if(all.begin(), all.end(), is_it), all.end());
+  const auto found = std::find_if(all.begin(), all.end(), is_it);
+  if (found == all.end()) return;
+  (*found)->retire();
+  freed.push_back(std::move(*found));
+  all.erase(found);
+}
+
+bool is_device_memory(const void* begin) {
+  const std::lock_guard lock(mutex);
+  return find(allocations(), reinterpret_cast<uintptr_t>(begin)) != nullptr;
 }
 
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
@@ -174,9 +282,30 @@ void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
   allocation->set_state(offset / 4, (end + 3) / 4 - offset / 4, state);
 }
 
+bool is_constant(uintptr_t address) {
+  const std::size_t bytes = __stop_convladder_constant - __start_convladder_constant;
+  return address - reinterpret_cast<uintptr_t>(__start_convladder_constant) < bytes;
+}
+
 bool is_program_data(uintptr_t address) {
   return address >= reinterpret_cast<uintptr_t>(&etext) &&
          address < reinterpret_cast<uintptr_t>(&end);
+}
+
+bool is_device_variable(const void* address) {
+  const auto* byte = static_cast<const char*>(address);
+  return (byte >= __start_convladder_device && byte < __stop_convladder_device) ||
+         (byte >= __start_convladder_constant && byte < __stop_convladder_constant);
+}
+
+bool is_host_variable(uintptr_t address) {
+  return address >= reinterpret_cast<uintptr_t>(&__data_start) &&
+         !is_device_variable(reinterpret_cast<const void*>(address));
+}
+
+bool is_mapped(uintptr_t address) {
+  unsigned char ignored = 0;
+  return mincore(reinterpret_cast<void*>(address / 4096 * 4096), 1, &ignored) == 0;
 }
 
 }  // namespace convladder::simulator

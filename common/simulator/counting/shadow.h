@@ -1,11 +1,12 @@
 // Shadow memory: for every 4-byte word of memory, who touched it last; of global memory also whether
-// kernels may touch it. Two accesses to one word by different threads race when one of them writes
-// and no barrier lies between.
+// kernels may touch it. Two accesses to one word by different threads race when one of them writes,
+// no barrier lies between, and not both are strong.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/simulator/observer.h"
@@ -16,41 +17,43 @@ namespace convladder::simulator {
 // __syncthreads() before, the phase that of __syncwarp(), both modulo their bits.
 struct Stamp {
   uint64_t present : 1;
+  uint64_t strong : 1;           // by an atomic operation, or a volatile access to global memory
   uint64_t in_flight : 1;        // written by an asynchronous copy that nobody has waited for
   uint64_t several_threads : 1;  // of this warp, in this interval; `thread` is the last of them
   uint64_t several_warps : 1;    // of this block, in this interval
   uint64_t several_blocks : 1;   // of this launch; `block` is the last of them
   uint64_t thread : 10;          // x fastest
   uint64_t phase : 3;
-  uint64_t interval : 15;
+  uint64_t interval : 14;
   uint64_t block : 31;  // x fastest
 };
 static_assert(sizeof(Stamp) == 8);
 
-// A stamp, and the instruction behind it as an offset in the program's code.
+// A stamp, the instruction behind it as an offset in the program's code, and a bit for each byte of the
+// word that it touches.
 struct Touch {
   Stamp stamp;
-  uint32_t code;
+  uint32_t code : 28, bytes : 4;
 };
 
 struct ShadowWord {
   Stamp write, read;
-  uint32_t write_code, read_code;
+  uint32_t write_code : 28, write_bytes : 4, read_code : 28, read_bytes : 4;
 };
 
 enum class Scope { kBlock, kGrid };  // which threads see the word: shared or global memory
 
-// Enters a read (a write) in `word`. Returns the touch that it races with; .stamp.present is 0 when
-// there is none.
-Touch enter_read(ShadowWord& word, Touch now, Scope scope);
-Touch enter_write(ShadowWord& word, Touch now, Scope scope);
+// Enters a read (a write) in `word`. Returns the touch that it races with, and enters nothing;
+// .stamp.present is 0 when there is none, or one is `allowed`.
+Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed = false);
+Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed = false);
 
 // ---- The global memory that kernels may touch ----
 
 // What cudaMalloc gave, in words of 4 bytes.
 class Allocation {
  public:
-  Allocation(const void* begin, std::size_t bytes);
+  Allocation(const void* begin, std::size_t bytes, bool host_writes = false);
   ~Allocation();
   Allocation(const Allocation&) = delete;
 
@@ -59,11 +62,17 @@ class Allocation {
   bool contains(uintptr_t address) const { return address - begin_ < bytes_; }
   std::size_t words() const { return (bytes_ + 3) / 4; }
 
+  void retire() { begin_ = UINTPTR_MAX; }  // has been freed: nothing is in it any more
+
   void set_state(std::size_t first, std::size_t count, MemoryState state);
   MemoryState state(std::size_t word) const { return state_[word]; }
 
   // As enter_read() and enter_write(); several workers may be at it at a time.
-  Touch enter(std::size_t word, Touch now, bool write);
+  Touch enter(std::size_t word, Touch now, bool write, bool allowed = false);
+
+  // Whether the same launch would do the same again: it has touched nothing that the host may have changed
+  // since, and written nothing that it has read.
+  bool is_repeatable() const;
 
   void forget_touches();  // a new launch begins
   // 32-byte sectors with a word that was read (written) since.
@@ -72,9 +81,21 @@ class Allocation {
  private:
   uintptr_t begin_;
   std::size_t bytes_;
+  bool host_writes_;  // to managed memory, and its own that kernels may touch
   MemoryState* state_;
   ShadowWord* shadow_;
 };
+
+// ---- What fences order ----
+
+// The thread of `now` has come to a fence: what it has touched, and what barriers have ordered before
+// it, is published.
+void publish(Stamp now);
+// When fences were last told of: the time at which a thread that looks now has seen them.
+uint64_t publication_time();
+// Whether what `touch` did had been published at that time.
+bool was_published(Stamp touch, uint64_t time);
+void forget_publications();  // a new launch begins, also as regards what kernels have freed
 
 using Allocations = std::vector<std::shared_ptr<Allocation>>;
 
@@ -84,7 +105,20 @@ Allocations device_memory();
 // The allocation with `address` in it, or null.
 Allocation* find(const Allocations& all, uintptr_t address);
 
-// Whether `address` is that of a variable of the program: __device__ memory.
+// Where there is none, but one is near: ", 4 bytes past the end of 1024 bytes"; else empty.
+std::string nearest(const Allocations& all, uintptr_t address);
+
+// Whether cudaMalloc() gave this.
+bool is_device_memory(const void* begin);
+
+// Whether `address` is that of a variable of the program.
 bool is_program_data(uintptr_t address);
+// Whether it is one that a kernel of a program must not touch: neither constant, nor one of the device.
+bool is_host_variable(uintptr_t address);
+// Whether there is memory at all.
+bool is_mapped(uintptr_t address);
+
+// Whether it is that of a __constant__ variable.
+bool is_constant(uintptr_t address);
 
 }  // namespace convladder::simulator

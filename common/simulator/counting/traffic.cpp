@@ -244,12 +244,17 @@ Cost cost_in_global_memory(const WarpAccess& access, Services* services) {
 }  // namespace
 
 Cost cost_of(const WarpAccess& access, std::vector<Service>* services) {
+  if (access.operation == Operation::kAtomic) return {};
   return access.space == Space::kShared ? cost_in_shared_memory(access, services)
                                         : cost_in_global_memory(access, services);
 }
 
 void add(const WarpAccess& access, const Cost& cost, KernelCounts& counts) {
   const Operation operation = access.operation;
+  if (operation == Operation::kAtomic) {
+    ++counts.atomics;
+    return;
+  }
   if (access.space == Space::kShared) {
     SharedCounts& shared = operation == Operation::kLoad    ? counts.shared_load
                            : operation == Operation::kStore ? counts.shared_store

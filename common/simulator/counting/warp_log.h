@@ -75,17 +75,30 @@ class LaneLog {
     ++steps_;
   }
 
+  // What access() and jump_to() do where nothing is counted.
+  void pass(const void* pc) {
+    last_code_ = reinterpret_cast<uint64_t>(pc);
+    ++steps_;
+  }
+  void pass_to(const void* pc) {
+    code_before_ = last_code_;
+    pass(pc);
+    last_block_ = last_code_;
+  }
+
   // A basic block begins at `pc`. Code addresses grow along the source, so that a jump to an
   // earlier one (or to the same) closes a loop: false, and it is for jump_to().
   bool enter(const void* pc) {
     const auto begin = reinterpret_cast<uint64_t>(pc);
     if (begin <= last_block_) return false;
+    code_before_ = last_code_;
     last_block_ = last_code_ = begin;
     return true;
   }
   void jump_to(const void* pc, Loops& loops) {
     const auto begin = reinterpret_cast<uint64_t>(pc);
     jump(loops.jump(begin, last_code_), loops);
+    code_before_ = last_code_;
     last_block_ = last_code_ = begin;
   }
 
@@ -96,6 +109,8 @@ class LaneLog {
   bool has_memory() const { return events_.capacity() > 0; }
   void take_memory(std::vector<Event>&& memory) { events_ = std::move(memory); }
   std::vector<Event> give_memory() { return std::exchange(events_, {}); }
+  // Of the block before the last one: its last access, or its begin.
+  uint64_t code_before_last() const { return code_before_; }
   std::size_t steps() const { return steps_; }  // accesses and jumps back, also those left out
 
   static constexpr uint64_t JUMP = 0xff;        // no instruction's low byte
@@ -131,6 +146,7 @@ class LaneLog {
   std::size_t steps_ = 0;
   uint64_t last_block_ = 0;  // where the block that runs begins
   uint64_t last_code_ = 0;   // its last access, or its begin
+  uint64_t code_before_ = 0;
 };
 
 // Puts the logs of a warp's lanes together.

@@ -1,0 +1,186 @@
+"""Any CUDA program without a GPU: what `./ladder sim` runs.
+
+  ./ladder sim FILE... [OPTION...] [-- ARGUMENT...]
+
+Compiles the program (.cu files as nvcc would, .cpp files by the host compiler), runs it with the arguments,
+and prints what it prints; then, kernel by kernel, the launches, and the races and bad accesses found in
+them, with file and line. docs/simulator.md says what of CUDA there is.
+
+  -I FOLDER       where headers are looked for
+  -D NAME[=VALUE] a macro
+  -std=c++20      the language, by default C++17
+  --count         what the kernels ask of memory, and the least time that it takes on a GPU
+  --machine FILE  that GPU's rates (default: those of an H200)
+  --seed N        another order of blocks and threads
+  --json FILE     the report as JSON
+  --keep FILE     the program that was compiled
+
+The exit status is the program's, or 1 if it is 0 and something was found; 2 for a usage error.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+from common.show import counter_tables, floors, formats
+from common.show.files import ROOT
+from common.show.records import read_profiles
+from common.show.support import fail, run_main, write_json
+from common.variants.build import Build, BuildError
+
+H200 = os.path.join(ROOT, "common", "machines", "h200.json")
+EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
+# As nvcc defines them; code for the GPU is compiled as for an H200.
+DEFINED = ["__CUDACC__", "__NVCC__", "__CUDA_ARCH__=900", "CUDART_VERSION=12080", "__CUDACC_VER_MAJOR__=12",
+           "__CUDACC_VER_MINOR__=8", "__CUDACC_VER_BUILD__=0"]
+TRANSLATE = [sys.executable, "-B", os.path.join(ROOT, "common", "simulator", "translate.py")]
+
+
+class Options:
+    """Of the command line."""
+
+    def __init__(self, arguments):
+        self.files, self.flags, self.arguments, self.values = [], [], [], {}
+        self.standard = "-std=gnu++17"
+        words = iter(arguments)
+        for word in words:
+            if word == "--":
+                self.arguments = list(words)
+            elif word in ("-I", "-D", "--machine", "--seed", "--json", "--keep"):
+                value = next(words, None)
+                if value is None:
+                    fail(f"{word} needs a value", 2)
+                if word in ("-I", "-D"):
+                    self.flags.append(word + (os.path.abspath(value) if word == "-I" else value))
+                else:
+                    self.values[word] = value
+            elif word.startswith("-I"):
+                self.flags.append("-I" + os.path.abspath(word[2:]))
+            elif word.startswith("-D"):
+                self.flags.append(word)
+            elif word.startswith(("-std=", "--std=")):
+                self.standard = "-std=" + word.split("=")[1].replace("c++", "gnu++")
+            elif word == "--count":
+                self.values[word] = True
+            elif word.startswith("-"):
+                fail(f"'{word}' is no option of sim (./ladder sim --help)", 2)
+            else:
+                self.files.append(word)
+        if not self.files:
+            fail("sim needs a FILE.cu (./ladder sim --help)", 2)
+        for file in self.files:
+            if not os.path.isfile(file):
+                fail(f"{file}: no such file", 2)
+
+
+def compile_program(options, folder):
+    """The program, in `folder`. Ends with the compiler's status where that fails."""
+    build = Build("sim-count")
+    build_folder, words = build.compile_words(EXEMPLAR)
+    kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
+    headers = [f"-isystem{word[2:]}" for word in words if word.startswith("-I")]
+    common = [options.standard, "-w", *options.flags, *headers]
+    objects = []
+    for number, file in enumerate(options.files):
+        objects.append(os.path.join(folder, f"{number}.o"))
+        if file.endswith(".cu"):
+            defined = [f"-D{name}" for name in DEFINED]
+            command = [*TRANSLATE, *kept, *defined, *common, "-include", "cuda_runtime.h"]
+        else:
+            command = [kept[0], "-O2", "-g1", *common]
+        status = subprocess.run([*command, "-o", objects[-1], "-c", file], check=False).returncode
+        if status:
+            sys.exit(status)
+    program = os.path.abspath(options.values.get("--keep", os.path.join(folder, "program")))
+    build_folder, words = build.link_words(TARGET, objects, os.path.basename(EXEMPLAR), program)
+    if subprocess.run(words, cwd=build_folder, check=False).returncode:
+        fail("the program could not be linked")
+    return program
+
+
+def run_program(program, options, path):
+    """The program's status; its report goes to `path`."""
+    environment = {**os.environ, "CONVLADDER_SIM_REPORT": path}
+    for option, variable in (("--seed", "CONVLADDER_SIM_SEED"), ("--count", "CONVLADDER_SIM_COUNT")):
+        if option in options.values:
+            environment[variable] = str(options.values[option])
+    status = subprocess.run([program, *options.arguments], env=environment, check=False).returncode
+    if status < 0:
+        print(f"ladder: the program was ended by {signal.Signals(-status).name}", file=sys.stderr)
+    return status if status >= 0 else 128 - status
+
+
+def print_findings(report):
+    """Kernel by kernel, and what the host has done; returns how much was found."""
+    findings = report["findings"]
+    print()
+    for kernel in report["kernels"]:
+        own = [finding for finding in findings if finding["kernel"] == kernel["kernel"]]
+        verdict = f"{len(own)} found" if own else "nothing found"
+        launches = f"{kernel['launches']:,} launch" + ("" if kernel["launches"] == 1 else "es")
+        repeats = kernel["repeats"]
+        also = f" ({repeats:,} of them repeat the one before, and need not run)" if repeats else ""
+        print(f"{kernel['kernel']}: {launches}{also}, {verdict}")
+        for finding in own:
+            print_finding(finding)
+    names = {kernel["kernel"] for kernel in report["kernels"]}
+    for finding in findings:
+        if finding["kernel"] not in names:
+            print(finding["kernel"] or "host")
+            print_finding(finding)
+    return len(findings)
+
+
+def print_finding(finding):
+    times = f" ({finding['times']:,} times)" if finding["times"] > 1 else ""
+    print(f"  {finding['what']}{times}")
+
+
+def print_counts(report, options, name):
+    """The tables of profile."""
+    gpu, rates = floors.read_machine(options.values.get("--machine", H200))
+    same = {"version": 1, "stage": name, "problem": name, "shape": "", "flop": 1, "source": "simulator"}
+    records = [{**same, **kernel} for kernel in report["kernels"] if "work" in kernel]
+    if not records:
+        return
+    floors.add(records, rates, gpu)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "records.json")
+        write_json(path, records)
+        counted, = read_profiles(path)
+    for about, table in counter_tables.tables(counted, rates=rates)[:3]:
+        print(f"\n{about}\n\n{formats.aligned(table)}", end="")
+    for record in records:
+        print(f"{record['kernel']}: at least {formats.milliseconds(record['floor_ms'])} ms on the {gpu}, "
+              f"limited by {record['floor_limit']}")
+
+
+def main(arguments):
+    if "--help" in arguments or "-h" in arguments:
+        print(__doc__)
+        return 0
+    options = Options(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            program = compile_program(options, folder)
+        except BuildError as error:
+            fail(str(error))
+        path = os.path.join(folder, "report.json")
+        sys.stdout.flush()
+        status = run_program(program, options, path)
+        if not os.path.exists(path):
+            return status or 1
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    found = print_findings(report)
+    if "--count" in options.values:
+        print_counts(report, options, os.path.basename(options.files[0]))
+    if "--json" in options.values:
+        write_json(options.values["--json"], report)
+    return status or min(found, 1)
+
+
+if __name__ == "__main__":
+    run_main(main)

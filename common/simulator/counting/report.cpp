@@ -1,0 +1,187 @@
+#include "common/simulator/report.h"
+
+#include <execinfo.h>
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "common/core/program.h"
+#include "common/simulator/counting/block_observer.h"
+#include "common/simulator/counts_json.h"
+#include "common/simulator/launch.h"
+
+namespace convladder::simulator {
+namespace {
+
+struct Finding {
+  std::string kernel, what;
+  int64_t times = 0;
+};
+
+struct Launched {
+  std::string kernel;
+  int64_t launches = 0, repeats = 0;
+};
+
+struct Report {
+  std::mutex mutex;
+  std::vector<Finding> findings;
+  std::map<std::tuple<std::string, uint32_t, uint32_t>, std::size_t> by_place;
+  std::vector<Launched> launches;  // in the order of the first
+};
+Report& report() {
+  static auto* the_report = new Report;  // outlives every other static
+  return *the_report;
+}
+
+Json kernel_json(const Launched& launched, const std::vector<KernelCounts>& all_counts) {
+  Json members = {
+      {"kernel", launched.kernel}, {"launches", launched.launches}, {"repeats", launched.repeats}};
+  for (const KernelCounts& counts : all_counts) {
+    if (counts.kernel != launched.kernel) continue;
+    std::vector<const LaunchWork*> work;
+    for (const LaunchWork& launch : counts.work) work.push_back(&launch);
+    members.push_back({"library", counts.library});
+    members.push_back({"work", work_json(work, &all_counts[0].work[0])});
+    for (const auto& [metric, value] : metrics(counts)) members.push_back({metric, value});
+  }
+  return members;
+}
+
+void write_report() {
+  static std::atomic<bool> written{false};
+  if (written.exchange(true)) return;
+  const std::vector<KernelCounts> counts = take_kernel_counts();
+  Json kernels = Json::array(), findings = Json::array();
+  for (const Launched& launched : report().launches) {
+    kernels.push_back(kernel_json(launched, counts));
+  }
+  for (const KernelCounts& library : counts) {
+    if (library.library) {
+      kernels.push_back(kernel_json({library.kernel, library.launches}, counts));
+    }
+  }
+  for (const Finding& finding : report().findings) {
+    findings.push_back(
+        {{"kernel", finding.kernel}, {"what", finding.what}, {"times", finding.times}});
+  }
+  std::ofstream(std::getenv("CONVLADDER_SIM_REPORT"))
+      << Json{{"kernels", kernels}, {"findings", findings}} << "\n";
+}
+
+const void* interrupted_code(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers.gregs[REG_RIP]);
+#else
+  return reinterpret_cast<const void*>(registers.pc);
+#endif
+}
+
+// What the processor refuses. Of a kernel it is an error, as on a GPU; the host's ends the program.
+void on_signal(int number, siginfo_t* info, void* context) {
+  if (watching && number != SIGABRT) {
+    watching->fault(number == SIGFPE, info->si_addr, interrupted_code(context));
+  }
+  if (number == SIGSEGV || number == SIGBUS) {
+    const std::string memory = describe_address(info->si_addr);
+    if (!memory.empty()) {
+      add_finding("", 0, 0,
+                  [&] { return "the host touches " + memory + ", at " + calling_line(); });
+    }
+  }
+  write_report();
+  std::fflush(nullptr);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+const bool watches_signals = [] {
+  if (!is_program()) return false;
+  use_signal_stack();
+  struct sigaction action = {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) sigaction(number, &action, nullptr);
+  std::atexit(write_report);
+  return true;
+}();
+
+}  // namespace
+
+void use_signal_stack() {
+  constexpr std::size_t BYTES = 1 << 18;  // the handler reads names and lines
+  stack_t signal_stack = {};
+  signal_stack.ss_sp = new char[BYTES];  // for the rest of the process
+  signal_stack.ss_size = BYTES;
+  sigaltstack(&signal_stack, nullptr);
+}
+
+void add_finding(const std::string& kernel, uint32_t code, uint32_t other_code,
+                 const std::function<std::string()>& describe) {
+  const std::lock_guard lock(report().mutex);
+  const std::tuple place(kernel, code, other_code);
+  std::vector<Finding>& all = report().findings;
+  const auto known = code ? report().by_place.find(place) : report().by_place.end();
+  std::size_t index = all.size();
+  if (known != report().by_place.end()) {
+    index = known->second;
+  } else {
+    const std::string what = describe();
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Finding& finding) {
+      return finding.kernel == kernel && finding.what == what;
+    });
+    index = same - all.begin();
+    if (same == all.end()) all.push_back({kernel, what});
+    if (code) report().by_place[place] = index;
+  }
+  ++all[index].times;
+}
+
+std::string calling_line() {
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  std::vector<uint32_t> codes;
+  for (int i = 0; i < count; ++i) codes.push_back(code_offset(frames[i]));
+  for (const std::vector<std::string>& lines : source_lines(codes)) {
+    for (const std::string& line : lines) {
+      const bool is_known = line.rfind("code at", 0) != 0 && line.back() != '?';
+      if (is_known && line.rfind("/usr/", 0) != 0 && line.rfind("common/simulator/", 0) != 0) {
+        return line;
+      }
+    }
+  }
+  return "an unknown place";
+}
+
+int64_t finding_count() {
+  const std::lock_guard lock(report().mutex);
+  int64_t count = 0;
+  for (const Finding& finding : report().findings) count += finding.times;
+  return count;
+}
+
+void note_launch(const Grid& grid, bool repeats) {
+  const std::string name = read_symbols(grid.kernel).name;
+  const std::lock_guard lock(report().mutex);
+  std::vector<Launched>& all = report().launches;
+  auto known = std::find_if(all.begin(), all.end(),
+                            [&](const Launched& launched) { return launched.kernel == name; });
+  if (known == all.end()) known = all.insert(all.end(), {name});
+  ++known->launches;
+  known->repeats += repeats;
+}
+
+}  // namespace convladder::simulator

@@ -1,0 +1,72 @@
+// What CUDA's device functions (include/) ask of the simulator, from inside a kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace convladder::simulator {
+
+// Where in the source something is called; as a default argument, where the caller stands.
+struct Place {
+  const char* file;  // null: `line` is a code_offset() of core/program.h
+  int line;
+  static constexpr Place here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
+// ---- Threads that wait for others ----
+
+// Waits for all threads of the block, and returns how many have come with `predicate`.
+int sync_threads(bool predicate, Place place);
+// Waits for all threads of the grid, whose blocks then all run at a time.
+void sync_grid(Place place);
+
+// What lanes of a warp do together. Each gives its part, and goes on when all have come.
+struct LaneCall {
+  enum class Kind {
+    kExchange,  // orders no memory
+    kBarrier,   // __syncwarp()
+    kMatrix,    // by the tensor core: of all 32 lanes, at one place in the source
+  };
+  const char* name;  // "__shfl_sync"
+  Place place;
+  unsigned mask;  // lanes that must come, but for those that have left; 0: as many as can come
+  Kind kind = Kind::kExchange;
+  void* part = nullptr;  // operands and result
+  // Called once: parts[i] is that of lane i, which takes part if it is one of `lanes`.
+  void (*act)(void* const* parts, unsigned lanes) = nullptr;
+  int instructions = 1;  // of kMatrix: of the tensor core
+};
+// Fails the kernel where the mask leaves out the calling lane, lanes that wait for each other ask for
+// different things, or some never come.
+void meet(const LaneCall& call);
+
+// Lets others have their turn, threads of this block and other blocks: the caller will ask again for
+// something that has not yet come. Fails the kernel when nobody is left who could bring it.
+void spin(Place place);
+
+unsigned lane_id();  // 0 to 31
+uint64_t clock_ns();
+
+// ---- Memory ----
+
+// Around an atomic operation, which begins with checking the access. `changed`: what is there now
+// differs. A thread that goes on asking, and changes nothing, lets others have their turn.
+void begin_atomic(void* address, std::size_t bytes);
+void end_atomic(bool changed, Place place);
+
+// What the thread has written before, and what has come to it by barriers, is for others to see:
+// those that have then read by an atomic operation or a volatile access what was written after it.
+void fence();
+
+// ---- Findings ----
+
+// The result is not defined, which need not hurt: the kernel goes on. Kept once for each place.
+void note_undefined(const char* name, Place place, unsigned lane, unsigned source, unsigned lanes);
+
+[[noreturn]] void fail_assertion(const char* text, const char* function, Place place);
+[[noreturn]] void fail_kernel(const char* what, Place place);
+
+}  // namespace convladder::simulator

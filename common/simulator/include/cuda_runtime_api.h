@@ -1,0 +1,497 @@
+// The simulator's <cuda_runtime_api.h>: what the host calls. The device says that it is an H200, unless a test
+// has set another number of multiprocessors: a kernel that is launched according to it is launched alike on a
+// GPU.
+#pragma once
+
+#include <vector_types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+// What programs ask whether CUDA's headers have been included, and what they write before callbacks.
+#define __CUDA_RUNTIME_API_H__
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__
+#define CUDART_CB
+#define CUDARTAPI
+
+// ---- Errors ----
+
+// A launch that fails has failed when it returns. The last error belongs to the host thread that caused it, and
+// reading it clears it, even where CUDA would keep it for good (a kernel that failed); but not in a program of
+// ./ladder sim, which meets it again in every later call, as on a GPU.
+#define CONVLADDER_CUDA_ERRORS(ERROR)                                                     \
+  ERROR(cudaSuccess, 0, "no error")                                                       \
+  ERROR(cudaErrorInvalidValue, 1, "invalid argument")                                     \
+  ERROR(cudaErrorMemoryAllocation, 2, "out of memory")                                    \
+  ERROR(cudaErrorInitializationError, 3, "initialization error")                          \
+  ERROR(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")               \
+  ERROR(cudaErrorInvalidPitchValue, 12, "invalid pitch argument")                         \
+  ERROR(cudaErrorInvalidSymbol, 13, "invalid device symbol")                              \
+  ERROR(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                      \
+  ERROR(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")         \
+  ERROR(cudaErrorInsufficientDriver, 35,                                                  \
+        "CUDA driver version is insufficient for CUDA runtime version")                   \
+  ERROR(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                    \
+  ERROR(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                     \
+  ERROR(cudaErrorInvalidDevice, 101, "invalid device ordinal")                            \
+  ERROR(cudaErrorPeerAccessUnsupported, 217,                                              \
+        "peer access is not supported between these two devices")                         \
+  ERROR(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                   \
+  ERROR(cudaErrorSymbolNotFound, 500, "named symbol not found")                           \
+  ERROR(cudaErrorNotReady, 600, "device not ready")                                       \
+  ERROR(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")         \
+  ERROR(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")    \
+  ERROR(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")           \
+  ERROR(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")         \
+  ERROR(cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")           \
+  ERROR(cudaErrorAssert, 710, "device-side assert triggered")                             \
+  ERROR(cudaErrorHostMemoryAlreadyRegistered, 712,                                        \
+        "part or all of the requested memory range is already mapped")                    \
+  ERROR(cudaErrorHostMemoryNotRegistered, 713,                                            \
+        "pointer does not correspond to a registered memory region")                      \
+  ERROR(cudaErrorMisalignedAddress, 716, "misaligned address")                            \
+  ERROR(cudaErrorLaunchFailure, 719, "unspecified launch failure")                        \
+  ERROR(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
+  ERROR(cudaErrorNotPermitted, 800, "operation not permitted")                            \
+  ERROR(cudaErrorNotSupported, 801, "operation not supported")                            \
+  ERROR(cudaErrorUnknown, 999, "unknown error")
+
+#define CONVLADDER_ENUMERATOR(name, code, text) name = (code),
+enum cudaError { CONVLADDER_CUDA_ERRORS(CONVLADDER_ENUMERATOR) };
+#undef CONVLADDER_ENUMERATOR
+typedef cudaError cudaError_t;
+
+const char* cudaGetErrorName(cudaError_t error);
+// For the error that this thread's last failed kernel gave: with kernel, block, thread and reason,
+// valid until the next such error.
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+
+// ---- The device ----
+
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem, sharedMemPerBlock;
+  int regsPerBlock, warpSize;
+  std::size_t memPitch;
+  int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
+  int clockRate;  // kHz
+  std::size_t totalConstMem;
+  int major, minor;  // of a program that is compiled for a GPU; else 0.0, no compute capability
+  std::size_t textureAlignment;
+  int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory,
+      computeMode;
+  int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver,
+      asyncEngineCount;
+  int unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize, maxThreadsPerMultiProcessor;
+  int streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
+  std::size_t sharedMemPerMultiprocessor;
+  int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID,
+      pageableMemoryAccess;
+  int concurrentManagedAccess, cooperativeLaunch, cooperativeMultiDeviceLaunch;
+  std::size_t sharedMemPerBlockOptin;
+  int maxBlocksPerMultiProcessor, hostNativeAtomicSupported;
+};
+
+// The members of cudaDeviceProp by number.
+#define CONVLADDER_ATTRIBUTES(ATTRIBUTE)                                      \
+  ATTRIBUTE(MaxThreadsPerBlock, 1, maxThreadsPerBlock)                        \
+  ATTRIBUTE(MaxBlockDimX, 2, maxThreadsDim[0])                                \
+  ATTRIBUTE(MaxBlockDimY, 3, maxThreadsDim[1])                                \
+  ATTRIBUTE(MaxBlockDimZ, 4, maxThreadsDim[2])                                \
+  ATTRIBUTE(MaxGridDimX, 5, maxGridSize[0])                                   \
+  ATTRIBUTE(MaxGridDimY, 6, maxGridSize[1])                                   \
+  ATTRIBUTE(MaxGridDimZ, 7, maxGridSize[2])                                   \
+  ATTRIBUTE(MaxSharedMemoryPerBlock, 8, sharedMemPerBlock)                    \
+  ATTRIBUTE(TotalConstantMemory, 9, totalConstMem)                            \
+  ATTRIBUTE(WarpSize, 10, warpSize)                                           \
+  ATTRIBUTE(MaxRegistersPerBlock, 12, regsPerBlock)                           \
+  ATTRIBUTE(ClockRate, 13, clockRate)                                         \
+  ATTRIBUTE(GpuOverlap, 15, deviceOverlap)                                    \
+  ATTRIBUTE(MultiProcessorCount, 16, multiProcessorCount)                     \
+  ATTRIBUTE(KernelExecTimeout, 17, kernelExecTimeoutEnabled)                  \
+  ATTRIBUTE(Integrated, 18, integrated)                                       \
+  ATTRIBUTE(CanMapHostMemory, 19, canMapHostMemory)                           \
+  ATTRIBUTE(ComputeMode, 20, computeMode)                                     \
+  ATTRIBUTE(ConcurrentKernels, 31, concurrentKernels)                         \
+  ATTRIBUTE(EccEnabled, 32, ECCEnabled)                                       \
+  ATTRIBUTE(MemoryClockRate, 36, memoryClockRate)                             \
+  ATTRIBUTE(GlobalMemoryBusWidth, 37, memoryBusWidth)                         \
+  ATTRIBUTE(L2CacheSize, 38, l2CacheSize)                                     \
+  ATTRIBUTE(MaxThreadsPerMultiProcessor, 39, maxThreadsPerMultiProcessor)     \
+  ATTRIBUTE(AsyncEngineCount, 40, asyncEngineCount)                           \
+  ATTRIBUTE(UnifiedAddressing, 41, unifiedAddressing)                         \
+  ATTRIBUTE(ComputeCapabilityMajor, 75, major)                                \
+  ATTRIBUTE(ComputeCapabilityMinor, 76, minor)                                \
+  ATTRIBUTE(StreamPrioritiesSupported, 78, streamPrioritiesSupported)         \
+  ATTRIBUTE(MaxSharedMemoryPerMultiprocessor, 81, sharedMemPerMultiprocessor) \
+  ATTRIBUTE(MaxRegistersPerMultiprocessor, 82, regsPerMultiprocessor)         \
+  ATTRIBUTE(ManagedMemory, 83, managedMemory)                                 \
+  ATTRIBUTE(PageableMemoryAccess, 88, pageableMemoryAccess)                   \
+  ATTRIBUTE(ConcurrentManagedAccess, 89, concurrentManagedAccess)             \
+  ATTRIBUTE(CooperativeLaunch, 95, cooperativeLaunch)                         \
+  ATTRIBUTE(MaxSharedMemoryPerBlockOptin, 97, sharedMemPerBlockOptin)         \
+  ATTRIBUTE(MaxBlocksPerMultiprocessor, 106, maxBlocksPerMultiProcessor)
+#define CONVLADDER_ENUMERATOR(name, number, member) cudaDevAttr##name = (number),
+enum cudaDeviceAttr { CONVLADDER_ATTRIBUTES(CONVLADDER_ENUMERATOR) };
+#undef CONVLADDER_ENUMERATOR
+
+enum cudaComputeMode {
+  cudaComputeModeDefault,
+  cudaComputeModeExclusive,
+  cudaComputeModeProhibited,
+  cudaComputeModeExclusiveProcess
+};
+enum cudaLimit {
+  cudaLimitStackSize,
+  cudaLimitPrintfFifoSize,
+  cudaLimitMallocHeapSize,
+  cudaLimitDevRuntimeSyncDepth,
+  cudaLimitDevRuntimePendingLaunchCount
+};
+enum cudaFuncCache {
+  cudaFuncCachePreferNone,
+  cudaFuncCachePreferShared,
+  cudaFuncCachePreferL1,
+  cudaFuncCachePreferEqual
+};
+enum cudaSharedMemConfig {
+  cudaSharedMemBankSizeDefault,
+  cudaSharedMemBankSizeFourByte,
+  cudaSharedMemBankSizeEightByte
+};
+enum {
+  cudaDeviceScheduleAuto = 0,
+  cudaDeviceScheduleSpin = 1,
+  cudaDeviceScheduleYield = 2,
+  cudaDeviceScheduleBlockingSync = 4,
+  cudaDeviceBlockingSync = 4,
+  cudaDeviceMapHost = 8
+};
+constexpr int cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2;
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted);
+cudaError_t cudaDeviceSynchronize();
+inline cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+cudaError_t cudaDeviceReset();  // frees all device memory, and forgets errors
+inline cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value);
+cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+
+// Hints that have nothing to act on here.
+inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+inline cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
+template <typename Kernel>
+cudaError_t cudaFuncSetCacheConfig(Kernel*, cudaFuncCache) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
+inline cudaError_t cudaProfilerStop() { return cudaSuccess; }
+
+// ---- Kernels ----
+
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum {
+  cudaSharedmemCarveoutDefault = -1,
+  cudaSharedmemCarveoutMaxShared = 100,
+  cudaSharedmemCarveoutMaxL1 = 0
+};
+
+// What the host compiler knows of a kernel: its shared memory. Registers are the GPU compiler's, and 0 here.
+struct cudaFuncAttributes {
+  std::size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA,
+      maxDynamicSharedSizeBytes;
+  int preferredShmemCarveout;
+};
+
+// The carve-out is a hint that has nothing to act on here.
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
+// As threads and shared memory limit it; registers, which may allow less, are not known.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
+                                                          int threads, std::size_t dynamic_bytes);
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, const void* kernel,
+                                               std::size_t dynamic_bytes = 0, int most_threads = 0);
+
+template <typename... Params>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute,
+                                 int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+template <typename... Params>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Params...)) {
+  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
+}
+template <typename... Params>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(Params...),
+                                                          int threads, std::size_t dynamic_bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      blocks, reinterpret_cast<const void*>(kernel), threads, dynamic_bytes);
+}
+template <typename... Params>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void (*kernel)(Params...),
+                                               std::size_t dynamic_bytes = 0,
+                                               int most_threads = 0) {
+  return cudaOccupancyMaxPotentialBlockSize(blocks, threads, reinterpret_cast<const void*>(kernel),
+                                            dynamic_bytes, most_threads);
+}
+template <typename... Params, typename Bytes>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* blocks, int* threads,
+                                                           void (*kernel)(Params...),
+                                                           Bytes bytes_of, int most_threads = 0) {
+  return cudaOccupancyMaxPotentialBlockSize(blocks, threads, kernel, bytes_of(1024), most_threads);
+}
+
+// ---- Streams and events ----
+
+// Every call does its work before it returns, which is one of the orders that CUDA allows.
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
+typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* data);
+typedef void (*cudaHostFn_t)(void* data);
+
+enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+enum {
+  cudaEventDefault = 0,
+  cudaEventBlockingSync = 1,
+  cudaEventDisableTiming = 2,
+  cudaEventInterprocess = 4
+};
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(1))
+#define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* data,
+                                  unsigned flags);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* data);
+template <typename T>
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t, T*, std::size_t = 0, unsigned = 0) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags) {
+  return cudaEventCreateWithFlags(event, flags);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);  // never cudaErrorNotReady: see above
+// Milliseconds of the host's clock: simulated time, which says nothing of a GPU.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
+
+// ---- Memory ----
+
+enum {
+  cudaHostAllocDefault = 0,
+  cudaHostAllocPortable = 1,
+  cudaHostAllocMapped = 2,
+  cudaHostAllocWriteCombined = 4
+};
+enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };
+enum { cudaMemAttachGlobal = 1, cudaMemAttachHost = 2, cudaMemAttachSingle = 4 };
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost = 0,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4
+};
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered,
+  cudaMemoryTypeHost,
+  cudaMemoryTypeDevice,
+  cudaMemoryTypeManaged
+};
+enum cudaMemoryAdvise {
+  cudaMemAdviseSetReadMostly = 1,
+  cudaMemAdviseUnsetReadMostly,
+  cudaMemAdviseSetPreferredLocation,
+  cudaMemAdviseUnsetPreferredLocation,
+  cudaMemAdviseSetAccessedBy,
+  cudaMemAdviseUnsetAccessedBy
+};
+
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+  int device;
+  void *devicePointer, *hostPointer;
+};
+struct cudaExtent {
+  std::size_t width, height, depth;  // width in bytes
+};
+struct cudaPos {
+  std::size_t x, y, z;
+};
+struct cudaPitchedPtr {
+  void* ptr;
+  std::size_t pitch, xsize, ysize;
+};
+struct cudaMemcpy3DParms {  // arrays are not simulated
+  cudaPos srcPos;
+  cudaPitchedPtr srcPtr;
+  cudaPos dstPos;
+  cudaPitchedPtr dstPtr;
+  cudaExtent extent;
+  cudaMemcpyKind kind;
+};
+constexpr cudaExtent make_cudaExtent(std::size_t w, std::size_t h, std::size_t d) {
+  return {w, h, d};
+}
+constexpr cudaPos make_cudaPos(std::size_t x, std::size_t y, std::size_t z) { return {x, y, z}; }
+constexpr cudaPitchedPtr make_cudaPitchedPtr(void* data, std::size_t pitch, std::size_t x,
+                                             std::size_t y) {
+  return {data, pitch, x, y};
+}
+
+// Aligned to 256 bytes and filled with NaN, so that reading what nobody wrote shows. What the
+// machine has not left is refused with cudaErrorMemoryAllocation.
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
+cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width,
+                            std::size_t height);
+cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent);
+cudaError_t cudaFree(void* pointer);
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream);
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
+// Memory of both, filled with zeros: the host's that a kernel may touch, and managed memory.
+cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags);
+cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes,
+                              unsigned flags = cudaMemAttachGlobal);
+cudaError_t cudaFreeHost(void* pointer);
+cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* pointer);
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
+inline cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t = nullptr) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int) {
+  return cudaSuccess;
+}
+
+template <typename T>
+cudaError_t cudaMalloc(T** pointer, std::size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(pointer), bytes);
+}
+template <typename T>
+cudaError_t cudaMallocAsync(T** pointer, std::size_t bytes, cudaStream_t stream) {
+  return cudaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream);
+}
+template <typename T>
+cudaError_t cudaMallocPitch(T** pointer, std::size_t* pitch, std::size_t width,
+                            std::size_t height) {
+  return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, height);
+}
+template <typename T>
+cudaError_t cudaHostAlloc(T** pointer, std::size_t bytes, unsigned flags) {
+  return cudaHostAlloc(reinterpret_cast<void**>(pointer), bytes, flags);
+}
+template <typename T>
+cudaError_t cudaMallocHost(T** pointer, std::size_t bytes, unsigned flags = cudaHostAllocDefault) {
+  return cudaHostAlloc(reinterpret_cast<void**>(pointer), bytes, flags);
+}
+template <typename T>
+cudaError_t cudaMallocManaged(T** pointer, std::size_t bytes,
+                              unsigned flags = cudaMemAttachGlobal) {
+  return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags);
+}
+template <typename T>
+cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned flags) {
+  return cudaHostGetDevicePointer(reinterpret_cast<void**>(device), host, flags);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                         std::size_t width, std::size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                              std::size_t from_pitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* what);
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* what, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
+                           std::size_t bytes);
+cudaError_t cudaMemset(void* to, int value, std::size_t bytes);
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream = nullptr);
+cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
+                         std::size_t height);
+
+// ---- Variables of the device ----
+
+// A symbol is the variable itself.
+template <typename T>
+void* address_of_symbol(const T& symbol) {
+  return const_cast<void*>(static_cast<const volatile void*>(&symbol));
+}
+template <typename T>
+cudaError_t cudaGetSymbolAddress(void** pointer, const T& symbol) {
+  *pointer = address_of_symbol(symbol);
+  return cudaSuccess;
+}
+template <typename P, typename T>
+cudaError_t cudaGetSymbolAddress(P** pointer, const T& symbol) {
+  return cudaGetSymbolAddress(reinterpret_cast<void**>(pointer), symbol);
+}
+template <typename T>
+cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T&) {
+  *bytes = sizeof(T);
+  return cudaSuccess;
+}
+// Whether a symbol of so many bytes has these.
+cudaError_t check_symbol_range(std::size_t symbol, std::size_t bytes, std::size_t offset);
+template <typename T>
+cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes,
+                               std::size_t offset = 0,
+                               cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
+  return error ? error
+               : cudaMemcpy(static_cast<char*>(address_of_symbol(symbol)) + offset, from, bytes,
+                            kind);
+}
+template <typename T>
+cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes,
+                                 std::size_t offset = 0,
+                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
+  return error
+             ? error
+             : cudaMemcpy(to, static_cast<char*>(address_of_symbol(symbol)) + offset, bytes, kind);
+}
+template <typename T>
+cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes,
+                                    std::size_t offset, cudaMemcpyKind kind,
+                                    cudaStream_t = nullptr) {
+  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+}
+template <typename T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes,
+                                      std::size_t offset, cudaMemcpyKind kind,
+                                      cudaStream_t = nullptr) {
+  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+}

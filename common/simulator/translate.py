@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+"""CUDA's additions to C++, for the host compiler. Runs a compiler's command, as ccache does:
+
+  translate.py [LAUNCHER] COMPILER OPTION... -o FILE.o -c FILE.cu
+
+Without a .cu file the command runs as it is. Else the source is preprocessed, translated and compiled.
+After the preprocessor there are neither comments nor macros left, and what headers bring is there. Lines
+stay where they are, so that the compiler's errors and the simulator's findings name those of the source.
+
+  kernel<<<grid, block, bytes, stream>>>(x)    a call: simulator/launch.h
+  __shared__ float x[8];                       static thread_local: a worker thread runs one block at a time
+  extern __shared__ float x[];                 another name of the bytes that a launch asks for
+  __device__, __constant__, __managed__ int x  in sections, by which the simulator knows device memory
+  #pragma unroll                               the host compiler's
+
+What the simulator can't run is refused, with file and line.
+"""
+import bisect
+import os
+import re
+import subprocess
+import sys
+
+MARKER = re.compile(r'^# (\d+) "((?:[^"\\\n]|\\.)*)"((?: \d)*)$', re.MULTILINE)
+TOKEN = re.compile(r"""
+    (?P<marker>^\#\ \d+\ "[^\n]*)
+  | (?P<pragma>^[ \t]*\#[^\n]*)
+  | (?P<text>(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\((?s:.*?)\)(?P=delimiter)"
+           | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)+')
+  | (?P<word>[A-Za-z_]\w*)
+  | (?P<number>\.?\d(?:[eEpP][+-]|['\w.])*)
+  | (?P<sign>::|->|[^\s\w])""", re.MULTILINE | re.VERBOSE)
+OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")": "(", "]": "[", "}": "{"}
+
+SIMULATOR = "::convladder::simulator::"
+SHARED = "static thread_local __attribute__((used, aligned(128){}))"
+TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
+REFUSED = [
+    (r"cudaTextureObject_t|cudaCreateTextureObject|cudaBindTexture\w*|tex[123]D\w*|texCubemap\w*|"
+     r"textureReference", "textures are not simulated"),
+    (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
+    (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
+    (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
+    (r"cudaIpc\w+", "memory shared between processes is not simulated")]
+INLINE_PTX = [  # (instructions, the function of simulator/ptx.h that does the same)
+]
+
+
+class Refused(Exception):
+    """(position in the text, what is wrong)"""
+
+
+class Unit:
+    """A preprocessed source, and what is to be changed in it."""
+
+    def __init__(self, text, counting):
+        self.text, self.kernel = text, "__attribute__((flatten))" if counting else ""
+        markers = list(MARKER.finditer(text))
+        self.begins = [marker.end() + 1 for marker in markers]
+        self.places = [(marker[2], int(marker[1])) for marker in markers]
+        self.kinds, self.words, self.starts, self.ends = [], [], [], []
+        for number, marker in enumerate(markers):
+            if "3" in marker[3].split():  # a system's header
+                continue
+            end = markers[number + 1].start() if number + 1 < len(markers) else len(text)
+            for token in TOKEN.finditer(text, marker.end(), end):
+                self.kinds.append(token.lastgroup if token.lastgroup != "delimiter" else "text")
+                self.words.append(token[0])
+                self.starts.append(token.start())
+                self.ends.append(token.end())
+        self.words.append("")  # behind the last
+        self.kinds.append("end")
+        self.starts.append(len(text))
+        self.ends.append(len(text))
+        self.edits = []
+        self.bodies = []      # of kernels: (first token, last token)
+        self.types = {}       # of kernels' parameters
+        self.finders = []     # (kernel, position, what finds out which is meant)
+        self.deduced = set()  # kernels whose launch must find out which of that name is meant
+
+    def line(self, position):
+        """"FILE:LINE"."""
+        number = bisect.bisect_right(self.begins, position) - 1
+        file, line = self.places[number]
+        return f"{file}:{line + self.text.count(chr(10), self.begins[number], position)}"
+
+    def replace(self, token, text, last=None):
+        self.edits.append((self.starts[token], self.ends[token if last is None else last], text))
+
+    def insert(self, token, text):
+        """In front of the token."""
+        self.edits.append((self.starts[token], self.starts[token], text))
+
+    def flat(self, first, end):
+        """The text of tokens, in one line."""
+        return " ".join(self.words[i] for i in range(first, end) if self.kinds[i] not in ("marker", "pragma"))
+
+    def refuse(self, token, what):
+        raise Refused(self.starts[token], what)
+
+    # --- looking around ---------------------------------------------------------------------------
+
+    def closing(self, i):
+        """The token that closes the bracket at i."""
+        depth = 0
+        for j in range(i, len(self.words)):
+            if self.kinds[j] == "sign":
+                depth += (self.words[j] in OPENING) - (self.words[j] in CLOSING)
+                if depth == 0:
+                    return j
+        return self.refuse(i, f"'{self.words[i]}' is not closed")
+
+    def opening(self, i):
+        """The token that opens what the token at i closes: ')', ']', '}' or '>'."""
+        depth = angles = 0
+        for j in range(i, -1, -1):
+            if self.kinds[j] != "sign":
+                continue
+            word = self.words[j]
+            depth += (word in CLOSING) - (word in OPENING)
+            if depth == 0:
+                angles += (word == ">") - (word == "<")
+                if angles == 0:
+                    return j
+        return self.refuse(i, f"'{self.words[i]}' closes nothing")
+
+    def after_angles(self, i):
+        """The token behind the template arguments (or parameters) that begin at i."""
+        angles = 0
+        while self.kinds[i] != "end":
+            word = self.words[i] if self.kinds[i] == "sign" else ""
+            angles += (word == "<") - (word == ">")
+            i = (self.closing(i) if word in OPENING else i) + 1
+            if angles == 0:
+                break
+        return i
+
+    def split(self, first, end):
+        """The parts between commas, as pairs (first, end)."""
+        parts, begin, i, angles = [], first, first, 0
+        while i < end:
+            word = self.words[i] if self.kinds[i] == "sign" else ""
+            angles += (word == "<") - (word == ">")
+            if word == "," and angles == 0:
+                parts.append((begin, i))
+                begin = i + 1
+            i = (self.closing(i) if word in OPENING else i) + 1
+        return parts + [(begin, end)] if end > first else []
+
+    def adjacent(self, i, signs):
+        """Whether these signs stand at i, without anything between."""
+        return all(self.words[i + k] == sign and self.starts[i + k] == self.starts[i] + k
+                   for k, sign in enumerate(signs) if i + k < len(self.words))
+
+    def statement(self, i):
+        """The first token of the statement or declaration that i is in."""
+        while i > 0 and not (self.words[i - 1] in (";", "{", "}") and self.kinds[i - 1] == "sign" or
+                             self.kinds[i - 1] == "pragma"):
+            i -= 1
+        while self.kinds[i] == "marker":
+            i += 1
+        return i
+
+    def in_function(self, i):
+        """Not in a namespace: the bracket around i is no namespace's."""
+        depth = 0
+        while i >= 0 and depth <= 0:
+            i -= 1
+            depth += self.kinds[i] == "sign" and (self.words[i] == "{") - (self.words[i] == "}")
+        begin = self.statement(i)
+        return i >= 0 and not {"namespace", "extern"} & set(self.words[begin:i])
+
+    # --- declarations -----------------------------------------------------------------------------
+
+    def declare_kernel(self, i):
+        """__global__: the attribute in its place; and for behind the declaration a function, never
+        defined, from whose result a launch learns which kernel of that name its arguments mean."""
+        self.replace(i, self.kernel)
+        name = i + 1
+        while self.words[name + 1] != "(" or self.words[name] in ("__attribute__", "alignas"):
+            if self.words[name + 1] == "(":
+                name = self.closing(name + 1)
+            name += 1
+            if self.words[name] in (";", "{", ""):
+                self.refuse(i, "what __global__ stands before is no function")
+        end = self.closing(name + 1)
+        after = end + 1
+        while self.words[after] not in (";", "{"):
+            after += 1
+        is_body = self.words[after] == "{"
+        last = self.closing(after) if is_body else after
+        if is_body:
+            self.bodies.append((after, last))
+        begin = self.statement(i)
+        while self.words[begin] == "extern" and self.kinds[begin + 1] == "text":
+            begin += 2
+        is_template = self.words[begin] == "template"
+        if is_template and self.words[begin + 1] != "<" or self.words[name - 1] in ("::", ">"):
+            return  # an instantiation, or declared elsewhere
+        if self.words[name] == "operator" or self.kinds[name] != "word":
+            self.refuse(i, "a kernel needs a name")
+        header = arguments = ""
+        if is_template:
+            inside = begin + 2, self.after_angles(begin + 1) - 1
+            header = f"template <{self.flat(*inside)}> "
+            if self.words[begin + 2] == ">":
+                return  # a specialization
+            arguments = "<" + ", ".join(self.parameter(*part) for part in self.split(*inside)) + ">"
+        types = ", ".join(self.flat(first, self.without_default(first, behind))
+                          for first, behind in self.split(name + 2, end))
+        kernel = self.words[name]
+        self.finders.append((kernel, self.ends[last],
+                             f" {header}__attribute__((unused)) {SIMULATOR}Kernel<"
+                             f"static_cast<void (*)({types})>(&{kernel}{arguments})> "
+                             f"{kernel}__kernel({self.flat(name + 2, end)});"))
+        if is_template or self.types.setdefault(kernel, types) != types:
+            self.deduced.add(kernel)
+
+    def without_default(self, first, end):
+        for i in range(first, end):
+            if self.words[i] == "=":
+                return i
+        return end
+
+    def parameter(self, first, end):
+        """A template's parameter as the argument that stands for it."""
+        end = self.without_default(first, end)
+        if self.kinds[end - 1] != "word" or end - first < 2:
+            self.refuse(first, "the template of a kernel has a parameter without a name")
+        return self.words[end - 1] + ("..." if self.words[end - 2] == "." else "")
+
+    def declare_shared(self, i):
+        begin, end = self.statement(i), i
+        while self.words[end] not in (";", ""):
+            end = (self.closing(end) if self.words[end] in OPENING else end) + 1
+        around = {self.words[j]: j for j in range(begin, end)}
+        if "alignas" in around:  # which C++ wants before the rest
+            self.replace(around["alignas"], "__attribute__((aligned")
+            self.insert(self.closing(around["alignas"] + 1) + 1, "))")
+        if "extern" in around:
+            return self.declare_dynamic(i, around, end)
+        if "static" in around:
+            self.replace(around["static"], "")
+        in_kernel = self.bodies and self.bodies[-1][0] < i < self.bodies[-1][1]
+        self.replace(i, SHARED.format("" if in_kernel else TAG))
+
+    def declare_dynamic(self, i, around, end):
+        if self.in_function(i):  # where g++ forgets a name that is given to a template's
+            name = next(j for j in range(i, end) if self.words[j] == "[") - 1
+            self.replace(around["extern"], "")
+            self.replace(i, "")
+            self.replace(name, f"(&{self.words[name]})")
+            self.insert(end, f" = {SIMULATOR}DynamicShared()")
+        else:
+            self.replace(i, "__thread")
+            self.insert(end, ' asm("convladder_dynamic_shared")')
+
+    def declare_device(self, i):
+        """__device__ and the like: of a function nothing; a variable's section."""
+        begin, end, section = self.statement(i), i + 1, "convladder_device"
+        while self.words[end] not in (";", "=", "(", "[", "{", "", "operator", ")", ","):
+            if self.words[end] in ("__attribute__", "alignas") and self.words[end + 1] == "(":
+                end = self.closing(end + 1)
+            end = self.after_angles(end) if self.words[end] == "<" else end + 1
+        around = self.words[begin:end]
+        is_function = self.words[end] in ("(", "operator", ")", ",", "") or self.words[i - 1] == "]"
+        is_constant = "constexpr" in around or "const" in around and "*" not in around
+        if "__constant__" in around:
+            section = "convladder_constant"
+        own = [word for word in around if word in ("__device__", "__constant__", "__managed__")]
+        is_elsewhere = {"template", "inline", "extern"} & set(around) or own[0] != self.words[i]
+        if is_function or is_constant or is_elsewhere:
+            self.replace(i, "")
+        else:
+            self.replace(i, f'__attribute__((section("{section}")))')
+
+    # --- statements -------------------------------------------------------------------------------
+
+    def launch(self, i):
+        """kernel<<<grid, block, bytes, stream>>>(arguments), where i is the first '<' of '<<<'."""
+        if any(first < i < last for first, last in self.bodies):
+            self.refuse(i, "a kernel that launches kernels (dynamic parallelism) is not simulated")
+        first, name = i, None
+        while True:
+            first -= 1
+            if self.words[first] == ">":
+                first = self.opening(first) - 1
+            while self.words[first] in (")", "]"):
+                first = self.opening(first)
+                first -= self.kinds[first - 1] == "word"
+            name = name or self.words[first]
+            if self.words[first - 1] not in ("::", ".", "->"):
+                break
+            first -= 1
+            if self.words[first] == "::" and self.kinds[first - 1] != "word" and self.words[first - 1] != ">":
+                break
+        depth, end = 0, i + 3
+        while depth or not self.adjacent(end, ">>>"):
+            if self.kinds[end] == "end":
+                self.refuse(i, "'<<<' is not closed")
+            depth += (self.words[end] in OPENING) - (self.words[end] in CLOSING)
+            end += 1
+        if self.words[end + 3] != "(":
+            self.refuse(end, "no arguments behind '>>>'")
+        for j in range(end + 4, self.closing(end + 3)):
+            if self.words[j] == "__null":
+                self.replace(j, "nullptr")
+        if name in self.deduced:
+            at = i - 1 if self.words[i - 1] != ">" else self.opening(i - 1) - 1
+            self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
+            self.insert(at + 1, "__kernel")
+            before = "(static_cast<decltype(a)>(a)...)) { return {}; })"
+        else:
+            self.insert(first, SIMULATOR + "kernel(")
+            before = ")"
+        self.replace(i, before + ".on(", i + 2)
+        self.replace(end, ")", end + 2)
+
+    def strip_cast(self, i):
+        """cudaLaunchKernel((void*)kernel, ...): the cast hides what the kernel takes."""
+        if self.words[i + 1:i + 3] == ["(", "("]:
+            end = self.closing(i + 2)
+            if [word for word in self.words[i + 3:end] if word != "const"] == ["void", "*"]:
+                self.replace(i + 2, "", end)
+
+    def assembly(self, i):
+        """asm("..." : outputs : inputs): a call of the function that does the same."""
+        first = i + 1
+        while self.words[first] in ("volatile", "__volatile__", "goto"):
+            first += 1
+        if self.words[first] != "(" or self.kinds[first + 1] != "text":
+            return
+        behind, last = first + 1, self.closing(first)
+        while self.kinds[behind] == "text":
+            behind += 1
+        text = "".join(self.words[j].strip('"') for j in range(first + 1, behind))
+        text = re.sub(r"\\[nt]|\s+", " ", text).replace("%%", "%").strip()
+        if not text:
+            return
+        for instructions, function in INLINE_PTX:
+            if re.fullmatch(instructions, text):
+                break
+        else:
+            self.refuse(i, f'inline PTX "{text}" is not simulated')
+        operands = []
+        for j in range(behind, last):
+            if self.kinds[j] == "text" and self.words[j + 1] == "(":
+                operands.append(self.flat(j + 1, self.closing(j + 1) + 1))
+        lines = "\n" * self.text.count("\n", self.starts[i], self.starts[last])
+        self.replace(i, f"{SIMULATOR}{function}({lines}{', '.join(operands)})", last)
+
+    # --- all of it --------------------------------------------------------------------------------
+
+    def translate(self):
+        handle = {"__global__": self.declare_kernel, "__shared__": self.declare_shared,
+                  "__device__": self.declare_device, "__constant__": self.declare_device,
+                  "__managed__": self.declare_device, "__host__": lambda i: self.replace(i, ""),
+                  "cudaLaunchKernel": self.strip_cast, "cudaLaunchCooperativeKernel": self.strip_cast,
+                  "asm": self.assembly, "__asm__": self.assembly, "__asm": self.assembly}
+        refused = re.compile("|".join(f"({words})" for words, _ in REFUSED))
+        launches = []
+        for i, (kind, word) in enumerate(zip(self.kinds, self.words)):
+            if kind == "word":
+                if word in handle:
+                    handle[word](i)
+                elif word == "__noinline__" and self.words[i - 1] != "(":
+                    self.replace(i, "__attribute__((noinline))")
+                elif found := refused.fullmatch(word):
+                    self.refuse(i, f"{word}: {REFUSED[found.lastindex - 1][1]}")
+            elif kind == "pragma" and (found := re.match(r"\s*#\s*pragma\s+unroll\s*\(?\s*(\d*)", word)):
+                loop = self.words[i + 1] in ("for", "while", "do")
+                self.replace(i, f"#pragma GCC unroll {found[1] or 16}" if loop else "")
+            elif word == "<" and self.adjacent(i, "<<<") and self.words[i - 1] not in ("operator", "<"):
+                launches.append(i)
+        for i in launches:  # when all kernels are known
+            self.launch(i)
+        self.edits += [(at, at, text) for kernel, at, text in self.finders if kernel in self.deduced]
+        parts, at = [], 0
+        for start, end, text in sorted(self.edits, key=lambda edit: edit[:2]):
+            parts += [self.text[at:start], text]
+            at = end
+        return "".join(parts + [self.text[at:]])
+
+
+def run(command):
+    status = subprocess.run(command, check=False).returncode
+    if status:
+        sys.exit(status)
+
+
+def main(command):
+    sources = [i for i, word in enumerate(command)
+               if word.endswith(".cu") and command[i - 1] not in ("-o", "-MT")]
+    if len(sources) != 1 or "-c" not in command:
+        os.execvp(command[0], command)
+    source, output = sources[0], command[command.index("-o") + 1]
+    between = output + ".ii"
+    preprocess, compile_, i = [], [], 0
+    for i, word in enumerate(command):
+        before = command[i - 1] if i else ""
+        if word == "ccache" or os.path.basename(word) == "ccache":
+            compile_.append(word)
+        elif word in ("-MF", "-MT", "-MD", "-MMD", "-MQ") or before in ("-MF", "-MT", "-MQ"):
+            preprocess.append(word)
+        elif before == "-x":
+            preprocess.append(word)
+            compile_.append("c++-cpp-output")
+        elif word == "-c":
+            preprocess.append("-E")
+            compile_.append(word)
+        elif before == "-o":
+            preprocess.append(between)
+            compile_.append(word)
+        else:
+            preprocess.append(word)
+            compile_.append(between if i == source else word)
+    run(preprocess + ["-DCONVLADDER_TRANSLATED"])
+    with open(between, encoding="utf-8", errors="surrogateescape") as file:
+        unit = Unit(file.read(), "-DCONVLADDER_COUNTING" in command)
+    try:
+        translated = unit.translate()
+    except Refused as refused:
+        position, what = refused.args
+        print(f"{unit.line(position)}: error: {what}", file=sys.stderr)
+        sys.exit(1)
+    with open(between, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(translated)
+    run(compile_)
+    os.remove(between)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

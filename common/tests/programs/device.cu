@@ -1,0 +1,50 @@
+// What the runtime says of the device and of kernels, and the errors that CUDA gives.
+// seen: compute 9.0, 132 multiprocessors, warps of 32
+// seen: attribute 1024, resident 8, grid 1056 of 1024
+// seen: static 256, dynamic 49152
+// seen: cudaErrorInvalidConfiguration cudaSuccess
+// seen: invalid argument, invalid device ordinal
+// seen: a block of 2048 threads, and 1024 is the most
+// seen: a grid of 1 x 70000 x 1, and 65535 is the most of y and z
+// seen: stack 4096
+// seen: called back 2
+// status: 1
+#include <cstdio>
+
+__global__ void kernel(float* x) {
+  __shared__ float held[64];
+  held[threadIdx.x % 64] = 0;
+  if (x) *x = held[0];
+}
+void CUDART_CB back(cudaStream_t, cudaError_t, void* count) { ++*static_cast<int*>(count); }
+void CUDART_CB call(void* count) { ++*static_cast<int*>(count); }
+
+int main() {
+  cudaDeviceProp device;
+  cudaGetDeviceProperties(&device, 0);
+  printf("compute %d.%d, %d multiprocessors, warps of %d\n", device.major, device.minor,
+         device.multiProcessorCount, device.warpSize);
+  int most = 0, resident = 0, blocks = 0, threads = 0;
+  cudaDeviceGetAttribute(&most, cudaDevAttrMaxThreadsPerBlock, 0);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 256, 0);
+  cudaOccupancyMaxPotentialBlockSize(&blocks, &threads, kernel, 0, 0);
+  printf("attribute %d, resident %d, grid %d of %d\n", most, resident, blocks * threads / 256,
+         threads);
+  cudaFuncAttributes about;
+  cudaFuncGetAttributes(&about, kernel);
+  printf("static %zu, dynamic %d\n", about.sharedSizeBytes, about.maxDynamicSharedSizeBytes);
+  kernel<<<1, 2048>>>(nullptr);
+  kernel<<<dim3(1, 70000), 32>>>(nullptr);
+  const cudaError_t last = cudaGetLastError();
+  printf("%s %s\n", cudaGetErrorName(last), cudaGetErrorName(cudaGetLastError()));
+  printf("%s, %s\n", cudaGetErrorString(cudaMalloc(static_cast<float**>(nullptr), 4)),
+         cudaGetErrorString(cudaSetDevice(7)));
+  cudaDeviceSetLimit(cudaLimitStackSize, 4096);
+  size_t stack = 0;
+  cudaDeviceGetLimit(&stack, cudaLimitStackSize);
+  printf("stack %zu\n", stack);
+  int count = 0;
+  cudaStreamAddCallback(nullptr, back, &count, 0);
+  cudaLaunchHostFunc(nullptr, call, &count);
+  printf("called back %d\n", count);
+}

@@ -1,0 +1,108 @@
+// What of C++ a kernel may use: recursion, pointers to functions, memory of its own, classes, printf.
+#include <cassert>
+
+#include "check.h"
+
+__constant__ int primes[5] = {2, 3, 5, 7, 11};
+__constant__ float scale;
+__device__ int counter = 3;
+
+__device__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+
+__device__ int twice(int x) { return 2 * x; }
+__device__ int square(int x) { return x * x; }
+using Function = int (*)(int);
+__device__ Function functions[] = {twice, square};
+
+struct Shape {
+  __device__ virtual int area() const = 0;
+  __device__ virtual ~Shape() {}
+};
+struct Square : Shape {
+  int side;
+  __device__ explicit Square(int side) : side(side) {}
+  __device__ int area() const override { return side * side; }
+};
+
+template <typename Operation>
+__device__ int apply(Operation operation, int x) {
+  return operation(x);
+}
+
+__global__ void language() {
+  const int t = threadIdx.x;
+  CHECK(fibonacci(10) == 55 && fibonacci(t % 3 + 3) == t % 3 + 2 + (t % 3 == 2));
+  CHECK(functions[t % 2](t) == (t % 2 == 0 ? 2 * t : t * t));
+  CHECK(apply([=](int x) { return x + t; }, 5) == t + 5);
+  int local[40];  // which no thread shares
+  for (int i = 0; i < 40; ++i) local[(i * 7 + t) % 40] = i;
+  for (int i = 0; i < 40; ++i) CHECK(local[(i * 7 + t) % 40] == i);
+  CHECK(primes[t % 5] == (t % 5 == 0 ? 2 : t % 5 == 1 ? 3 : t % 5 == 2 ? 5 : t % 5 == 3 ? 7 : 11));
+  CHECK(scale == 0.0f && atomicAdd(&counter, 0) >= 3);
+  atomicAdd(&counter, 1);
+  assert(t < 64);
+}
+
+__global__ void own_memory(int** lists) {
+  const int t = threadIdx.x;
+  Shape* shape = new Square(t + 1);
+  CHECK(shape->area() == (t + 1) * (t + 1));
+  delete shape;
+  int* list = static_cast<int*>(malloc(10 * sizeof(int)));
+  CHECK(list != nullptr);
+  for (int i = 0; i < 10; ++i) list[i] = t * i;
+  lists[t] = list;  // lives as long as the context
+  double* numbers = new double[4];
+  numbers[3] = t;
+  CHECK(numbers[3] == t);
+  delete[] numbers;
+}
+__global__ void free_memory(int** lists) {
+  const int t = threadIdx.x;
+  for (int i = 0; i < 10; ++i) CHECK(lists[t][i] == t * i);
+  free(lists[t]);
+}
+
+__global__ void time_passes() {
+  const long long begin = clock64();
+  while (clock64() - begin < 1000) {
+  }
+  CHECK(clock64() > begin);
+  __nanosleep(10);
+  __threadfence_block();
+}
+
+__global__ void cached(const float4* from, float4* to) {
+  const int t = threadIdx.x;
+  float4 value = __ldg(&from[t]);
+  CHECK(value.x == __ldcs(&from[t].x) && value.y == __ldcg(&from[t].y) &&
+        value.z == __ldca(&from[t].z));
+  value.w += 1;
+  __stcs(&to[t], value);
+  __stcg(&to[t].x, 5.0f);
+  CHECK(to[t].x == 5.0f && to[t].w == value.w && sizeof(float3) == 12 && alignof(double2) == 16);
+  const uchar4 bytes = make_uchar4(1, 2, 3, 4);
+  const dim3 extents(2, 3);
+  CHECK(bytes.w == 4 && extents.z == 1 && make_longlong2(1, 2).y == 2 && sizeof(ushort3) == 6);
+}
+
+__global__ void speak() {
+  printf("block %d, thread %d: %s %.2f\n", blockIdx.x, threadIdx.x, "said", 1.5);
+}
+
+int main() {
+  language<<<2, 64>>>();
+  int** lists;
+  cudaMalloc(&lists, 32 * sizeof(int*));
+  own_memory<<<1, 32>>>(lists);
+  free_memory<<<1, 32>>>(lists);
+  cudaFree(lists);
+  time_passes<<<1, 32>>>();
+  float4* vectors;
+  cudaMalloc(&vectors, 64 * sizeof(float4));
+  cudaMemset(vectors, 0, 64 * sizeof(float4));
+  cached<<<1, 32>>>(vectors, vectors + 32);
+  cudaFree(vectors);
+  speak<<<2, 1>>>();
+  return finish();
+}

@@ -1,0 +1,84 @@
+// How kernels are launched: templates whose arguments are deduced, pointers, macros, streams, NULL for a pointer.
+// seen: scaled 6, 8
+// seen: set 7 7
+// seen: applied 15
+// seen: pointer 3
+// seen: macro 4
+// seen: overloaded 1 2
+// seen: cudaLaunchKernel 9
+// seen: nothing at null
+// status: 0
+#include <cstdio>
+#include <vector>
+
+template <typename T, int N = 2>
+__global__ void scale(T* x, const T factor = T(1)) {
+  if (threadIdx.x < N) x[threadIdx.x] *= factor;
+}
+namespace inner {
+__global__ void set(float* x, int count, float value);  // declared first
+}
+__global__ void __launch_bounds__(64) inner::set(float* x, int count, float value) {
+  if (static_cast<int>(threadIdx.x) < count) x[threadIdx.x] = value;
+}
+template <class F>
+__global__ void apply(F f, float* x) {
+  x[threadIdx.x] = f(threadIdx.x);
+}
+__global__ void overloaded(float* x) { *x = 1; }
+__global__ void overloaded(int* x) { *x = 2; }
+__global__ void maybe(float* there, const float* from) {
+  if (!from) *there = 5;
+}
+
+template <typename Kernel>
+void launch_it(Kernel kernel, float* x, float value) {
+  kernel<<<1, 1>>>(x, 1, value);
+}
+#define LAUNCH(kernel, ...) kernel<<<dim3(1, 1), dim3(1, 1, 1), 0, stream>>>(__VA_ARGS__)
+
+std::vector<float> values(const float* x, int count) {
+  std::vector<float> all(count);
+  cudaMemcpy(all.data(), x, count * sizeof(float), cudaMemcpyDeviceToHost);
+  return all;
+}
+
+int main() {
+  float* x = nullptr;
+  cudaMalloc(&x, 1024);
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  const float start[] = {3, 4};
+  cudaMemcpy(x, start, sizeof(start), cudaMemcpyHostToDevice);
+  scale<<<1, 32, 0, stream>>>(x, 2.0f);
+  printf("scaled %g, %g\n", values(x, 2)[0], values(x, 2)[1]);
+  scale<float, 1><<<1, 32>>>(x, 1);  // an int for a float
+  inner::set<<<1, 2>>>(x, 2, 7);
+  printf("set %g %g\n", values(x, 2)[0], values(x, 2)[1]);
+  const int factor = 5;
+  apply<<<1, 4>>>([=] __device__(int i) { return 1.0f * i * factor; }, x);
+  printf("applied %g\n", values(x, 4)[3]);
+  launch_it(inner::set, x, 3);
+  void (*chosen[])(float*, int, float) = {inner::set};
+  chosen[0]<<<1, 1>>>(x + 1, 1, 3);
+  printf("pointer %g\n", values(x, 2)[1]);
+  LAUNCH(inner::set, x, 1, 4);
+  printf("macro %g\n", values(x, 1)[0]);
+  int* i = reinterpret_cast<int*>(x + 8);
+  overloaded<<<1, 1>>>(x);
+  overloaded<<<1, 1>>>(i);
+  int two = 0;
+  cudaMemcpy(&two, i, sizeof(two), cudaMemcpyDeviceToHost);
+  printf("overloaded %g %d\n", values(x, 1)[0], two);
+  int count = 1;
+  float nine = 9;
+  void* arguments[] = {&x, &count, &nine};
+  cudaLaunchKernel((void*)inner::set, dim3(1), dim3(1), arguments, 0, stream);
+  printf("cudaLaunchKernel %g\n", values(x, 1)[0]);
+  maybe<<<1, 1>>>(x, NULL);
+  printf(values(x, 1)[0] == 5 ? "nothing at null\n" : "something at null\n");
+  printf("%s", "<<<a string>>>\n");  // <<<a comment>>>
+  cudaStreamDestroy(stream);
+  cudaFree(x);
+  return cudaGetLastError();
+}

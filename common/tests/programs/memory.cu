@@ -1,0 +1,79 @@
+// Memory of the host and of the device: which of them a copy, a kernel and the host may touch.
+// seen: pitched 7, cubes 9, symbol 11 12, managed 13, pinned 14
+// seen: in bounds: no error
+// seen: cudaMemcpy() at {too long}: 2048 bytes, but its destination has 1024 bytes from there to its end
+// seen: cudaMemcpy() at {wrong way}: its destination is no device memory
+// seen: out: 1 launch, 1 found
+// seen: writes 4 bytes of global memory out of bounds, 0 bytes past the end of 1024 bytes, at {out}
+// seen: still: an illegal memory access was encountered, an illegal memory access was encountered
+// seen: after cudaDeviceReset: no error
+// seen: writes 4 bytes of global memory, which is the host's, at {in}
+// seen: the host touches device memory (1024 bytes, at byte 12), at {host}
+// status: 139
+#include <cstdio>
+#include <vector>
+
+__device__ int scale = 1;
+__constant__ int factors[2];
+__managed__ int shared_by_both;
+__global__ void in(int* x) { x[threadIdx.x] = scale * factors[1]; }  // in
+__global__ void out(int* x) { x[256] = 1; }                          // out
+__global__ void rows(char* x, size_t pitch) {
+  *reinterpret_cast<int*>(x + threadIdx.x * pitch) = 7;
+}
+__global__ void both(int* pinned) {
+  ++shared_by_both;
+  ++*pinned;
+}
+
+int main() {
+  std::vector<int> host(512, 3);
+  int* x = nullptr;
+  cudaMalloc(&x, 1024);
+  char* pitched = nullptr;
+  size_t pitch = 0;
+  cudaMallocPitch(&pitched, &pitch, 12, 4);
+  cudaMemset2D(pitched, pitch, 0, 12, 4);
+  rows<<<1, 4>>>(pitched, pitch);
+  int packed[4][3] = {};
+  cudaMemcpy2D(packed, 12, pitched, pitch, 12, 4, cudaMemcpyDeviceToHost);
+  cudaPitchedPtr cube;
+  cudaMalloc3D(&cube, make_cudaExtent(8, 3, 2));
+  int from[2][3][2] = {}, to[2][3][2] = {};
+  from[1][2][1] = 9;
+  cudaMemcpy3DParms copy = {};
+  copy.srcPtr = make_cudaPitchedPtr(from, 8, 8, 3);
+  copy.dstPtr = cube;
+  copy.extent = make_cudaExtent(8, 3, 2);
+  copy.kind = cudaMemcpyHostToDevice;
+  cudaMemcpy3D(&copy);
+  copy.srcPtr = cube;
+  copy.dstPtr = make_cudaPitchedPtr(to, 8, 8, 3);
+  copy.kind = cudaMemcpyDeviceToHost;
+  cudaMemcpy3D(&copy);
+  const int values[] = {1, 12}, eleven = 11;
+  int first = 0;
+  cudaMemcpyToSymbol(factors, values, sizeof(values));
+  cudaMemcpyToSymbol(scale, &eleven, sizeof(int));
+  cudaMemcpyFromSymbol(&first, scale, sizeof(int));
+  in<<<1, 256>>>(x);
+  cudaMemcpy(host.data(), x, 1024, cudaMemcpyDeviceToHost);
+  int* pinned = nullptr;
+  cudaMallocHost(&pinned, sizeof(int));
+  *pinned = 13;
+  shared_by_both = 12;
+  both<<<1, 1>>>(pinned);
+  printf("pitched %d, cubes %d, symbol %d %d, managed %d, pinned %d\n", packed[3][0], to[1][2][1],
+         first, host[255] / 11, shared_by_both, *pinned);
+  printf("in bounds: %s\n", cudaGetErrorString(cudaGetLastError()));
+  cudaMemcpy(x, host.data(), 2048, cudaMemcpyHostToDevice);  // too long
+  cudaMemcpy(host.data(), x, 1024, cudaMemcpyHostToDevice);  // wrong way
+  out<<<1, 1>>>(x);
+  printf("still: %s,", cudaGetErrorString(cudaDeviceSynchronize()));
+  printf(" %s\n", cudaGetErrorString(cudaMemset(x, 0, 4)));
+  cudaDeviceReset();
+  in<<<1, 4>>>(host.data());
+  cudaDeviceReset();
+  printf("after cudaDeviceReset: %s\n", cudaGetErrorString(cudaMalloc(&x, 1024)));
+  x[3] = 5;  // host
+}

@@ -1,0 +1,116 @@
+// Mistakes, one for each name that the program is called with, and what must then be found:
+//
+// mask_without_caller: __ballot_sync\(\), .*: the mask 0x0000ffff leaves out the calling lane, 1\d
+// two_questions: __a(ny|ll)_sync\(\), .*, but thread \(\d+,0,0\) of the same warp is at __a(ny|ll)_sync\(\)
+// masks_apart: with the mask 0x0000000., but thread \(\d,0,0\) of the same warp is at __syncwarp\(\), .*with the mask
+// never_comes: waits for ever at __shfl_sync\(\), .*: thread \(16,0,0\) waits at __syncthreads\(\), .*mistakes.cu:
+// left_barrier: 32 of 64 threads have come to __syncthreads\(\) at .*mistakes.cu:\d+, the others have left
+// undefined: __shfl_down_sync\(\), .*mistakes.cu:\d+: lane 0 reads of lane 8, but the lanes that take part are 0x000000ff
+// bad_width: __shfl_sync\(\): the width is no power of two up to 32, at .*mistakes.cu
+// atomic_and_plain: data race: .*changes \(by an atomic operation\) 4 bytes of global memory|data race: writes 4 bytes
+// no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
+// no_syncwarp: data race: reads 4 bytes of shared memory \(held \+ \d+ bytes\)
+// for_ever: asks for ever at .*mistakes.cu:\d+: every thread that is left waits, so that it will never come
+// assertion: assertion `threadIdx.x < 7` failed at .*mistakes.cu
+// trap: __trap\(\) at .*mistakes.cu
+// constant: writes 4 bytes of .*constant
+// unaligned: not aligned
+// freed: out of bounds
+#include <cassert>
+#include <cstdio>
+#include <cstring>
+
+#include "check.h"
+
+constexpr unsigned ALL = ~0u;
+__constant__ int constants[4];
+
+__global__ void mask_without_caller(int* out) { out[threadIdx.x] = __ballot_sync(0xffff, 1); }
+__global__ void two_questions(int* out) {
+  out[threadIdx.x] = threadIdx.x < 16 ? __any_sync(ALL, 1) : __all_sync(ALL, 1);
+}
+__global__ void masks_apart(int*) {
+  if (threadIdx.x < 2) __syncwarp(threadIdx.x == 0 ? 3 : 7);
+}
+__global__ void never_comes(int* out) {
+  if (threadIdx.x < 16) out[threadIdx.x] = __shfl_sync(ALL, int(threadIdx.x), 0);
+  __syncthreads();
+}
+__global__ void left_barrier(int*) {
+  if (threadIdx.x < 32) return;
+  __syncthreads();
+}
+__global__ void undefined(int* out) {
+  if (threadIdx.x >= 8) return;
+  int value = threadIdx.x;
+  for (int by = 16; by > 0; by /= 2) value += __shfl_down_sync(0xff, value, by > 8 ? 0 : by);
+  out[threadIdx.x] = value;
+}
+__global__ void bad_width(int* out) { out[threadIdx.x] = __shfl_sync(ALL, 1, 0, 12); }
+__global__ void atomic_and_plain(int* out) {
+  if (threadIdx.x % 2 == 0) {
+    atomicAdd(out, 1);
+  } else {
+    out[0] = 5;
+  }
+}
+__device__ unsigned arrived;
+__global__ void no_fence(int* out) {  // as flags.cu's sum(), without its __threadfence()
+  if (threadIdx.x > 0) return;
+  out[blockIdx.x] = 1;
+  if (atomicAdd(&arrived, 1) != gridDim.x - 1) return;
+  for (unsigned i = 0; i < gridDim.x; ++i) out[64] = out[i];
+}
+__global__ void no_syncwarp(int* out) {  // a shuffle orders no memory
+  __shared__ int held[64];
+  held[threadIdx.x] = __shfl_sync(ALL, int(threadIdx.x), 0);
+  out[threadIdx.x] = held[threadIdx.x ^ 1];
+}
+__global__ void for_ever(int* out) {
+  while (atomicAdd(out, 0) != 12345) {
+  }
+}
+__global__ void assertion(int*) { assert(threadIdx.x < 7); }
+__global__ void trap(int*) { __trap(); }
+__global__ void constant(int*) { const_cast<volatile int*>(constants)[1] = 3; }
+__global__ void unaligned(int* out) {
+  atomicAdd(reinterpret_cast<int*>(reinterpret_cast<char*>(out) + 2), 1);
+}
+__global__ void freed(int* out) {
+  int* list = new int[4];
+  for (int i = 0; i < 4; ++i) list[i] = i;
+  delete[] list;
+  out[threadIdx.x] = list[threadIdx.x % 4];
+}
+
+int main(int, char** arguments) {
+  const struct {
+    const char* name;
+    void (*kernel)(int*);
+    int blocks;
+  } MISTAKES[] = {{"mask_without_caller", mask_without_caller, 1},
+                  {"two_questions", two_questions, 1},
+                  {"masks_apart", masks_apart, 1},
+                  {"never_comes", never_comes, 1},
+                  {"left_barrier", left_barrier, 1},
+                  {"undefined", undefined, 1},
+                  {"bad_width", bad_width, 1},
+                  {"atomic_and_plain", atomic_and_plain, 1},
+                  {"no_fence", no_fence, 8},
+                  {"no_syncwarp", no_syncwarp, 1},
+                  {"for_ever", for_ever, 1},
+                  {"assertion", assertion, 1},
+                  {"trap", trap, 1},
+                  {"constant", constant, 1},
+                  {"unaligned", unaligned, 1},
+                  {"freed", freed, 1}};
+  int* out;
+  cudaMalloc(&out, 128 * sizeof(int));
+  cudaMemset(out, 0, 128 * sizeof(int));
+  for (const auto& mistake : MISTAKES) {
+    if (std::strcmp(mistake.name, arguments[1]) == 0) mistake.kernel<<<mistake.blocks, 64>>>(out);
+  }
+  const cudaError_t error = cudaDeviceSynchronize();
+  std::printf("%s\n", cudaGetErrorString(error));
+  cudaFree(out);
+}

@@ -1,0 +1,87 @@
+// Shared memory: of kernels, templates and functions, and what a launch gives: all names of it are one array.
+// seen: reversed 63 0
+// seen: in a function 63
+// seen: sums 2016 2016
+// seen: one array 5
+// seen: shared: 1 launch, 1 found
+// seen: writes 4 bytes of shared memory out of bounds, at {beyond}
+// seen: CUDA refuses the launch at {too much}: 50000 bytes of shared memory, and 49152 are the most
+// seen: after cudaFuncSetAttribute: no error
+// status: 1
+#include <cstdio>
+
+template <typename T, int N>
+__global__ void reverse(T* x) {
+  __shared__ T held[N];
+  held[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = held[N - 1 - threadIdx.x];
+}
+__device__ float largest(float value) {
+  __shared__ float all[64];
+  all[threadIdx.x] = value;
+  __syncthreads();
+  float most = 0;
+  for (float each : all) most = max(most, each);
+  return most;
+}
+__global__ void call(float* x) { x[threadIdx.x] = largest(x[threadIdx.x]); }
+
+extern __shared__ float outside[];
+template <typename T>
+struct Dynamic {
+  __device__ operator T*() {
+    extern __shared__ int bytes[];
+    return reinterpret_cast<T*>(bytes);
+  }
+};
+template <typename T>
+__global__ void sum(T* x) {
+  T* held = Dynamic<T>();
+  held[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  T total = 0;
+  for (unsigned i = 0; i < blockDim.x; ++i) total += held[i];
+  x[threadIdx.x] = total;
+}
+__global__ void one_array(float* x) {
+  extern __shared__ __align__(16) unsigned char inside[];
+  if (threadIdx.x == 0) outside[3] = 5;
+  __syncthreads();
+  x[threadIdx.x] = reinterpret_cast<float*>(inside)[3];
+}
+__global__ void shared(int at) {
+  __shared__ float x[64];
+  x[threadIdx.x + at] = 1;  // beyond
+}
+
+int main() {
+  float host[64], *x = nullptr;
+  for (int i = 0; i < 64; ++i) host[i] = i;
+  cudaMalloc(&x, sizeof(host));
+  cudaMemcpy(x, host, sizeof(host), cudaMemcpyHostToDevice);
+  const auto fetch = [&] { cudaMemcpy(host, x, sizeof(host), cudaMemcpyDeviceToHost); };
+  reverse<float, 64><<<1, 64>>>(x);
+  fetch();
+  printf("reversed %g %g\n", host[0], host[63]);
+  call<<<1, 64>>>(x);
+  fetch();
+  printf("in a function %g\n", host[5]);
+  sum<<<1, 64, 64 * sizeof(float)>>>(x);
+  fetch();
+  int* i = reinterpret_cast<int*>(x);
+  sum<<<1, 64, 64 * sizeof(int)>>>(i);
+  int first = 0;
+  cudaMemcpy(&first, i, sizeof(int), cudaMemcpyDeviceToHost);
+  printf("sums %g %d\n", host[0], first);
+  one_array<<<1, 64, 256>>>(x);
+  fetch();
+  printf("one array %g\n", host[0]);
+  one_array<<<1, 64, 50000>>>(x);  // too much
+  cudaGetLastError();
+  cudaFuncSetAttribute(one_array, cudaFuncAttributeMaxDynamicSharedMemorySize, 50000);
+  one_array<<<1, 64, 50000>>>(x);
+  printf("after cudaFuncSetAttribute: %s\n", cudaGetErrorString(cudaGetLastError()));
+  shared<<<1, 64>>>(64);
+  return 0;
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Programs in plain CUDA, in programs/, through `./ladder sim`. Some say in their heads what is then shown:
+
+  // options: --count               of sim
+  // seen: text                     in what is printed; {mark}: FILE:LINE of the line that ends with "// mark"
+  // status: 1                      the exit status
+
+The others check themselves against what CUDA promises, in several orders of threads; and mistakes.cu names
+what must be found of each of its mistakes.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from common.command import sim
+from common.show import files
+from common.show.files import ROOT
+
+FOLDER = os.path.join(ROOT, "common", "tests", "programs")
+SEEDS = ["0", "1", "2"]
+
+
+def directives(text, name):
+    return re.findall(rf"^// {name}: (.*)$", text, re.MULTILINE)
+
+
+def line_of(text, file, mark):
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(rf"  // {re.escape(mark)}( .*)?$", line):
+            return f"{file}:{number}"
+    raise AssertionError(f"{file} has no line with // {mark}")
+
+
+def compiled(file, folder):
+    program = os.path.join(folder, "program")
+    sim.compile_program(sim.Options([os.path.join(FOLDER, file), "--keep", program]), folder)
+    return program
+
+
+def run(program, seed, *arguments):
+    """(the process, what was found)"""
+    report = program + ".json"
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=100, check=False,
+                          env={**os.environ, "CONVLADDER_SIM_REPORT": report, "CONVLADDER_SIM_SEED": seed})
+    return done, [finding["what"] for finding in json.loads(files.read(report))["findings"]]
+
+
+class Programs(unittest.TestCase):
+    def check_shown(self, file, text):
+        options = [word for line in directives(text, "options") for word in line.split()]
+        done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", file, *options], check=False,
+                              cwd=FOLDER, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, "PYTHONPATH": ROOT})
+        printed = done.stdout.replace("common/tests/programs/", "")
+        for seen in directives(text, "seen"):
+            wanted = re.sub(r"\{([\w ]+)\}", lambda mark: line_of(text, file, mark[1]), seen)
+            self.assertIn(wanted, printed, file)
+        self.assertEqual([done.returncode], [int(status) for status in directives(text, "status")], printed)
+
+    def check_itself(self, file):
+        with tempfile.TemporaryDirectory() as folder:
+            program = compiled(file, folder)
+            for seed in SEEDS:
+                with self.subTest(program=file, seed=seed):
+                    done, found = run(program, seed)
+                    self.assertIn("all right", done.stdout + done.stderr)
+                    self.assertEqual((done.returncode, found), (0, []))
+
+    def test_mistakes(self):
+        text = files.read(os.path.join(FOLDER, "mistakes.cu"))
+        expected = re.findall(r"^// (\w+): (.*)$", text, re.MULTILINE)
+        with tempfile.TemporaryDirectory() as folder:
+            program = compiled("mistakes.cu", folder)
+            for name, pattern in expected:
+                for seed in SEEDS:
+                    with self.subTest(mistake=name, seed=seed):
+                        done, found = run(program, seed, name)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        self.assertRegex("\n".join(found), pattern)
+
+
+def case(file):
+    text = files.read(os.path.join(FOLDER, file))
+    if directives(text, "status"):
+        return lambda self: self.check_shown(file, text)
+    return lambda self: self.check_itself(file)
+
+
+for each in sorted(os.listdir(FOLDER)):
+    if each.endswith(".cu") and each != "mistakes.cu":
+        setattr(Programs, "test_" + each.removesuffix(".cu"), case(each))
+
+if __name__ == "__main__":
+    unittest.main()
