@@ -152,7 +152,7 @@ class Door:
         own.add_argument("--machine")
         options, _ = own.parse_known_args(words)
         if options.machine is None and os.path.exists(options.json):
-            module("common.show.bench", options.json)
+            module("common.show.time_tables", options.json)
         return status
 
     def profile(self, *words):
@@ -160,10 +160,6 @@ class Door:
             if self.backend == "gpu":
                 fail("--show and --trace are for the simulator: --backend sim", 2)
             self.chosen = "sim"  # addresses are the simulator's, whatever else there is
-        if "--show" in words:
-            return module("common.show.show", self.counting_program(), *words)
-        if "--ui" in words and self.chosen != "gpu":
-            fail("--ui is for Nsight Compute: it needs a GPU, and nvcc", 2)
         return module("common.measure.profile", "--program", self.counting_program(), *words)
 
     def diff(self, *words):

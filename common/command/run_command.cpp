@@ -177,6 +177,7 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
     write_image(written.back(), image);
   };
   const ConvShape& s = job.shape;
+  write("input.png", draw_filters(job.data.input.data(), 1, s.H, s.W)[0]);
   write("filters.png",
         montage(draw_filters(job.data.filters.data(), s.K, s.R, s.S), BANK_COLUMNS, 6, 6));
   if (!output.empty()) {

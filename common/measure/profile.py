@@ -1,12 +1,13 @@
-#!/usr/bin/env python3
 """Memory traffic of the stages, and the least time that it takes on a GPU: what `./ladder profile` runs.
 
-  common/measure/profile.py --program build/PRESET/bin/convladder [OPTION...]
+  python3 -m common.measure.profile --program build/PRESET/bin/convladder [OPTION...]
 
   --json FILE   where the records go (default build/report/profile.json)
   --machine FILE  a GPU's rates, for the least time of each kernel (default: those of common/machines/ that
                 have the GPU's name, on the simulator an H200's; ./ladder bench --machine FILE writes one)
-  --ui          on a GPU: no table, but a report per stage for Nsight Compute's window, in build/report
+  --show        in the simulator: shows the page with every warp's addresses, line by line. What build/report
+                has of other stages on the same problem stays, and of these stages what they were before
+                their last change
 
 The other options are those of `convladder profile`: --stage, --shape, --n, --batch and so on.
 A stage whose results are wrong is not counted, and the exit status is 1. A program for a GPU is run under
@@ -14,6 +15,7 @@ Nsight Compute; where its counters can't be read, the simulator counts instead. 
 all.
 """
 import argparse
+import json
 import os
 import shlex
 import subprocess
@@ -21,8 +23,8 @@ import sys
 import tempfile
 
 from common.measure import ncu
-from common.show import counter_tables, floors, formats, last, text
-from common.show.records import BadInput, read_json, read_profiles
+from common.show import counter_tables, files, floors, formats, last, page, records
+from common.show.records import read_json, read_profiles
 from common.show.support import (
     REPORT, ROOT, fail, progress, require_folder, run_main, shortened, write_json)
 
@@ -32,56 +34,42 @@ H200 = os.path.join(ROOT, "common", "machines", "h200.json")
 
 # --- records -------------------------------------------------------------------------------------
 
-def records_of(program, options):
+def records_of(program, options, shown=True, trace=""):
     """The records that the program writes of the stages whose results are right, and its status: 1 where
-    there were others. Passes on what it prints, as it comes. Ends with that status where no stage is
-    right, or the program fails."""
+    there were others; `trace`: a file for --trace. Passes on what it prints, as it comes, if it is to be
+    shown. Ends with that status where no stage is right, or the program fails."""
     if not os.path.exists(program):
         fail(f"{program}: not there; ./ladder build PRESET convladder makes it")
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "profile.json")
-        with subprocess.Popen([program, "profile", "--json", path] + options, text=True,
-                              stdout=subprocess.PIPE) as process:
+        path, said = os.path.join(folder, "profile.json"), ""
+        command = [program, "profile", "--json", path, *(["--trace", trace] if trace else []), *options]
+        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
             for line in process.stdout:
-                if path not in line:
+                said += line
+                if shown and line not in (f"wrote {path}\n", f"wrote {trace}\n"):
                     print(line, end="", flush=True)
-        if not os.path.exists(path):
-            sys.exit(process.returncode)
-        print()
-        return read_json(path), process.returncode
+        if os.path.exists(path):
+            return read_json(path), process.returncode
+        if not shown:
+            print(said, end="")
+        sys.exit(process.returncode)
 
 
-def once(program, stage, options):
-    """The command that launches a stage's kernels once, and no others."""
-    return [program, "run", "--once", "--stage", stage] + options
-
-
-def read_stage(command, metrics, own):
-    """Records of all kernels of a stage: its own (records of the CUDA runtime), and a library's."""
-    kernels = {}
-    for kernel, values in ncu.run(metrics, command)[0]:
-        kernels.setdefault(kernel, []).append(values)
-    expected = {record["kernel"]: record["launches"] for record in own}
-    for kernel, launches in expected.items():
-        seen = len(kernels.get(kernel, []))
-        if seen != launches:
-            raise ncu.NcuError(f"{own[0]['stage']} launches {kernel} {launches} times, ncu saw "
-                               f"{seen}")
-    same = {key: own[0][key] for key in ("version", "stage", "problem", "shape", "bias", "flop",
-                                         "least_bytes", "machine")}
-    return [{**same, "kernel": kernel, "launches": len(launches), "source": "ncu",
-             "library": kernel not in expected, **ncu.merge(launches)}
-            for kernel, launches in kernels.items()]
-
-
-def read_all(program, own, options):
-    """The records of all stages; and 1 where one of them could not be read, with the reason said."""
-    metrics, records, reasons = list(ncu.ALL), [], set()
+def read_counters(program, own, options):
+    """The records with Nsight Compute's counters, of the stages' own kernels and of libraries'; and 1 where a
+    stage could not be read, with the reason said."""
+    metrics, found, reasons = list(ncu.ALL), [], set()
     stages = last.by_stage(own)
     for number, (stage, kernels) in enumerate(stages.items(), 1):
         progress(f"[{number}/{len(stages)}] {stage}: Nsight Compute")
+        first = kernels[0]
+        same = {key: first[key] for key in ("version", "stage", "problem", "shape", "bias", "flop",
+                                            "least_bytes", "machine")}
         try:
-            records += read_stage(once(program, stage, options), metrics, kernels)
+            launches, own_kernels = ncu.launches_of(program, [stage], options, metrics)[stage]
+            found += [{**same, "kernel": kernel, "launches": len(every), "source": "ncu",
+                       "library": kernel not in own_kernels, **ncu.merge(every)}
+                      for kernel, every in ncu.by_kernel(launches).items()]
         except ncu.CountersUnavailable:
             raise
         except ncu.NcuError as error:
@@ -91,19 +79,19 @@ def read_all(program, own, options):
             print(f"{stage}: not counted", flush=True)
             reasons.add(str(error))
     progress("")
-    return records, 1 if reasons else 0
+    return found, 1 if reasons else 0
 
 
-def add_floors(records, machine):
+def add_floors(found, machine):
     """The least times by the rates of the file, else of the GPU that was read; returns the rates. Without
     rates a remark."""
-    gpu = records[0].get("machine")
+    gpu = found[0].get("machine")
     if machine or not gpu:
         gpu, rates = floors.read_machine(machine or H200)
     else:
         rates = floors.machine_of(gpu)
     if rates:
-        floors.add(records, rates, gpu)
+        floors.add(found, rates, gpu)
     else:
         print(f"no least times: common/machines has no {gpu}; ./ladder bench --machine "
               "common/machines/NAME.json measures it")
@@ -126,7 +114,7 @@ def fall_back(reason, own, options, path):
     write_json(path, own + read_json(path))
 
 
-# --- tables --------------------------------------------------------------------------------------
+# --- tables and the page -------------------------------------------------------------------------
 
 def print_tables(profile, before=None, rates=None):
     """before: {stage: its Profile of the last time}."""
@@ -148,32 +136,60 @@ def print_tables(profile, before=None, rates=None):
         print("* a library's kernel" + ("" if profile.source == "ncu" else
                                         ", which is not counted; of its traffic the table has the least"
                                         " possible: each\n  matrix once"))
-    print(text.HOW_TO_READ)
+    print("What the columns mean: docs/results/README.md#how-to-read-this\n")
 
 
-# --- commands ------------------------------------------------------------------------------------
+def same_problem(one, other):
+    return all(one.get(member) == other.get(member) for member in ("problem", "shape", "bias", "source"))
 
-def write_ui_reports(program, own, options):
-    """A report per stage with all that ncu can read; prints each command, to be used again."""
-    for stage in last.by_stage(own):
-        path = os.path.join(REPORT, stage)
-        command = ["ncu", "--set", "full", "--clock-control", "none", "--force-overwrite",
-                   "--export", path] + once(program, stage, options)
-        print(shlex.join(command), flush=True)
-        done = ncu.call(command)
-        text = done.stdout + done.stderr
-        if done.returncode != 0 or "==ERROR==" in text:
-            fail(f"ncu: {ncu.reason(text)}")
-        print(f"wrote {shortened(path)}.ncu-rep")
-    print("Open them with: ncu-ui FILE")
 
+def joined_counts(old, new):
+    """The new records, and the old ones of other stages on the same problem."""
+    stages = {record["stage"] for record in new}
+    kept = [record for record in old if same_problem(record, new[0]) and record["stage"] not in stages]
+    return sorted(kept + new, key=lambda record: record["stage"])
+
+
+def joined_trace(old, new):
+    """The new trace with the old one's other stages, and its own as they were before."""
+    if not same_problem(old, new):
+        return new
+    stages = {stage["stage"]: stage for stage in old["stages"]}
+    for stage in new["stages"]:
+        known, before = stages.get(stage["stage"]), stage["stage"] + ", before"
+        if known and known["files"] != stage["files"]:
+            stages[before] = {**known, "stage": before}
+        stages[stage["stage"]] = stage
+    return {**new, "stages": [stages[name] for name in sorted(stages)]}
+
+
+def show_page(trace, counts):
+    """Joins them with what build/report has, and shows the page."""
+    paths = {name: os.path.join(REPORT, name + ".json") for name in ("bench", "profile", "run", "trace")}
+    for name, new, read, joined in (("trace", trace, page.read_trace, joined_trace),
+                                    ("profile", counts, read_profiles, joined_counts)):
+        try:
+            read(paths[name])  # is it whole, and of this version?
+            new = joined(read_json(paths[name]), new)
+        except records.BadInput:
+            pass
+        files.write(paths[name], json.dumps(new) + "\n")
+    there = {name: path if os.path.exists(path) else None for name, path in paths.items()}
+    document = os.path.join(REPORT, "index.html")
+    page.write(document, page.Inputs(there["bench"], [paths["profile"]], there["run"], paths["trace"], ROOT,
+                                     trace["stages"][-1]["stage"]))
+    print("wrote " + os.path.relpath(document))
+    page.show(document)
+
+
+# --- the command ---------------------------------------------------------------------------------
 
 def parse(arguments):
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--program", required=True)
-    parser.add_argument("--json", default=os.path.join(REPORT, "profile.json"))
+    parser.add_argument("--json")
     parser.add_argument("--machine")
-    parser.add_argument("--ui", action="store_true")
+    parser.add_argument("--show", action="store_true")
     parser.add_argument("--help", "-h", action="store_true")
     parser.add_argument("--stage", action="append", default=[])
     parser.error = lambda message: fail(message, 2)
@@ -184,27 +200,32 @@ def profile(own, options):
     if own.machine:
         floors.read_machine(own.machine)  # a bad file is said before anything is measured
     os.makedirs(REPORT, exist_ok=True)
-    require_folder(own.json)
-    chosen = [word for stage in own.stage for word in ("--stage", stage)]  # ncu reads one at a time
-    records, status = records_of(own.program, chosen + options)
-    if own.ui:
-        write_ui_reports(own.program, records, options)
-        return status
+    path = os.path.join(REPORT, "profile.json") if own.json is None else own.json
+    require_folder(path)
+    stages = [word for stage in own.stage for word in ("--stage", stage)]  # Nsight Compute: one at a time
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace.json")
+        found, status = records_of(own.program, stages + options, trace=trace if own.show else "")
+        trace = read_json(trace) if own.show else None
+    print()
     failed = 0
-    if records[0]["source"] == "cuda_runtime":
+    if found[0]["source"] == "cuda_runtime":
         try:
-            records, failed = read_all(own.program, records, options)
+            found, failed = read_counters(own.program, found, options)
         except ncu.CountersUnavailable as error:
-            fall_back(error, records, chosen + options, own.json)
+            fall_back(error, found, stages + options, path)
             return status
-        if not records:
+        if not found:
             return 1
-    rates = add_floors(records, own.machine)
-    write_json(own.json, records)
-    counted, = read_profiles(own.json)
-    print_tables(counted, last.read(records, "--relu" in options), rates)
-    print(f"wrote {shortened(own.json)}")
-    last.keep(records, "--relu" in options)
+    rates = add_floors(found, own.machine)
+    counted, = records.profiles_of(found, path)
+    print_tables(counted, last.read(found, "--relu" in options), rates)
+    if own.show:
+        show_page(trace, found)
+    else:
+        write_json(path, found)
+        print(f"wrote {shortened(path)}")
+    last.keep(found, "--relu" in options)
     return status or failed
 
 
@@ -213,9 +234,11 @@ def main(arguments):
     if own.help:
         print(__doc__)
         return subprocess.run([own.program, "profile", "--help"], check=False).returncode
+    if own.show and (own.json is not None or any(word.split("=")[0] == "--trace" for word in options)):
+        fail("--show writes to build/report: leave out --json and --trace, or --show", 2)
     try:
         return profile(own, options)
-    except (BadInput, ncu.NcuError) as error:
+    except (records.BadInput, ncu.NcuError) as error:
         fail(str(error))
 
 

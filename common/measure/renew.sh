@@ -142,13 +142,13 @@ else
 fi
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
 step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00002
-step readings_stages python3 -B -m common.measure.read_ncu stages
+step readings_stages python3 -B -m common.measure.readings stages
 step experiments in_time ./ladder --backend gpu variant --kind experiment --stale \
   --repeats 7 --json "docs/results/experiments_$name.json"
 step exercises "${ladder[@]}" exercise --measure
 # Of a program of its own, which no stage changes: once for each text of it.
 grep -q "of $(sha256sum <common/measure/bank_patterns.cu | cut -d ' ' -f 1)" common/tests/data/ncu_patterns.csv ||
-  again readings_patterns python3 -B -m common.measure.read_ncu patterns
+  again readings_patterns python3 -B -m common.measure.readings patterns
 
 [[ -z $list ]] || exit 0
 ./ladder report --docs || failures=$((failures + 1))

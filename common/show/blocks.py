@@ -8,7 +8,7 @@ import os
 import re
 
 from common.show import (
-    counted, counter_tables, files, floors, formats, ladder_picture, page, records, text, time_tables)
+    counted, counter_tables, files, floors, formats, ladder_picture, page, records, time_tables)
 from common.show.formats import ratio, significant
 
 FOLDER = "docs/results"
@@ -16,8 +16,8 @@ BLOCK = re.compile(r"(<!-- generated: (\S+)((?: \| [^|\n]+?)*) -->\n)(.*?)(<!-- 
 FLOORS = "floors.csv"  # of docs/results: count_floors.py
 PICTURE = "docs/pictures/ladder.svg"
 COUNTED = "profile_sim.json"  # of docs/results: what the picture shows
-COUNTS = "counts.csv"  # of docs/results: count_stages.py
-READINGS = "common/tests/data/ncu_stages.csv"  # read_ncu.py
+COUNTS = "counts.csv"  # of docs/results: readings.py counts
+READINGS = "common/tests/data/ncu_stages.csv"  # readings.py stages
 CAMPAIGNS = "campaigns.csv"  # of docs/results: runs that take long, and how each ended
 
 
@@ -43,12 +43,12 @@ class Results:
     def benches(self, pattern):
         return [records.read_bench(path) for path in self.paths(pattern)]
 
-    def page(self, trace=None, pictures=None):
+    def page(self, trace=None, run=None):
         """index.html, for those who only look: the text of the file. The trace and the pictures are
         those that the page has already, unless newer are given."""
         old = self.page_path()
         return page.html(page.page_data(page.Inputs(
-            self.bench.path if self.bench else None, self.profiles, pictures, trace,
+            self.bench.path if self.bench else None, self.profiles, run, trace,
             kept=page.data_of(old) if os.path.exists(old) else None)))
 
     def page_path(self):
@@ -118,7 +118,7 @@ def full_report(data):
         return ""
     parts = []
     if data.bench:
-        parts = [text.machine(data.bench), text.LAYERS, time_tables.layers_table(data.bench)]
+        parts = [time_tables.machine(data.bench), time_tables.LAYERS, time_tables.layers_table(data.bench)]
     first = data.problems[0]
     for profile in first.profiles[:1]:
         parts += [f"{formats.title_of(first)}, counted by {counter_tables.source_of(profile)}:\n",
@@ -150,7 +150,7 @@ def summary(data):
         return ""
     problem = data.problems[0]
     timings = problem.bench.stages if problem.bench else {}
-    cudnn = problem.bench.rival("cudnn", "fp32") if problem.bench else None
+    cudnn = records.rival(problem.bench, "cudnn", "fp32") if problem.bench else None
     rows = []
     for stage in files.rungs(data.root):
         timing = timings.get(stage)
@@ -161,7 +161,7 @@ def summary(data):
     parts = [formats.markdown(["stage", "idea", "time [ms]", "of FP32 ceiling",
                                "times as fast as cuDNN FP32", "what limits it"], rows)]
     if data.bench:
-        parts.append(text.machine(data.bench))
+        parts.append(time_tables.machine(data.bench))
     return "\n" + "\n".join(parts) + "\n"
 
 
@@ -220,7 +220,7 @@ def tf32(data, stage):
         for problem in bench.problems:
             known = in_fp32.get((problem.name, problem.shape))
             fp32 = known.stages.get(stage) if known else None
-            cudnn = known.rival("cudnn", "tf32") if known else None
+            cudnn = records.rival(known, "cudnn", "tf32") if known else None
             here = problem.stages.get(stage + " (TF32)")
             cells = [time_tables.time_cells(timing, problem.flop, bench, "tf32")
                      for timing in (fp32, here, cudnn)]
@@ -262,8 +262,8 @@ def measured(data, stage, rows):
     stage: its time, and those counters that its page names. The one before is of problems that have
     both: other results may be of a ladder with other stages. Times and counters of different batches
     stand apart."""
-    stages = sorted({name for problem in data.problems if stage in text.stages_of(problem)
-                     for name in text.stages_of(problem)})
+    stages = sorted({name for problem in data.problems if stage in page.stages_of(problem)
+                     for name in page.stages_of(problem)})
     if stage not in stages:
         return ""
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None

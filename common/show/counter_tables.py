@@ -184,7 +184,7 @@ def tables(profile, last=None, rates=None):
         return of_metrics(table, lambda of_kernel: of_kernel)
 
     bytes_moved = [Column(level.name, level.of_kernel, size) for level in LEVELS if level.name != "L1"]
-    time = FLOOR._replace(figure=lambda kernel: kernel.floor and kernel.floor[0])
+    time = FLOOR._replace(figure=lambda kernel: kernel.floor_ms)
     shared = SHARED._replace(figure=counters.shared_per_block)
     found = [
         ("Global memory: instructions, warp by warp, the 32-byte sectors that they touch, and bytes. Copies "

@@ -21,21 +21,13 @@ TENSOR_FLOP = 2 * 16 * 8 * 8  # of an instruction of stage 12; other kernels her
 
 def read_machine(path):
     """(the GPU's name, {rate: value}). Raises BadInput."""
-    file = records.Members(records.read_json(path), path)
-    if file.value.get("format") != FORMAT:
-        raise records.BadInput(f"{path}: its format is not \"{FORMAT}\"")
-    file.require_version(VERSION)
-    rates = {}
-    for rate in file.objects("rates"):
-        name = rate.text("name")
-        if name in rates or name not in RATES + OTHER_RATES:
-            raise records.BadInput(f"{path}: '{name}' is " + ("there twice" if name in rates else
-                                                             "no rate that is known"))
-        rates[name] = rate.positive("value")
-    for name in RATES:
-        if name not in rates:
-            raise records.BadInput(f"{path}: '{name}' is missing")
-    return file.text("gpu"), rates
+    value = records.read_file(path, FORMAT, VERSION)
+    with records.well_formed(path):
+        rates = {rate["name"]: rate["value"] for rate in value["rates"]}
+        for name in RATES + OTHER_RATES:
+            if not rates.get(name, name in OTHER_RATES) > 0:
+                raise ValueError(f"'{name}' is missing, or not above 0")
+        return value["gpu"], rates
 
 
 def machine_of(gpu):
@@ -64,7 +56,7 @@ def of_counters(metrics, rates):
     """(milliseconds, what limits it) of a kernel that Nsight Compute has read, all launches together; None
     without any of these counters."""
     per_cycle = 1e3 * rates["clock_mhz"] * rates["multiprocessors"]  # and per millisecond
-    kernel = records.Kernel("", False, metrics)
+    kernel = records.Record(metrics=metrics)
 
     def time(amount, rate):
         return None if amount is None else amount / rate
@@ -145,8 +137,9 @@ def add(records, rates, gpu):
 def of_stage(kernels, whole=False):
     """(milliseconds, what limits most of them) that the kernels take one after the other; None where one
     of them has none. whole: of the problem that was cut down."""
-    floors = [kernel.whole_floor if whole else kernel.floor for kernel in kernels]
-    return None if not floors or None in floors else sum_of(floors)
+    floors = [(kernel.whole_floor_ms, kernel.whole_floor_limit) if whole else
+              (kernel.floor_ms, kernel.floor_limit) for kernel in kernels]
+    return sum_of(floors) if floors and all(time is not None for time, _ in floors) else None
 
 
 # --- held against the clock ----------------------------------------------------------------------
@@ -188,7 +181,7 @@ def cases(benches, floors):
         for stage, timing in problem.stages.items():
             if timing.cold and stage in known:
                 found.setdefault((problem.name, stage),
-                                 Case(problem.name, stage, *known[stage], timing.cold.least))
+                                 Case(problem.name, stage, *known[stage], timing.cold.min))
     return list(found.values())
 
 

@@ -2,17 +2,15 @@
 import os
 import re
 
-from common.show.support import REPORT, write_json
 from common.show.records import BadInput, read_profiles
-
-FOLDER = os.path.join(REPORT, "last")
+from common.show.support import REPORT, write_json
 
 
 def path_of(records, relu):
     """The file that keeps the records of one stage: there is one for each stage, problem and source."""
     first = records[0]
     name = " ".join([first["stage"], first["shape"]] + ["bias"] * first["bias"] + ["relu"] * relu)
-    return os.path.join(FOLDER, first["source"], re.sub(r"[^0-9A-Za-z]", "_", name) + ".json")
+    return os.path.join(REPORT, "last", first["source"], re.sub(r"[^0-9A-Za-z]", "_", name) + ".json")
 
 
 def by_stage(records):
@@ -37,9 +35,5 @@ def read(records, relu):
 def keep(records, relu):
     for own in by_stage(records).values():
         path = path_of(own, relu)
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        except OSError as error:
-            print(f"not kept for the next time: {error.filename}: {error.strerror}")
-            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         write_json(path, own)

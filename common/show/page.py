@@ -1,24 +1,26 @@
 """The page to look at: everything that was measured and traced, in one HTML file without a network.
 
-Figures and their wording are those of the report's tables: they are made by the same functions. What
-could not be read is no error here: the page says what is missing, and which command makes it.
+Figures and their wording are those of the tables: they are made by the same functions. What could not be read
+is no error here: the page says what is missing, and which command makes it.
 """
 import base64
 import difflib
 import json
 import os
 import re
-import struct
 import sys
 import webbrowser
 from typing import NamedTuple
 
-from common.show import counter_tables, counters, files, floors, formats, records, shape, text, time_tables
+from common.show import counter_tables, counters, files, floors, formats, records, shape, time_tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRACE_FORMAT, TRACE_VERSION = "convladder trace", 3
+TRACE_VERSION = 3
 PAGE_BYTES = 2_900_000  # of all that is in the page, pictures and warps included
-GAP, FILTER_SCALE, MAP_SCALE, COLUMNS = 6, 6, 2, 12  # of the pictures that run draws
+PICTURES = {"columns": 12, "gap": 6, "filter_scale": 6, "map_scale": 2}  # as run draws them
+MISSING = {"bench": "No times: nothing was timed on a GPU.", "profile": "No counters: nothing was counted.",
+           "run": "No pictures: the photograph wasn't convolved.",
+           "trace": "No addresses: no warp was traced."}
 COMMANDS = {"bench": "./ladder bench", "profile": "./ladder profile", "run": "./ladder run",
             "trace": "./ladder --backend sim profile --trace build/report/trace.json"}
 
@@ -27,7 +29,7 @@ class Inputs(NamedTuple):
     """Paths, None for what there is none of."""
     bench: str | None
     profiles: list
-    pictures: str | None     # the folder of run.json and what run has drawn
+    run: str | None          # run.json, beside what run has drawn
     trace: str | None
     root: str | None = None  # where the stages' folders are, for code that no trace holds
     show: str | None = None  # the stage to begin with; else the last
@@ -35,8 +37,10 @@ class Inputs(NamedTuple):
 
 
 def write(path, inputs):
-    """Writes the page. Raises OSError where the file can't be written."""
-    files.write(path, html(page_data(inputs)))
+    """Writes the page, and returns its notices. Raises OSError where the file can't be written."""
+    data = page_data(inputs)
+    files.write(path, html(data))
+    return data["notices"]
 
 
 def show(path):
@@ -69,42 +73,37 @@ def data_of(path):
 
 def page_data(inputs):
     notices = []
-    bench = attempt(notices, "bench", inputs.bench, records.read_bench)
+
+    def attempt(kind, path, read):
+        """What `read` makes of the file; None, and a notice, without it or where it is no good."""
+        try:
+            if path is None:
+                raise records.BadInput(MISSING[kind])
+            return read(path)
+        except (records.BadInput, OSError) as error:
+            notices.append({"about": kind, "text": str(error), "command": COMMANDS[kind], "path": path})
+            return None
+
+    bench = attempt("bench", inputs.bench, records.read_bench)
     profiles = [profile for path in inputs.profiles or [None]
-                for profile in attempt(notices, "profile", path, records.read_profiles) or []]
+                for profile in attempt("profile", path, records.read_profiles) or []]
     kept = inputs.kept or {}
     trace, pictures = kept.get("trace"), kept.get("pictures")
     if inputs.trace or not trace:
-        trace = attempt(notices, "trace", inputs.trace, read_trace)
-    if inputs.pictures or not pictures:
-        pictures = attempt(notices, "run", inputs.pictures, read_pictures)
+        trace = attempt("trace", inputs.trace, read_trace)
+    if inputs.run or not pictures:
+        pictures = attempt("run", inputs.run, read_pictures)
     problems = records.join(bench, profiles)
-    code = code_of(problems, trace, inputs.root)
-    data = {"notices": notices, "machine": text.machine(bench) if bench else None,
-            "problems": [problem_data(problem, bench) for problem in problems],
-            "changes": changes(code), "pictures": pictures, "trace": trace,
-            "show": inputs.show}
-    return fitted(data)
-
-
-def attempt(notices, kind, path, read):
-    """What `read` makes of the file; None, and a notice, without it or where it is no good."""
-    try:
-        if path is None:
-            raise records.BadInput({"bench": "No times: nothing was timed on a GPU.",
-                                    "profile": "No counters: nothing was counted.",
-                                    "run": "No pictures: the photograph wasn't convolved.",
-                                    "trace": "No addresses: no warp was traced."}[kind])
-        return read(path)
-    except (records.BadInput, OSError) as error:
-        notices.append({"about": kind, "text": str(error), "command": COMMANDS[kind]})
-        return None
+    return fitted({
+        "notices": notices, "machine": time_tables.machine(bench) if bench else None,
+        "problems": [problem_data(problem, bench) for problem in problems],
+        "changes": changes(code_of(problems, trace, inputs.root)), "pictures": pictures, "trace": trace,
+        "show": inputs.show})
 
 
 def problem_data(problem, bench):
     timed = problem.bench
-    return {"title": formats.title_of(problem),
-            "stages": sorted(set(text.stages_of(problem))),
+    return {"title": formats.title_of(problem), "stages": stages_of(problem),
             "times": {name: time_data(timing, timed.flop, bench)
                       for name, timing in timed.stages.items()} if timed else {},
             "columns": [time_column(timed, bench)] if timed else [],
@@ -112,6 +111,12 @@ def problem_data(problem, bench):
                         **time_data(rival, timed.flop, bench, rival.precision)}
                        for rival in time_tables.ladder_of_competitors(timed)] if timed else [],
             "profiles": [profile_data(problem, profile, bench) for profile in problem.profiles]}
+
+
+def stages_of(problem):
+    """The stages that were timed or counted on it."""
+    timed = list(problem.bench.stages) if problem.bench else []
+    return sorted({*timed, *(name for profile in problem.profiles for name in profile.stages)})
 
 
 def time_data(timing, flop, bench, precision="fp32"):
@@ -131,11 +136,11 @@ def time_column(timed, bench):
 
 
 def profile_data(problem, profile, bench):
-    stages = list(profile.stages)
     columns = [column_data(column, profile) for column in [counter_tables.FLOOR] + counter_tables.COLUMNS]
     limits = {stage: floors.of_stage(kernels) for stage, kernels in profile.stages.items()}
-    levels = traffic_levels(profile)
-    data = {"source": counter_tables.source_of(profile), "stages": stages,
+    levels = [level for level in counters.LEVELS  # at which this source has counted something
+              if any(counters.of_stage(kernels, level.of_kernel) for kernels in profile.stages.values())]
+    data = {"source": counter_tables.source_of(profile), "stages": list(profile.stages),
             "columns": [column for column in columns if column["cells"]],
             "floors": {stage: floor[1] for stage, floor in limits.items() if floor},
             "levels": [level.name for level in levels],
@@ -146,13 +151,6 @@ def profile_data(problem, profile, bench):
         data["roofline"] = {"points": points, "peak": bench.fma_tflops, "slopes": {
             level: bench.tb_per_s[level] for level in points if level in bench.tb_per_s}}
     return data
-
-
-def traffic_levels(profile):
-    """The levels at which this source has counted something."""
-    return [level for level in counters.LEVELS
-            if any(counters.of_stage(kernels, level.of_kernel)
-                   for kernels in profile.stages.values())]
 
 
 def roofline_points(problem, profile):
@@ -187,7 +185,7 @@ def code_of(problems, trace, root):
         own = [name for name in stage["files"] if not name.startswith("common/")]
         if own:
             code[stage["stage"]] = stage["files"][own[0]]
-    for name in {name for problem in problems for name in text.stages_of(problem)} - set(code):
+    for name in {name for problem in problems for name in stages_of(problem)} - set(code):
         for path in files.kernel_files(root, name)[:1] if root else []:
             code[name] = files.read(path)
     return dict(sorted(code.items()))
@@ -206,40 +204,19 @@ def changes(code):
     return all_changes
 
 
-# --- the trace -----------------------------------------------------------------------------------
+# --- the trace and the pictures -------------------------------------------------------------------
 
 def read_trace(path):
     """What `profile --trace` wrote; common/measure/trace_file.h says what is in it."""
-    trace = records.read_json(path)
-    if not isinstance(trace, dict) or trace.get("format") != TRACE_FORMAT:
-        raise records.BadInput(f"{path}: not made by profile --trace: its format isn't "
-                               f"\"{TRACE_FORMAT}\"")
-    records.Members(trace, path).require_version(TRACE_VERSION)
-    try:
+    trace = records.read_file(path, "convladder trace", TRACE_VERSION)
+    with records.well_formed(path):
         trace["extents"] = shape.extents(shape.parse(trace["shape"]))
-        for stage in whole(trace, "problem", stages=list)["stages"]:
-            whole(stage, "stage", files=dict, memory=list, patterns=list, services=list,
-                  kernels=list)
+        for stage in trace["stages"]:
             for kernel in stage["kernels"]:
-                whole(kernel, "kernel", grid=list, shared=list, instructions=list, warps=list)
-                for instruction in kernel["instructions"]:
-                    whole(instruction, "line", "space", "operation", "memory", **dict.fromkeys(
-                        ("bytes", "requests", "cost", "conflicts", "unique_bytes"), int))
                 for warp in kernel["warps"]:
-                    whole(warp, block=int, warp=int, cut=list, runs=list)
                     if len(warp["runs"]) != len(kernel["instructions"]):
                         raise ValueError("a warp without all instructions")
-    except (KeyError, TypeError, ValueError) as error:
-        raise records.BadInput(f"{path}: not a whole trace: {error!r}") from error
     return trace
-
-
-def whole(value, *names, **types):
-    """The object, which must have members of these names and types. Raises KeyError, TypeError."""
-    for name, kind in {**dict.fromkeys(names, object), **types}.items():
-        if not isinstance(value[name], kind):
-            raise TypeError(f"'{name}' is {records.shortened(value[name])}")
-    return value
 
 
 def fitted(data):
@@ -267,45 +244,16 @@ def fitted(data):
     return data
 
 
-# --- pictures ------------------------------------------------------------------------------------
-
-def read_pictures(folder):
+def read_pictures(path):
     """The three pictures that `run` draws beside its run.json, as data URLs, and where in them which
     filter and which map stands."""
-    run_path = os.path.join(folder, "run.json")
-    run = records.read_json(run_path)
-    try:
+    run = records.read_json(path)
+    with records.well_formed(path):
         own = shape.parse(run["shape"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise records.BadInput(f"{run_path}: not made by run: it has no shape") from error
-    data = {**{name: getattr(own, name) for name in ("H", "W", "K", "R", "S", "P", "Q")},
-            "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w],
-            "columns": COLUMNS, "gap": GAP, "filter_scale": FILTER_SCALE, "map_scale": MAP_SCALE,
-            "backend": run.get("backend", ""), "of": run.get("data", "")}
-    sizes = {"input": (own.W, own.H),
-             "filters": montage_size(own.K, own.S * FILTER_SCALE, own.R * FILTER_SCALE),
-             "feature_maps": montage_size(own.K, own.Q * MAP_SCALE, own.P * MAP_SCALE)}
-    for name, size in sizes.items():
-        png = read_picture(os.path.join(folder, name + ".png"))
-        found = struct.unpack(">II", png[16:24])
-        if found != size:
-            raise records.BadInput(f"{folder}/{name}.png: {found[0]}x{found[1]} pixels, where run.json's "
-                                   f"shape gives {size[0]}x{size[1]}: of another run")
-        data[name] = "data:image/png;base64," + base64.b64encode(png).decode()
+        data = {**{name: getattr(own, name) for name in ("H", "W", "K", "R", "S", "P", "Q")},
+                "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], **PICTURES,
+                "backend": run["backend"], "of": run["data"]}
+    for name in ("input", "filters", "feature_maps"):
+        with open(os.path.join(os.path.dirname(path), name + ".png"), "rb") as file:
+            data[name] = "data:image/png;base64," + base64.b64encode(file.read()).decode()
     return data
-
-
-def montage_size(count, width, height):
-    """Of so many pictures, in rows of COLUMNS."""
-    return GAP + COLUMNS * (width + GAP), GAP + -(-count // COLUMNS) * (height + GAP)
-
-
-def read_picture(path):
-    """A PNG as it is. Raises BadInput where it is none, or cut short."""
-    if not os.path.exists(path):
-        raise records.BadInput(f"{path}: isn't there")
-    with open(path, "rb") as file:
-        content = file.read()
-    if not content.startswith(b"\x89PNG\r\n") or b"IEND" not in content[-12:]:
-        raise records.BadInput(f"{path}: no picture, or cut short")
-    return content

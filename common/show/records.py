@@ -1,234 +1,60 @@
-"""The records that bench, profile, run and check write as JSON, and their one reader: whatever is not as
-it should be is refused.
+"""The records that bench and profile write as JSON, and their one reader.
 
-Each class is the schema of one kind of record: its fields are the members of an object in JSON, some under
-another name (`key`). The functions named read_... raise BadInput: one line that names the file and what is
-wrong with it.
+A member of a JSON object is an attribute here, of the same name. Another format, another version, and what is
+cut short or lacks a member are refused, by BadInput: one line that names the file. The members:
+
+  of a Bench      machine: gpu, fma_tflops (the FP32 ceiling, of a loop of FMAs in the same run),
+                  copy_tb_per_s, l1_read_tb_per_s, l2_read_tb_per_s, versions; problems
+  of a problem    problem (here: name), shape ("n256 c3 224x224 k96 ... dil 1x1"), bias, flop; error: what
+                  kept it from being measured; gpu_before, gpu_after: null, or throttle_reasons; records: a
+                  timing for each stage; competitors: a timing for each library, precision and layout
+  of a timing     status (pass, fail, rejected, skipped, impossible), message, max_error_ratio, cold_ms and
+                  warm_ms: null, or median, lower_quartile, upper_quartile, min and count, in milliseconds;
+                  host_late: runs whose times may contain the host's; stage, or competitor ("cudnn",
+                  "cudnn_any", "pytorch"), precision, layout, library, algorithm, tf32_used
+  of a kernel     of all its launches, by one source of counts: stage, kernel (here: name), launches, library,
+                  problem, shape, bias, source ("ncu", "simulator", "cuda_runtime"), flop and least_bytes of
+                  the problem, and counters (here: metrics), whose names have a "__" or a "."; floor_ms,
+                  floor_limit: its least time on the `machine`; of a problem that was cut down whole_shape,
+                  whole_flop, whole_floor_ms, whole_floor_limit
 """
-import functools
+import contextlib
 import json
 import math
-from dataclasses import dataclass, field, fields, replace
+from types import SimpleNamespace
+from typing import NamedTuple
 
 from common.show import metrics
 
-BENCH_FORMAT, BENCH_VERSION = "convladder bench", 1
-PROFILE_VERSION, RUN_VERSION = 1, 1
-RATES = {"DRAM": "copy_tb_per_s", "L1": "l1_read_tb_per_s",  # level: member of the machine
-         "L2": "l2_read_tb_per_s"}
-STATUSES = ("pass", "fail", "rejected", "skipped", "impossible")
-PRECISIONS = ("fp32", "tf32")
-LAYOUTS = ("nchw", "nhwc")
+LACKING = {  # what stands for a member that some records lack
+    "shape": "", "flop": 0, "error": "", "gpu_before": None, "gpu_after": None, "competitors": (),
+    "throttle_reasons": (), "message": "", "max_error_ratio": None, "host_late": None, "library": "",
+    "algorithm": "", "tf32_used": True, "bias": True, "least_bytes": 0, "machine": "", "floor_ms": None,
+    "floor_limit": "", "whole_shape": "", "whole_flop": 0, "whole_floor_ms": None, "whole_floor_limit": ""}
 
 
 class BadInput(Exception):
     """A file that can't be reported on."""
 
 
-class Members:
-    """The members of a JSON object, each read with a check of its type. A `default` stands for a member
-    that is missing; without one it must be there."""
+class Record(SimpleNamespace):
+    """A JSON object."""
 
-    def __init__(self, value, where):
-        if not isinstance(value, dict):
-            raise BadInput(f"{where}: an object was expected, not {shortened(value)}")
-        self.value, self.where = value, where
+    def __getattr__(self, name):
+        if name in LACKING:
+            return LACKING[name]
+        raise AttributeError(f"member '{name}' is missing")
 
-    def _checked(self, name, wanted, fits, default=None):
-        if name not in self.value and default is not None:
-            return default
-        value = self.value.get(name)
-        if fits(value):
-            return value
-        if name not in self.value:
-            raise BadInput(f"{self.where}: member '{name}' is missing")
-        raise BadInput(f"{self.where}: '{name}' is {shortened(value)}, not {wanted}")
-
-    def text(self, name, default=None):
-        return self._checked(name, "a string", lambda value: isinstance(value, str), default)
-
-    def among(self, name, values):
-        return self._checked(name, "one of " + ", ".join(values), lambda value: value in values)
-
-    def flag(self, name, default=None):
-        return self._checked(name, "true or false", lambda value: isinstance(value, bool), default)
-
-    def positive(self, name, default=None):
-        return self._checked(name, "a number above 0", lambda value: is_number(value) and value > 0, default)
-
-    def optional(self, name):
-        """A number, or None where the writer had none (null)."""
-        return self._checked(name, "a number", lambda value: value is None or is_number(value))
-
-    def objects(self, name, schema=None, default=None):
-        """Those of a list: of the class `schema`, or as Members."""
-        value = self._checked(name, "a list", lambda value: isinstance(value, list), default)
-        members = [Members(item, f"{self.where}: {name}[{i}]") for i, item in enumerate(value)]
-        return [each.as_(schema) for each in members] if schema else members
-
-    def optional_object(self, name, schema):
-        value = self.value.get(name)
-        return None if value is None else Members(value, f"{self.where}: {name}").as_(schema)
-
-    def as_(self, schema):
-        """The object of that class, whose fields member() makes."""
-        values = {each.name: each.metadata["read"](self, each.metadata["key"] or each.name)
-                  for each in fields(schema)}
-        try:
-            return schema(**values)
-        except ValueError as error:
-            raise BadInput(f"{self.where}: {error}") from error
-
-    def require_version(self, wanted, default=None):
-        """`default`: what a missing version stands for."""
-        found = self.value.get("version", default)
-        if found != wanted:
-            raise BadInput(f"{self.where}: version {shortened(found)}; this report reads version "
-                           f"{wanted}")
-
-
-def member(read, *arguments, key=None):
-    """A field of a schema. `read` is a method of Members, `key` its name in JSON if it has another."""
-    return field(metadata={"read": lambda members, name: read(members, name, *arguments), "key": key})
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Of times in milliseconds."""
-    median: float = member(Members.positive)
-    lower_quartile: float = member(Members.positive)
-    upper_quartile: float = member(Members.positive)
-    count: int = member(Members.positive)
-    least: float = member(Members.positive, key="min")
-
-    def __post_init__(self):
-        if not self.lower_quartile <= self.median <= self.upper_quartile:
-            raise ValueError(f"quartiles {self.lower_quartile:g} and {self.upper_quartile:g} around median "
-                             f"{self.median:g}")
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Of a stage or a competitor, on one problem."""
-    status: str = member(Members.among, STATUSES)
-    message: str = member(Members.text, "")
-    max_error_ratio: float | None = member(Members.optional)
-    cold_ms: Statistics | None = member(Members.optional_object, Statistics)
-    warm_ms: Statistics | None = member(Members.optional_object, Statistics)
-    host_late: int | None = member(Members.optional)  # runs whose times may contain the host's; None: unknown
-
-    # No times unless it has passed.
+    # Of a timing: no times unless it has passed.
     cold = property(lambda self: self.cold_ms if self.status == "pass" else None)
     warm = property(lambda self: self.warm_ms if self.status == "pass" else None)
 
 
-@dataclass(frozen=True)
-class StageTiming(Timing):
-    stage: str = member(Members.text)
-
-
-@dataclass(frozen=True)
-class Competitor(Timing):
-    name: str = member(Members.text, key="competitor")  # "cudnn", "cudnn_any" or "pytorch"
-    precision: str = member(Members.among, PRECISIONS)
-    layout: str = member(Members.among, LAYOUTS)
-    library: str = member(Members.text, "")  # with its version
-    algorithm: str = member(Members.text, "")
-    tf32_used: bool = member(Members.flag, True)  # in TF32, by its error; older records don't say
-
-
-@dataclass(frozen=True)
-class BenchProblem:
-    """One problem of a bench: its stages, and what they ran against."""
-    name: str = member(Members.text, key="problem")
-    shape: str = member(Members.text, "")  # "n256 c3 224x224 k96 ... dil 1x1"; empty: rejected
-    bias: bool = member(Members.flag)
-    flop: float = member(Members.positive, 0)
-    floor_ms: float = member(Members.positive, 0, key="cold_floor_ms")  # by peak and copy rate
-    error: str = member(Members.text, "")  # what kept it from being measured; empty: nothing
-    gpu_before: dict | None = member(lambda members, name: members.value.get(name))  # None: it wasn't asked
-    gpu_after: dict | None = member(lambda members, name: members.value.get(name))
-    records: list = member(Members.objects, StageTiming)
-    competitors: list = member(Members.objects, Competitor, [])
-
-    @functools.cached_property
-    def stages(self):
-        """{name: StageTiming}, in ladder order."""
-        return {each.stage: each for each in sorted(self.records, key=lambda each: each.stage)}
-
-    @property
-    def throttled(self):
-        """Why the GPU lowered its clock, before and after the timed runs, each once."""
-        return sorted({reason for state in (self.gpu_before, self.gpu_after) if isinstance(state, dict)
-                       for reason in state.get("throttle_reasons", [])})
-
-    def rival(self, name, precision):
-        """The first such competitor; None without."""
-        return next((each for each in self.competitors
-                     if (each.name, each.precision) == (name, precision)), None)
-
-
-@dataclass(frozen=True)
-class Bench:
-    path: str
-    machine: dict      # as in the file: gpu, driver, cuda_runtime and other versions
-    fma_tflops: float  # FP32 ceiling: a loop of FMAs, measured in the same run
-    tb_per_s: dict     # likewise: {"DRAM": of a copy, "L1" and "L2": of reads, if known}
-    problems: list
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One kernel of a stage, all its launches added up."""
-    name: str
-    library: bool  # not the stage's own
-    metrics: dict  # Nsight Compute's name: value
-    floor: tuple | None = None  # the least milliseconds that it can take, and what limits it
-    whole_floor: tuple | None = None  # likewise, on the problem that was cut down
-
-
-@dataclass(frozen=True)
-class Profile:
-    """One problem's kernels by one source of counts."""
-    path: str
-    source: str  # "ncu", "simulator" or "cuda_runtime"
-    name: str
-    shape: str
-    bias: bool
-    flop: float
-    least_bytes: float  # that the problem must move; 0: the records don't say
-    stages: dict  # name: [Kernel], in ladder order
-    machine: str = ""      # the GPU that was read, or whose least times these are
-    whole_shape: str = ""  # of the problem that was cut down to this one
-    whole_flop: float = 0
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """One stage on one problem, as run and check report it."""
-    stage: str = member(Members.text)
-    problem: str = member(Members.text)
-    status: str = member(Members.among, STATUSES)
-    backend: str = member(Members.text)
-    max_error_ratio: float | None = member(Members.optional)
-    message: str = member(Members.text, "")
-    time_source: str | None = member(lambda members, name: members.value.get(name))
-    all_time_ms: float | None = member(Members.optional, key="time_ms")
-    all_tflops: float | None = member(Members.optional, key="tflops")
-
-    # On a GPU only: what a simulation took says nothing.
-    timed = property(lambda self: self.status == "pass" and self.time_source == "cuda_events")
-    time_ms = property(lambda self: self.all_time_ms if self.timed else None)
-    tflops = property(lambda self: self.all_tflops if self.timed else None)
-
-
-def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def shortened(value):
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+def record_of(value):
+    """The JSON value with its objects as Records."""
+    if isinstance(value, dict):
+        return Record(**{name: record_of(own) for name, own in value.items()})
+    return [record_of(own) for own in value] if isinstance(value, list) else value
 
 
 def read_json(path):
@@ -241,88 +67,122 @@ def read_json(path):
         raise BadInput(f"{path}: not JSON, or cut short: {error}") from error
 
 
+@contextlib.contextmanager
+def well_formed(path):
+    """What lacks a member, or has one of another type, is refused as well."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{path}: not as its writer makes it: {error}") from error
+
+
+def require_version(record, wanted, where):
+    found = record.get("version", 1)  # the oldest have none
+    if found != wanted:
+        raise BadInput(f"{where}: version {json.dumps(found)}; this report reads version {wanted}")
+
+
+def read_file(path, form, version):
+    """The JSON object of a file that says of itself which format it has."""
+    value = read_json(path)
+    found = value.get("format") if isinstance(value, dict) else None
+    if found != form:
+        raise BadInput(f"{path}: its format is {json.dumps(found)}, not \"{form}\"")
+    require_version(value, version, path)
+    return value
+
+
+def require_times(timing):
+    """Tables divide by them."""
+    for times in (timing.cold, timing.warm):
+        if times and not 0 < times.lower_quartile <= times.median <= times.upper_quartile < math.inf:
+            raise ValueError(f"quartiles {times.lower_quartile} and {times.upper_quartile} around median "
+                             f"{times.median}")
+
+
+class Bench(NamedTuple):
+    path: str
+    machine: dict
+    fma_tflops: float
+    tb_per_s: dict  # {"DRAM": of a copy, "L1" and "L2": of reads, if known}
+    problems: list
+
+
 def read_bench(path):
-    """The file that bench wrote, as a Bench."""
-    members = Members(read_json(path), path)
-    if members.value.get("format") != BENCH_FORMAT:
-        found = shortened(members.value.get("format"))
-        raise BadInput(f"{path}: not made by bench: its format is {found}, not \"{BENCH_FORMAT}\"")
-    members.require_version(BENCH_VERSION)
-    machine = Members(members.value.get("machine"), f"{path}: machine")
-    machine.text("gpu")
-    return Bench(path, machine.value, machine.positive("fma_tflops"),
-                 {level: machine.positive(name) for level, name in RATES.items()
-                  if level == "DRAM" or name in machine.value},
-                 members.objects("problems", BenchProblem))
+    """The file that bench wrote; of each problem `stages` is {name: timing}, in ladder order."""
+    value = read_file(path, "convladder bench", 1)
+    with well_formed(path):
+        machine, problems = value["machine"], record_of(value["problems"])
+        for problem in problems:
+            problem.name = problem.problem
+            problem.stages = dict(sorted((each.stage, each) for each in problem.records))
+            for timing in [*problem.records, *problem.competitors]:
+                require_times(timing)
+        rates = {"DRAM": machine["copy_tb_per_s"], "L1": machine.get("l1_read_tb_per_s"),
+                 "L2": machine.get("l2_read_tb_per_s")}
+        return Bench(path, machine, machine["fma_tflops"],
+                     {level: rate for level, rate in rates.items() if rate}, problems)
+
+
+def rival(problem, name, precision):
+    """The first such competitor of a problem; None without."""
+    return next((each for each in problem.competitors
+                 if (each.competitor, each.precision) == (name, precision)), None)
+
+
+class Profile(NamedTuple):
+    """One problem's kernels by one source of counts; the rest is what all their records say."""
+    source: str
+    name: str
+    shape: str
+    bias: bool
+    flop: float
+    least_bytes: float
+    machine: str
+    whole_shape: str
+    whole_flop: float
+    stages: dict  # name: [kernel], in ladder order
 
 
 def read_profiles(path):
     """What profile wrote, as one Profile per problem and source, in the file's order."""
-    records = read_json(path)
-    if not isinstance(records, list):
-        raise BadInput(f"{path}: not made by profile: a list of records was expected")
-    profiles = {}
-    for i, item in enumerate(records):
-        record = Members(item, f"{path}: record {i}")
-        record.require_version(PROFILE_VERSION, default=1)
-        kernel = Kernel(record.text("kernel"), record.flag("library"), counters_of(record),
-                        floor(record, ""), floor(record, "whole_"))
-        problem = (path, record.text("source"), record.text("problem"), record.text("shape"),
-                   record.flag("bias", default=True))
-        profile = profiles.setdefault(problem, Profile(
-            *problem, record.positive("flop"), record.optional("least_bytes") or 0, {},
-            record.text("machine", default=""), record.text("whole_shape", default=""),
-            record.optional("whole_flop") or 0))
-        profile.stages.setdefault(record.text("stage"), []).append(kernel)
-    return [known(replace(profile, stages=dict(sorted(profile.stages.items()))))
-            for profile in profiles.values()]
+    return profiles_of(read_json(path), path)
 
 
-def floor(record, prefix):
-    """Of a kernel; None in records without."""
-    milliseconds = record.optional(prefix + "floor_ms")
-    return None if milliseconds is None else (milliseconds, record.text(prefix + "floor_limit"))
-
-
-def known(profile):
-    """The profile, unless it has no counter that is known: then they have other names."""
-    names = [name for kernels in profile.stages.values() for kernel in kernels
-             for name in kernel.metrics]
-    if {metric.metric for metric in metrics.ALL} & set(names):
-        return profile
-    found = f"only {shortened(names[0])} and the like" if names else "none at all"
-    raise BadInput(f"{profile.path}: {profile.name}, source '{profile.source}': no counters that "
-                   f"the tables show, {found}")
-
-
-def counters_of(record):
-    """The counters of a record: its numbers whose names are Nsight Compute's (all have a "__" or
-    a "."), without those that the source could not give (null)."""
-    names = [name for name in record.value if "__" in name or "." in name]
-    return {name: record.optional(name) for name in names if record.optional(name) is not None}
-
-
-def read_runs(path):
-    """What run or check wrote, as a list of RunRecords in ladder order within each problem."""
-    value = read_json(path)
-    if isinstance(value, dict):  # run's: one problem, with what it ran on
-        Members(value, path).require_version(RUN_VERSION, default=1)
-        value = value.get("stages")
+def profiles_of(value, path):
+    found = {}
     if not isinstance(value, list):
-        raise BadInput(f"{path}: not made by run or check: a list of records was expected")
-    records = [Members(item, f"{path}: record {i}") for i, item in enumerate(value)]
-    for record in records:
-        record.require_version(RUN_VERSION, default=1)
-    return [record.as_(RunRecord) for record in records]
+        raise BadInput(f"{path}: not made by profile: a list of records was expected")
+    with well_formed(path):
+        for i, members in enumerate(value):
+            require_version(members, 1, f"{path}: record {i}")
+            kernel = record_of(members)
+            kernel.name = kernel.kernel
+            kernel.metrics = {name: +value for name, value in members.items()
+                              if ("__" in name or "." in name) and value is not None}
+            of = kernel.source, kernel.problem, kernel.shape, kernel.bias
+            found.setdefault(of, []).append(kernel)
+        return [profile_of(path, kernels) for kernels in found.values()]
 
 
-@dataclass(frozen=True)
-class Problem:
+def profile_of(path, kernels):
+    first, names = kernels[0], [name for kernel in kernels for name in kernel.metrics]
+    if not {metric.metric for metric in metrics.ALL} & set(names):  # they have other names
+        found = f"only {names[0]} and the like" if names else "none at all"
+        raise BadInput(f"{path}: {first.problem}, source '{first.source}': no counters that the tables show, "
+                       f"{found}")
+    stages = {name: [kernel for kernel in kernels if kernel.stage == name]
+              for name in sorted({kernel.stage for kernel in kernels})}
+    return Profile(first.source, first.problem, first.shape, first.bias, first.flop, first.least_bytes or 0,
+                   first.machine, first.whole_shape, first.whole_flop or 0, stages)
+
+
+class Problem(NamedTuple):
     """What all files together say of one problem."""
     name: str
     shape: str
     bias: bool
-    bench: BenchProblem | None
+    bench: Record | None
     profiles: list
 
 

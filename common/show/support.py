@@ -2,26 +2,12 @@
 import errno
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
 from common.show import files
 from common.show.files import ROOT
 
 REPORT = os.path.join(ROOT, "build", "report")
-
-
-def records_of(*command):
-    """The records that `convladder profile` writes; ends with what it says where it fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "profile.json")
-        done = subprocess.run([*command, "--json", path], capture_output=True, text=True,
-                              check=False)
-        if done.returncode != 0:
-            said = (done.stdout + done.stderr).strip() or f"status {done.returncode}"
-            fail(f"{' '.join(command)}: {said}")
-        return json.loads(files.read(path))
 
 
 def run_main(main):

@@ -1,10 +1,16 @@
-"""Tables of times: stages as rows in ladder order, columns without any data left out."""
+"""Tables of times: stages as rows in ladder order, columns without any data left out.
+
+  python3 -m common.show.time_tables FILE   those of a file that ./ladder bench wrote
+"""
 from statistics import geometric_mean
 from typing import NamedTuple
 
+from common.show import formats, records
 from common.show.formats import markdown, milliseconds, percent, ratio, significant
+from common.show.support import fail, run_main
 
 COMPETITORS = {"cudnn": "cuDNN", "cudnn_any": "cuDNN, any plan,", "pytorch": "PyTorch"}
+LAYERS = "Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n"
 
 
 class TimeCells(NamedTuple):
@@ -24,7 +30,7 @@ def tflops(timing, flop):
 
 
 def time_ratio(above, below):
-    """The quotient of two Timings' cold medians; None without one of them."""
+    """The quotient of two timings' cold medians; None without one of them."""
     if not above or not below or not above.cold or not below.cold:
         return None
     return above.cold.median / below.cold.median
@@ -33,13 +39,13 @@ def time_ratio(above, below):
 def competitor_title(competitor):
     """The precision is part of the name: FP32 and TF32 never stand in one column."""
     layout = " NHWC" if competitor.layout == "nhwc" else ""
-    name = COMPETITORS.get(competitor.name, competitor.name)
+    name = COMPETITORS.get(competitor.competitor, competitor.competitor)
     return f"{name} {competitor.precision.upper()}{layout}"
 
 
 def ladder_of_competitors(problem):
     """FP32 before TF32, cuDNN before PyTorch, NCHW before NHWC."""
-    return sorted(problem.competitors, key=lambda c: (c.precision, c.name, c.layout))
+    return sorted(problem.competitors, key=lambda c: (c.precision, c.competitor, c.layout))
 
 
 def time_cells(timing, flop, bench, precision="fp32"):
@@ -54,8 +60,20 @@ def time_cells(timing, flop, bench, precision="fp32"):
         ceiling=percent(100 * rate / bench.fma_tflops) if precision == "fp32" else "")
 
 
+def machine(bench):
+    """What was measured on, and the two ceilings of the same run."""
+    known = [bench.machine["gpu"]]
+    for member, name in (("driver", "driver"), ("cuda_runtime", "CUDA"), ("cudnn", "cuDNN"),
+                         ("pytorch", "PyTorch")):
+        if bench.machine.get(member):
+            known.append(f"{name} {bench.machine[member]}")
+    ceiling, copy = map(significant, (bench.fma_tflops, bench.tb_per_s["DRAM"]))
+    return (f"{', '.join(known)}. FP32 ceiling {ceiling} TFLOP/s (a loop of FMAs), copy {copy} "
+            f"TB/s, both measured in the same run.\n")
+
+
 def times_table(problem, bench):
-    """Of a BenchProblem. A stage that failed has its status and no time."""
+    """Of a problem. A stage that failed has its status and no time."""
     rivals = ladder_of_competitors(problem)
     header = ["stage", *HEADINGS, "cold ÷ before",
               *("× " + competitor_title(rival) for rival in rivals)]
@@ -69,15 +87,35 @@ def times_table(problem, bench):
 
 
 def competitors_table(problem, bench):
-    """The libraries that ran in the same rounds; empty without any."""
-    if not problem.competitors:
-        return ""
+    """The libraries that ran in the same rounds."""
     header = ["competitor", *HEADINGS, "max error / allowed", "algorithm", "library", "message"]
     rows = [[competitor_title(rival),
              *time_cells(rival, problem.flop, bench, rival.precision),
              ratio(rival.max_error_ratio), rival.algorithm, rival.library,
              rival.message] for rival in ladder_of_competitors(problem)]
     return markdown(header, rows)
+
+
+def parts(problem, bench):
+    """All that is known of the times of a problem: tables, and remarks of a line each."""
+    if problem.stages:
+        yield times_table(problem, bench)
+    if problem.error:
+        yield f"Not measured: {problem.error}\n"
+    for stage, timing in problem.stages.items():
+        if timing.message and timing.message != problem.error:
+            yield f"{stage}: {timing.status}: {timing.message}\n"
+    throttled = {reason for state in (problem.gpu_before, problem.gpu_after) if state
+                 for reason in state.throttle_reasons}
+    if throttled:
+        yield f"The GPU lowered its clock: {', '.join(sorted(throttled))}.\n"
+    rivals = ladder_of_competitors(problem)
+    if rivals:
+        yield competitors_table(problem, bench)
+    for name, timing in [*problem.stages.items(), *((competitor_title(rival), rival) for rival in rivals)]:
+        if timing.cold and timing.host_late:
+            yield (f"{name}: in {timing.host_late} of {timing.cold.count} runs the GPU may have waited for "
+                   "the host; that time is in these.\n")
 
 
 def layers_table(bench):
@@ -118,20 +156,21 @@ def step_cells(problem, bench, before, now):
             ratio(time_ratio(new, old))]
 
 
-def step_times_table(bench, before, now):
-    """One row per problem: the cold median of two neighbouring stages; before may be None."""
-    rows = []
+def main(words):
+    try:
+        bench = records.read_bench(words[0])
+    except records.BadInput as error:
+        fail(str(error))
     for problem in bench.problems:
-        old, new, factor = step_cells(problem, bench, before, now)
-        rows.append([problem.name, old.cold, new.cold, factor, new.tflops, new.ceiling])
-    return markdown(["problem", f"{before} [ms]", f"{now} [ms]", "÷ before", HEADINGS.tflops,
-                     HEADINGS.ceiling], rows)
+        print(f"{formats.title_of(problem)}\n")
+        print("\n".join(formats.aligned(part) if part.startswith("|") else part
+                        for part in parts(problem, bench)))
+    if len(bench.problems) > 1 and any(problem.competitors for problem in bench.problems):
+        print(f"Over {len(bench.problems)} problems: the geometric mean of how many times as fast as the "
+              "library\na stage is, and on how many it is faster. TF32 keeps 10 bits of each factor.\n")
+        print(formats.aligned(standings_table(bench)))
+    return 0
 
 
-def runs_table(runs):
-    """What run and check found: right or wrong, and on a GPU the time with warm caches."""
-    rows = [[run.stage, run.problem, run.backend, run.status,
-             ratio(run.max_error_ratio), "" if run.time_ms is None else milliseconds(run.time_ms),
-             ratio(run.tflops), run.message] for run in runs]
-    return markdown(["stage", "problem", "backend", "check", "max error / allowed", HEADINGS.warm,
-                     HEADINGS.tflops, "message"], rows)
+if __name__ == "__main__":
+    run_main(main)

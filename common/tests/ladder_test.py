@@ -72,7 +72,7 @@ class Ladder(unittest.TestCase):
             ("new", "new needs a name"), ("diff", "diff needs a stage"), ("diff 77", "'77' is unknown"),
             ("report --fast", "--fast"),
             *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
-                              ("exercise --measure", "needs a GPU"), ("profile --ui", "needs a GPU")]),
+                              ("exercise --measure", "needs a GPU")]),
         ):
             with self.subTest(line):
                 self.check(f"./ladder {line}", 2, message)

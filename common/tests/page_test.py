@@ -9,7 +9,8 @@ import subprocess
 import unittest
 from unittest import mock
 
-from common.show import page, records, report, show
+from common.measure import profile
+from common.show import page, records, report
 from common.tests.folder_test import ROOT, FolderTest, called
 
 RESULTS = os.path.join(ROOT, "docs/results")
@@ -17,7 +18,6 @@ PUBLISHED = os.path.join(RESULTS, "index.html")
 MOST_BYTES = 3_000_000
 SHAPE = "n1 c1 8x8 k1 1x1 stride 1x1 pad 0x0 dil 1x1"
 NOTHING = page.Inputs(None, [], None, None)
-PROFILES = [f"{RESULTS}/profile_h200.json", f"{RESULTS}/profile_sim.json"]
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -104,34 +104,21 @@ class BadInput(FolderTest):
             self.assertIn({"trace": "profile --trace"}.get(about, about), command)
 
     def test_files_that_are_no_good(self):
-        half = json.dumps(small_trace())[:200]
+        half, whole = json.dumps(small_trace())[:200], "not as its writer makes it"
         version = r"version \d; this report reads version \d"
+        cut = small_trace()
+        cut["stages"][0]["kernels"][0]["warps"][0]["runs"] = []
         for about, value, said in (
                 ("trace", {**small_trace(), "version": 1}, version),
+                ("trace", cut, "without all instructions"),
                 ("bench", {"format": "convladder bench", "version": 7}, version),
-                ("trace", {"format": "x"}, "not made by profile --trace"),
+                ("trace", {"format": "x"}, 'its format is "x", not "convladder trace"'),
+                *(("trace", {**small_trace(), **bad}, whole) for bad in ({"shape": "n1"}, {"stages": [{}]})),
+                ("run", {"shape": SHAPE, "backend": "sim", "data": ""}, "No such file.*input.png"),
                 *((about, text, "not JSON, or cut short") for about in ("trace", "bench")
                   for text in ("", half, "[1, 2"))):
             notices = self.notices(**{about: self.save("bad.json", value)})
             self.assertRegex(notices[about]["text"], said)
-
-    def test_a_trace_that_lacks_something(self):
-        for spoil in (lambda trace, kernel: trace.pop("stages"),
-                      lambda trace, kernel: trace.update(shape="n1"),
-                      lambda trace, kernel: kernel.pop("warps"),
-                      lambda trace, kernel: kernel["warps"][0].pop("cut"),
-                      lambda trace, kernel: trace["stages"][0].update(patterns=None),
-                      lambda trace, kernel: kernel["warps"][0].update(runs=[])):
-            trace = small_trace()
-            spoil(trace, trace["stages"][0]["kernels"][0])
-            notices = self.notices(trace=self.save("trace.json", trace))
-            self.assertIn("not a whole trace", notices["trace"]["text"])
-
-    def test_pictures_of_another_run_or_cut_short(self):
-        self.save("run.json", {"shape": SHAPE})
-        self.assertIn("isn't there", self.notices(pictures=self.folder)["run"]["text"])
-        self.save("input.png", "no picture")
-        self.assertIn("cut short", self.notices(pictures=self.folder)["run"]["text"])
 
     def test_report_writes_the_page_before_it_fails(self):
         half = self.save("half.json", "{")
@@ -146,26 +133,24 @@ class Show(FolderTest):
     def test_a_changed_stage_keeps_what_it_was(self):
         old, new = small_trace(), small_trace(source="b\na\n")
         old["stages"] += small_trace("02_im2col_gemm")["stages"]
-        joined = show.joined_trace(old, new)
+        joined = profile.joined_trace(old, new)
         self.assertEqual([(stage["stage"], stage["files"]["x.cu"]) for stage in joined["stages"]],
                          [("01_naive", "b\na\n"), ("01_naive, before", "a\nb\n"),
                           ("02_im2col_gemm", "a\nb\n")])
-        self.assertEqual(show.joined_trace(joined, copy.deepcopy(new)), joined)
-
-    def test_another_problem_begins_anew(self):
-        new = {**small_trace(), "bias": False}
-        self.assertEqual(show.joined_trace(small_trace(), new), new)
+        self.assertEqual(profile.joined_trace(joined, copy.deepcopy(new)), joined)
+        other = {**new, "bias": False}  # another problem begins anew
+        self.assertEqual(profile.joined_trace(joined, other), other)
 
     def test_the_files_are_its_own(self):
-        for option in ("--json", "--trace=x.json"):
-            status, _, said = called(show.main, ["program", "--show", option, "x.json"])
+        for option in ("--json", "--trace"):
+            status, _, said = called(profile.main, ["--program", "false", "--show", option, "x.json"])
             self.assertEqual(status, 2)
             self.assertIn("leave out --json and --trace", said)
 
     def test_a_stage_that_is_wrong_shows_nothing(self):
-        with mock.patch.object(show, "REPORT", self.folder):
-            self.assertEqual(show.main(["false", "--show"]), 1)
-        self.assertEqual(self.files(), [])
+        with mock.patch.object(profile, "REPORT", self.folder):
+            status, *_ = called(profile.main, ["--program", shutil.which("false"), "--show"])
+        self.assertEqual((status, self.files()), (1, []))
 
 
 # Every 9th execution in the page: all lanes are served but for zeros that are copied; a sector has one place
@@ -178,8 +163,11 @@ CHECK_ALL = """(() => {
       for (let i = executions(instruction, own.runs[n]) - 1; i >= 0; i -= 9, ++checked) {
         const {address, otherEnd, services} = access(stage, instruction, own.runs[n], i);
         const right = services.every(({lanes, kind}) => {
-          if (instruction.space === "global") return new Set(lanes.map(lane => address[lane] >> 5)).size === 1;
-          const words = lanes.flatMap(lane => wordsOf((kind === 2 ? otherEnd : address)[lane], instruction.bytes));
+          if (instruction.space === "global") {
+            return new Set(lanes.map(lane => address[lane] >> 5)).size === 1;
+          }
+          const side = kind === 2 ? otherEnd : address;
+          const words = lanes.flatMap(lane => wordsOf(side[lane], instruction.bytes));
           return new Set(words).size === new Set(words.map(word => word & 31)).size;
         });
         const served = new Set(services.flatMap(({lanes}) => lanes));

@@ -179,8 +179,8 @@ class Program(unittest.TestCase):
         self.assertRegex(pathlib.Path("records.json").read_text(), '"version":1,.*"status":"pass"')
         self.assertIn('"version": 1', pathlib.Path("run.json").read_text())
         self.assertTrue(os.path.islink("link.json") and os.path.getsize("target.json"))
-        self.assertEqual({p.name for p in pathlib.Path("report").glob("f*.png")},
-                         {"filters.png", "feature_maps.png"})
+        self.assertEqual({p.name for p in pathlib.Path("report").glob("*.png")},  # which the page shows
+                         {"input.png", "filters.png", "feature_maps.png"})
 
     @unittest.skipUnless(DEVICE, "needs a GPU")
     def test_warnings(self):

@@ -1,14 +1,13 @@
-#!/usr/bin/env python3
 """The simulator's counts beside Nsight Compute's readings: equal, or as near as deviations.csv says.
 
-common/measure/read_ncu.py makes the readings on an H200. CONVLADDER_BIN is where the programs of a build
+common/measure/readings.py makes the readings on an H200. CONVLADDER_BIN is where the programs of a build
 that counts are. CONVLADDER_STAGE names the stage to be counted; one that has no readings is skipped.
 """
 import os
 import subprocess
 import unittest
 
-from common.measure import count_stages, read_ncu
+from common.measure import readings
 from common.show import counted, files
 
 BIN = os.environ.get("CONVLADDER_BIN")
@@ -27,11 +26,11 @@ class Readings(unittest.TestCase):
 
     def compare(self, key, counts, reading, least):
         """Returns the figures, which must be as many as `least`, those that are 0 in both included."""
-        counts, readings = {key: counts}, {key: reading}
-        figures = counted.figures(counts, readings)
-        both = [name for name in reading if counted.ALSO.get(name, name) in counts[key]]
+        counts, reading = {key: counts}, {key: reading}
+        figures = counted.figures(counts, reading)
+        both = [name for name in reading[key] if counted.ALSO.get(name, name) in counts[key]]
         self.assertGreaterEqual(len(both), least, key)
-        for figure in figures + counted.pipe_figures(counts, readings):
+        for figure in figures + counted.pipe_figures(counts, reading):
             self.assertFalse(counted.too_far(figure, self.deviations), figure)
         return figures
 
@@ -39,16 +38,16 @@ class Readings(unittest.TestCase):
 class OfTheStages(Readings):
     def test_agree(self):
         stage = os.environ["CONVLADDER_STAGE"]
-        readings = {key: reading for key, reading in
-                    counted.read_table(os.path.join(DATA, "ncu_stages.csv")).items() if key[1] == stage}
-        if not readings:
+        known = {key: reading for key, reading in
+                 counted.read_table(os.path.join(DATA, "ncu_stages.csv")).items() if key[1] == stage}
+        if not known:
             self.skipTest("there is no reading of it")
         figures = []
-        for problem in read_ncu.problems():
-            for record in count_stages.count(os.path.join(BIN, "convladder"), problem, "--stage", stage):
+        for problem in readings.problems():
+            for record in readings.count(os.path.join(BIN, "convladder"), problem, "--stage", stage):
                 key = (problem["name"], stage, record["kernel"])
-                self.assertIn(key, readings, "no reading: make them again")
-                figures += self.compare(key, numbers(record), readings[key], 6)
+                self.assertIn(key, known, "no reading: make them again")
+                figures += self.compare(key, numbers(record), known[key], 6)
         print(f"{stage}: {sum(f.counted == f.read for f in figures)} of {len(figures)} figures are equal")
 
 
@@ -60,15 +59,15 @@ def is_understood(kind, size, pattern):
 
 class OfSingleAccesses(Readings):
     def test_agree(self):
-        readings = files.read_rows(os.path.join(DATA, "ncu_patterns.csv"))
-        launched = [line.split()[1:] for accesses in read_ncu.PATTERN_METRICS for line in
+        rows = files.read_rows(os.path.join(DATA, "ncu_patterns.csv"))
+        launched = [line.split()[1:] for accesses in readings.PATTERN_METRICS for line in
                     subprocess.run([os.path.join(BIN, "bank_patterns"), accesses], check=True, text=True,
                                    stdout=subprocess.PIPE).stdout.splitlines()]
         self.assertEqual([name for name, *_ in launched],
-                         [",".join((row["kind"], row["bytes"], row["pattern"])) for row in readings],
+                         [",".join((row["kind"], row["bytes"], row["pattern"])) for row in rows],
                          "other patterns: make the readings again")
         understood = whole = 0
-        for (name, *counts), row in zip(launched, readings):
+        for (name, *counts), row in zip(launched, rows):
             kind, size, pattern = row["kind"], int(row["bytes"]), row["pattern"]
             counts, row = numbers(dict(count.split("=") for count in counts)), numbers(row)
             if not is_understood(kind, size, pattern):

@@ -23,7 +23,7 @@ from common.variants.task import number
 
 MINE = os.path.join(ROOT, "exercises.mine")
 NOTES = os.path.join(MINE, "notes.json")
-PAGE = ["-m", "common.show.show"]
+PAGE = ["-m", "common.measure.profile", "--program"]
 WIDTH = 100
 DEFAULT_THOUGHTS = {
     judge.COMPILE: "The compiler names the line. Lines outside of your part are as they must be.",

@@ -1,0 +1,132 @@
+"""The memory counters of every stage, and of single accesses, by Nsight Compute and by the simulator, to be
+held against each other (common/show/counted.py).
+
+  python3 -m common.measure.readings stages [--stage NAME]...
+      Nsight Compute's of every stage on every problem of common/tests/data/counted_problems.csv:
+      common/tests/data/ncu_stages.csv; --stage reads this one and keeps the other stages' rows of the file
+  python3 -m common.measure.readings patterns
+      Nsight Compute's of every way of addressing memory in bank_patterns.cu: .../ncu_patterns.csv
+  python3 -m common.measure.readings counts
+      the simulator's of the stages on the same problems: docs/results/counts.csv
+
+What reads a GPU needs ncu in the PATH, and its permission to read counters (./ladder doctor). The programs
+are those of build/gpu and build/sim-count.
+"""
+import argparse
+import hashlib
+import os
+import subprocess
+
+from common.measure import ncu, profile
+from common.show import files, metrics
+from common.show.files import ROOT, stage_names
+from common.show.support import fail, progress, run_main
+
+FILES = {"stages": "common/tests/data/ncu_stages.csv", "patterns": "common/tests/data/ncu_patterns.csv",
+         "counts": "docs/results/counts.csv"}
+PATTERNS = os.path.join(ROOT, "common/measure/bank_patterns.cu")
+KEY = ["problem", "stage", "kernel", "launches"]
+STAGE_METRICS = metrics.read_by("stages")
+PATTERN_METRICS = {accesses: metrics.read_by(accesses) for accesses in ("shared", "copies", "global")}
+
+
+def number(value):
+    return "" if value is None else f"{value:.10g}"
+
+
+def problems():
+    return files.read_rows(os.path.join(ROOT, "common/tests/data/counted_problems.csv"))
+
+
+def options_of(problem):
+    return [word for name, value in problem.items() if name != "name" for word in ("--" + name, value)]
+
+
+def count(program, problem, *options):
+    """The simulator's records of the stages' own kernels on a row of counted_problems.csv."""
+    options = ["--max-gmac", "1000", *options_of(problem), *options]
+    found, _ = profile.records_of(program, options, shown=False)
+    return [record for record in found if not record["library"]]
+
+
+# --- each of them yields the file's header and rows, as often as there is something to be kept -----
+
+def of_the_simulator(_, path):
+    rows, columns = [], []
+    for place, problem in enumerate(problems(), 1):
+        progress(f"[{place}] {problem['name']}")
+        for record in count(os.path.join(ROOT, "build/sim-count/bin/convladder"), problem):
+            columns = columns or [metric for metric in STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
+                                  if metric in record]
+            rows.append([problem["name"], record["stage"], record["kernel"], record["launches"],
+                         *(number(record.get(metric)) for metric in columns)])
+    progress("")
+    yield KEY + columns, rows
+
+
+def of_stages(stages, path):
+    """After each problem, with what the earlier file has of the other problems and stages that there are."""
+    header, wanted, rows = KEY + STAGE_METRICS, list(STAGE_METRICS), {}
+    for row in files.read_rows(path) if os.path.exists(path) else []:
+        rows.setdefault((row["problem"], row["stage"]), []).append([row.get(name) or "" for name in header])
+    program = os.path.join(ROOT, "build/gpu/bin/convladder")
+    for problem in problems():
+        read = ncu.launches_of(program, stages, options_of(problem), wanted)
+        for stage, (launches, _) in read.items():
+            rows[problem["name"], stage] = [
+                [problem["name"], stage, kernel, str(len(every)), *totals(every)]
+                for kernel, every in ncu.by_kernel(launches).items()]
+        print(f"{problem['name']}: {len(stages)} stages", flush=True)
+        yield header, [row for known in problems() for stage in stage_names()
+                       for row in rows.get((known["name"], stage), [])]
+
+
+def totals(launches):
+    for metric in STAGE_METRICS:
+        values = [launch.get(metric) for launch in launches]
+        yield number(None if None in values else sum(values))
+
+
+def of_patterns(*_):
+    columns = list(dict.fromkeys(metric for asked in PATTERN_METRICS.values() for metric in asked))
+    rows = []
+    for accesses, asked in PATTERN_METRICS.items():
+        launches, output = ncu.run(asked, [os.path.join(ROOT, "build/gpu/bin/bank_patterns"), accesses])
+        names = [line.split(" ", 1)[1].split(",") for line in output if line.startswith("launched ")]
+        if len(names) != len(launches):
+            raise ncu.NcuError(f"bank_patterns launched {len(names)} kernels, ncu saw {len(launches)}")
+        rows += [name + [number(values.get(metric)) for metric in columns]
+                 for name, (_, values) in zip(names, launches)]
+    yield ["kind", "bytes", "pattern"] + columns, rows
+
+
+def origin(what):
+    """Comments for the head of a file that a GPU has been read for."""
+    made_by = f"common/measure/readings.py {what}"
+    if what == "patterns":  # while their text is the same, so is what is read (renew.py)
+        with open(PATTERNS, "rb") as file:
+            made_by += f" of {hashlib.sha256(file.read()).hexdigest()}"
+    version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
+    gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                         capture_output=True, text=True).stdout.splitlines()
+    return f"# made by: {made_by}\n# GPU: {gpu[0]}; ncu: {version.strip().splitlines()[-1]}\n"
+
+
+def main(words):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=list(FILES))
+    parser.add_argument("--stage", action="append", choices=stage_names(), help="may be repeated")
+    options = parser.parse_args(words)
+    path = os.path.join(ROOT, FILES[options.what])
+    read = {"stages": of_stages, "patterns": of_patterns, "counts": of_the_simulator}[options.what]
+    try:
+        for header, rows in read(options.stage or stage_names(), path):  # a run that is cut off keeps these
+            files.write_rows(path, [header, *rows], "" if options.what == "counts" else origin(options.what))
+            print(f"wrote {FILES[options.what]}: {len(rows)} rows")
+    except ncu.NcuError as error:
+        fail(str(error))
+
+
+if __name__ == "__main__":
+    run_main(main)
