@@ -15,7 +15,6 @@ computes each problem by. Every line of its input it answers with one:
 What goes wrong with one way is in its record, anything else is the answer {"error": ...}. It ends
 with its input.
 """
-
 import json
 import math
 import os
@@ -86,14 +85,13 @@ class Way:
             return
         try:
             action(self, *arguments)
-        except self.torch.cuda.OutOfMemoryError as error:
-            self.record.update(status="skipped", message=one_line(error))
         except Exception as error:  # whatever it is, the one who asked must hear of it
-            self.record.update(status="fail", message=one_line(error))
+            short = isinstance(error, self.torch.cuda.OutOfMemoryError)
+            self.record.update(status="skipped" if short else "fail", message=one_line(error))
         if self.record["status"] != "pass":
             self.tensors = self.checked = None
 
-    def prepare(self, stopwatch, request):
+    def prepare(self, flush, request):
         torch, p = self.torch, request["problem"]
         memory_format = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}[self.layout]
         generator = torch.Generator("cuda").manual_seed(request["seed"])
@@ -106,7 +104,8 @@ class Way:
         bias = uniform(p["k"]) if p["bias"] else None
         steps = [(p[f"{name}_h"], p[f"{name}_w"]) for name in ("stride", "pad", "dil")]
         self.tensors = x, weight, bias, *steps, p["groups"]
-        self.bound, self.stopwatch = request["bounds"][self.precision], stopwatch
+        self.bound = request["bounds"][self.precision]
+        self.stopwatch = Stopwatch(torch, flush, *request["flushes"])
         self.forward()  # searches for the fastest algorithm
         torch.cuda.synchronize()
         torch.cuda.empty_cache()  # what the search has worked in
@@ -134,39 +133,22 @@ class Way:
         return {"record": self.record, "cold": cold, "warm": warm, "host_late": sum(late)}
 
 
-class Server:
-    """Answers the requests."""
-
-    def __init__(self, torch):
-        self.torch, self.ways = torch, []
-
-    def prepare(self, request):
-        self.ways = [Way(self.torch, *way) for way in WAYS]
-        flush = self.torch.empty(request["flush_bytes"], dtype=self.torch.uint8, device="cuda")
-        for way in self.ways:
-            way.attempt(Way.prepare, Stopwatch(self.torch, flush, *request["flushes"]), request)
+def answer(torch, ways, request):
+    """Does what is asked with the ways, a list that stays between requests."""
+    if request["do"] == "prepare":
+        ways[:] = [Way(torch, *way) for way in WAYS]
+        flush = torch.empty(request["flush_bytes"], dtype=torch.uint8, device="cuda")
+        for way in ways:
+            way.attempt(Way.prepare, flush, request)
         return {}
-
-    def round(self, _):
-        for way in self.ways:
-            way.attempt(Way.time)
+    for way in ways:
+        way.attempt(Way.check if request["do"] == "finish" else Way.time)
+    if request["do"] != "finish":
         return {}
-
-    def finish(self, request):
-        for way in self.ways:
-            way.attempt(Way.check)
-        results = [way.result(request["repeats"]) for way in self.ways]
-        self.ways.clear()
-        self.torch.cuda.empty_cache()
-        return {"ways": results}
-
-    def answer(self, line):
-        try:
-            request = json.loads(line)
-            actions = {"prepare": self.prepare, "round": self.round, "finish": self.finish}
-            return actions[request["do"]](request)
-        except Exception as error:
-            return {"error": one_line(error)}
+    results = [way.result(request["repeats"]) for way in ways]
+    ways.clear()
+    torch.cuda.empty_cache()
+    return {"ways": results}
 
 
 def one_line(error):
@@ -195,10 +177,14 @@ def main():
         print(json.dumps({"error": one_line(error)}), file=answers)
         return 1
     print(json.dumps({"version": torch.__version__, "library": library, "ways": WAYS}), file=answers)
-    server = Server(torch)
+    ways = []
     with torch.inference_mode():
         for line in sys.stdin:
-            print(json.dumps(server.answer(line)), file=answers)
+            try:
+                said = answer(torch, ways, json.loads(line))
+            except Exception as error:
+                said = {"error": one_line(error)}
+            print(json.dumps(said), file=answers)
     return 0
 
 

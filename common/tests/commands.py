@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Runs the commands of all pages as a new user would: in a fresh clone, in order, as they stand.
 A page that relies on what the commands of another have built is an error, and nothing is run.
 
@@ -7,26 +6,24 @@ block needs: `gpu` (a GPU and nvcc), `slow` (takes minutes), `manual` (changes t
 what no script can supply). Commands that can only work on a GPU, such as ncu, are known as such.
 Output of commands and programs' output stands in blocks without `sh`.
 """
-
 import argparse
 import array
 import contextlib
-import dataclasses
 import math
-import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 from common.command import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NEEDS = ("gpu", "slow", "manual")
+NEEDS = {"gpu", "slow", "manual"}
+BLOCK = re.compile(r"^ {0,3}(```+) *(.*)\n((?:.*\n)*?) {0,3}\1`* *$", re.MULTILINE)  # fence, words, lines
 GPU_ONLY = re.compile(r"^(ncu|nsys|compute-sanitizer)\b|^\./ladder (bench|sanitize)\b"
                       r"|\bbuild[ /]gpu\b|--preset[ =]gpu\b|--backend[ =]gpu\b")
 # What takes minutes, and what stands in for it unless --slow is given: the build that later commands
@@ -43,64 +40,46 @@ STAND_INS = (
     (r"\./ladder bench", "./ladder bench --shape resnet50_3x3_64_b64"),
     (r"\./ladder sanitize.*", "./ladder sanitize --tool memcheck --stage 01_naive"),
 )
-TIME_LIMIT = 900  # seconds for one command
-SHOWN_LINES = 15  # of the output of a command that failed
+# The files that README.md says a reader has, and their shapes; and all that commands make outside of build/.
+SUPPLIES = {"x.npy": (1, 3, 224, 224), "w.npy": (96, 3, 11, 11)}
+MADE = (*SUPPLIES, "y.npy", "records.json", "99_my_idea")
+SECONDS = 900  # for one command
 
 
-@dataclasses.dataclass
-class Command:
+class Command(NamedTuple):
     where: str  # page:line, from the repository
     text: str
     needs: set
+    bare: str  # without its comment
+    stand_in: str | None
 
-    def __post_init__(self):
-        self.page = self.where.split(":")[0]
-        self.bare = re.sub(r"(^|\s+)#.*$", "", self.text)  # without its comment
-        if GPU_ONLY.search(self.bare):
-            self.needs.add("gpu")
-        if self.stand_in():
-            self.needs.add("slow")
 
-    def stand_in(self):
-        """What does for a command that takes minutes; None where nothing is known to."""
-        found = (re.fullmatch(pattern, self.bare) for pattern, _ in STAND_INS)
-        return next((match.expand(instead) for match, (_, instead) in zip(found, STAND_INS) if match), None)
-
-    def to_run(self, gpu, slow):
-        """The text to run, or None; and a remark."""
-        if "manual" in self.needs:
-            return None, "left out: manual"
-        if "gpu" in self.needs and not gpu:
-            return None, "left out: needs a GPU"
-        if "slow" in self.needs and not slow:
-            instead = self.stand_in()
-            return instead, f"instead: {instead}" if instead else "left out: slow"
-        return self.text, ""
+def command(where, text, words):
+    bare = re.sub(r"(^|\s+)#.*$", "", text)
+    found = ((re.fullmatch(pattern, bare), instead) for pattern, instead in STAND_INS)
+    stand_in = next((match.expand(instead) for match, instead in found if match), None)
+    needs = {*words, *(["gpu"] if GPU_ONLY.search(bare) else []), *(["slow"] if stand_in else [])}
+    return Command(where, text, needs, bare, stand_in)
 
 
 def extract(page, text):
     """The commands of one page. Raises ValueError for a block that can't be understood."""
-    commands, words, fence, begun = [], None, None, None
-    for number, line in enumerate(text.split("\n"), 1):
-        mark = re.match(r"^ {0,3}(```+)\s*(.*)$", line)
-        if mark and fence is None:
-            fence = mark[1]
-            language, *rest = mark[2].split() or [""]
-            words = rest if language == "sh" else None
-            for word in words or []:
-                if word not in NEEDS:
-                    raise ValueError(f"{page}:{number}: '{word}' is none of {', '.join(NEEDS)}")
-        elif mark and mark[1].startswith(fence) and not mark[2]:
-            if begun:
-                raise ValueError(f"{page}:{number}: the block ends within a command")
-            fence = words = None
-        elif words is not None and (begun or re.match(r"\s*[^\s#]", line)):
-            first, start = begun or (number, "")
-            begun = (first, start + line[:-1]) if line.endswith("\\") else None
-            if not begun:
-                commands.append(Command(f"{page}:{first}", (start + line).strip(), set(words)))
-    if fence:
+    commands = []
+    if re.search("^ {0,3}```", BLOCK.sub("", text), re.MULTILINE):
         raise ValueError(f"{page}: a block isn't closed")
+    for block in BLOCK.finditer(text):
+        language, *words = block[2].split() or [""]
+        if language != "sh":
+            continue
+        number = text[:block.start(3)].count("\n") + 1
+        if set(words) - NEEDS:
+            raise ValueError(f"{page}:{number - 1}: '{block[2]}': words are {', '.join(sorted(NEEDS))}")
+        if block[3].endswith("\\\n"):
+            raise ValueError(f"{page}:{number}: the block ends within a command")
+        for line in re.finditer(r"^((?:.*\\\n)*.*)\n", block[3], re.MULTILINE):  # a backslash joins lines
+            if re.match(r"\s*[^\s#]", line[1]):
+                commands.append(command(f"{page}:{number + block[3][:line.start()].count(chr(10))}",
+                                        line[1].replace("\\\n", "").strip(), words))
     return commands
 
 
@@ -117,30 +96,24 @@ def unprepared(commands):
     """What a page uses but hasn't had made: someone who begins with that page has only what
     ./ladder, which also installs, has made for it. A message for each."""
     errors, made = [], set()
-    for command in commands:
-        if "manual" in command.needs:
+    for own in commands:
+        if "manual" in own.needs:
             continue
-        built = re.match(r"\./ladder build ([\w-]+) (.*)", command.bare)
+        page = own.where.split(":")[0]
+        built = re.match(r"\./ladder build ([\w-]+) (.*)", own.bare)
         if built:
-            made |= {(command.page, built[1], target) for target in ("", *built[2].split())}
-        wanted = re.findall(r"\bbuild/([\w-]+)/bin/(\w+)", command.bare)
+            made |= {(page, built[1], target) for target in ("", *built[2].split())}
+        wanted = re.findall(r"\bbuild/([\w-]+)/bin/(\w+)", own.bare)
         wanted += [(preset, "") for preset in re.findall(
-            r"\bctest .*?(?:--preset[ =]|build/)([\w-]+)", command.bare)]
-        errors += [f"{command.where}: this page has no './ladder build {preset} {target or 'TARGET'}' before"
-                   for preset, target in wanted if (command.page, preset, target) not in made]
-        if re.search(r"\bcmake\b", command.bare):
-            errors.append(f"{command.where}: cmake installs nothing; use ./ladder build")
+            r"\bctest .*?(?:--preset[ =]|build/)([\w-]+)", own.bare)]
+        errors += [f"{own.where}: this page has no './ladder build {preset} {target or 'TARGET'}' before"
+                   for preset, target in wanted if (page, preset, target) not in made]
+        if re.search(r"\bcmake\b", own.bare):
+            errors.append(f"{own.where}: cmake installs nothing; use ./ladder build")
     return errors
 
 
 # ---- Running ---------------------------------------------------------------------------------------
-
-
-# The files that README.md says a reader has, and their shapes. What else its commands write, and
-# the stage of docs/adding-a-stage.md.
-SUPPLIES = {"x.npy": (1, 3, 224, 224), "w.npy": (96, 3, 11, 11)}
-MADE_FILES = (*SUPPLIES, "y.npy", "records.json")
-MADE_FOLDER = "99_my_idea"
 
 
 def write_npy(path, shape):
@@ -152,27 +125,13 @@ def write_npy(path, shape):
                      values.tobytes())
 
 
-def remove_made(folder):
-    """What the pages' commands have made, in a checkout that had nothing of that name."""
-    for name in MADE_FILES:
-        (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / MADE_FOLDER, ignore_errors=True)
-
-
 def run(text, folder):
-    """Runs a command by bash: (exit status, output). All that it has started ends with it."""
-    with subprocess.Popen(["bash", "-c", "set -e\n" + text], cwd=folder, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          start_new_session=True) as process:
-        try:
-            output, _ = process.communicate(timeout=TIME_LIMIT)
-        except BaseException as reason:
-            os.killpg(process.pid, signal.SIGKILL)
-            if not isinstance(reason, subprocess.TimeoutExpired):
-                raise
-            return 124, f"{process.communicate()[0]}\nended after {TIME_LIMIT} s"
+    """Runs a command by bash: (exit status, output). What takes too long ends with all that it started."""
+    done = subprocess.run(["timeout", "--kill-after=5", str(SECONDS), "bash", "-c", "set -e\n" + text],
+                          cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     # ctest ends with 0 when it has found no test.
-    return process.returncode or int("No tests were found" in output), output
+    return done.returncode or int("No tests were found" in done.stdout), done.stdout
 
 
 def run_all(commands, folder, gpu, slow):
@@ -181,25 +140,22 @@ def run_all(commands, folder, gpu, slow):
     failures, ran = 0, {}
     for name, shape in SUPPLIES.items():
         write_npy(folder / name, shape)
-    for command in commands:
-        text, remark = command.to_run(gpu, slow)
-        if text and not slow and command.bare in ran:
-            text, remark = None, f"as at {ran[command.bare]}"
-        if text is None:
-            print(f"  --        {command.where}: {command.text}  ({remark})", flush=True)
-            continue
-        ran[command.bare] = command.where
-        begin = time.monotonic()
-        status, output = run(text, folder)
-        seconds = time.monotonic() - begin
-        verdict = "ok  " if status == 0 else "FAIL"
-        remark = f"  ({remark})" if remark else ""
-        print(f"  {verdict}{seconds:5.0f} s  {command.where}: {command.text}{remark}", flush=True)
-        if status != 0:
+    for own in commands:
+        text, remark = own.text, ""
+        if "manual" in own.needs or "gpu" in own.needs and not gpu:
+            text, remark = None, f"  (left out: {'manual' if 'manual' in own.needs else 'needs a GPU'})"
+        elif "slow" in own.needs and not slow:
+            text, remark = own.stand_in, f"  (instead: {own.stand_in or 'nothing'})"
+        if text and not slow and own.bare in ran:
+            text, remark = None, f"  (as at {ran[own.bare]})"
+        begin, (status, output) = time.monotonic(), run(text, folder) if text else (None, "")
+        ran.update({own.bare: own.where} if text else {})
+        verdict = {None: "--  ", 0: "ok  "}.get(status, "FAIL")
+        print(f"  {verdict}{time.monotonic() - begin:5.0f} s  {own.where}: {own.text}{remark}", flush=True)
+        if status:
             failures += 1
             print(f"    exit status {status}; its last lines:")
-            for line in output.strip().split("\n")[-SHOWN_LINES:]:
-                print(f"    | {line}")
+            print("\n".join("    | " + line for line in output.strip().split("\n")[-15:]), flush=True)
     return failures
 
 
@@ -216,13 +172,13 @@ def fresh_clone():
 
 @contextlib.contextmanager
 def this_checkout():
-    for name in (*MADE_FILES, MADE_FOLDER):
+    for name in MADE:
         if (ROOT / name).exists():
             sys.exit(f"commands.py: error: --here would overwrite {ROOT / name}: move it away")
     try:
         yield ROOT
     finally:
-        remove_made(ROOT)
+        subprocess.run(["rm", "-rf", *MADE], cwd=ROOT, check=True)
 
 
 def main():
@@ -235,24 +191,20 @@ def main():
     parser.add_argument("--here", action="store_true",
                         help="run in this checkout and its build/, not in a clone: quicker")
     arguments = parser.parse_args()
-    try:
-        commands = all_commands()
-    except ValueError as error:
-        sys.exit(f"commands.py: error: {error}")
+    commands = all_commands()
     for error in unprepared(commands):
         sys.exit(f"commands.py: error: {error}")
-    for page in arguments.page or []:
-        if page not in {command.page for command in commands}:
-            parser.error(f"--page {page}: no such page, or it has no commands")
-    commands = [command for command in commands if command.page in (arguments.page or [command.page])]
+    if arguments.page:
+        commands = [own for own in commands if own.where.split(":")[0] in arguments.page]
+    if not commands:
+        parser.error("--page: no such page, or it has no commands")
     if arguments.list:
-        for command in commands:
-            print(f"{command.where}\t{','.join(sorted(command.needs)) or '-'}\t{command.text}")
+        for own in commands:
+            print(f"{own.where}\t{','.join(sorted(own.needs)) or '-'}\t{own.text}")
         return 0
     print(f"{len(commands)} commands")
-    gpu = bool(machine.gpus() and machine.nvcc())
     with this_checkout() if arguments.here else fresh_clone() as folder:
-        failures = run_all(commands, folder, gpu, arguments.slow)
+        failures = run_all(commands, folder, bool(machine.gpus() and machine.nvcc()), arguments.slow)
     print(f"{failures} failed")
     return 1 if failures else 0
 
