@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A stage of your own, right from the start.
 
   ./ladder new 99_my_idea
@@ -11,16 +10,15 @@ of the others, and a line for CMake, which finds the folder by its digits. Then,
 import os
 import re
 
+from common.show import files
 from common.show.support import ROOT, fail, run_main
 
-MODEL = os.path.join("01_naive", "naive.cu")
-
+MODEL = "01_naive/naive.cu"
 HEADER = """// Stage {number}: what changes against the stage before, in a sentence.
 //
 // Should drop: which counter, and to what.
 // What hurts: what is left to do.
 """
-
 README = """# {number} · {title}
 
 ## The idea
@@ -57,25 +55,19 @@ Which thread computes which outputs, and who fetches what.
 """
 
 
-def replaced(text, pattern, new):
-    """`text` with the one place that matches replaced: fails if stage 01 no longer has it."""
-    text, count = re.subn(pattern, lambda _: new, text, flags=re.MULTILINE)
-    if count != 1:
-        fail(f"{MODEL} has {count} places like '{pattern}', not one: new must follow it")
-    return text
-
-
 def kernel(name, idea):
-    """Stage 01's kernel as that of stage `name`."""
-    with open(os.path.join(ROOT, MODEL), encoding="utf-8") as file:
-        text = file.read()
-    text = replaced(text, r"\A(//.*\n)+", HEADER.format(number=name[:2]))
+    """Stage 01's kernel as that of stage `name`; fails if stage 01 no longer has what is replaced."""
+    text = files.read(os.path.join(ROOT, MODEL)).replace("conv2d_naive", f"conv2d_{idea}")
     longer = len(idea) - len("naive")  # the parameters stay one below the other
     text = re.sub(r"(?m)^ {20,}(?=const float|float)",
                   lambda indent: " " * max(4, len(indent.group()) + longer), text)
-    text = text.replace("conv2d_naive", f"conv2d_{idea}")
-    return replaced(text, r'^CONVLADDER_REGISTER_STAGE\(\{"01_naive", "[^"]*"',
-                    f'CONVLADDER_REGISTER_STAGE({{"{name}", "{idea.replace("_", " ")}"')
+    for pattern, new in ((r"\A(//.*\n)+", HEADER.format(number=name[:2])),
+                         (r'^CONVLADDER_REGISTER_STAGE\(\{"01_naive", "[^"]*"',
+                          f'CONVLADDER_REGISTER_STAGE({{"{name}", "{idea.replace("_", " ")}"')):
+        text, count = re.subn(pattern, lambda _, new=new: new, text, flags=re.MULTILINE)
+        if count != 1:
+            fail(f"{MODEL} has {count} places like '{pattern}', not one: new must follow it")
+    return text
 
 
 def main(arguments):
@@ -88,20 +80,17 @@ def main(arguments):
     if not re.fullmatch(r"[0-9]{2}_[a-z][a-z0-9_]*", name):
         fail(f"new {name}: a name is two digits, its rung, and words in lower case: 99_my_idea", 2)
     number, idea = name[:2], name[3:]
-    folder = os.path.join(ROOT, name)
-    if os.path.exists(folder):
+    made = {f"{name}/{idea}.cu": kernel(name, idea),
+            f"{name}/CMakeLists.txt": f"convladder_add_stage({name} {idea}.cu)\n",
+            f"{name}/README.md": README.format(name=name, number=number,
+                                               title=idea.replace("_", " ").capitalize())}
+    if os.path.exists(os.path.join(ROOT, name)):
         fail(f"new {name}: there is one already", 2)
-    files = {f"{idea}.cu": kernel(name, idea),
-             "CMakeLists.txt": f"convladder_add_stage({name} {idea}.cu)\n",
-             "README.md": README.format(name=name, number=number,
-                                        title=idea.replace("_", " ").capitalize())}
-    os.mkdir(folder)
-    for file, text in files.items():
-        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
-            out.write(text)
-    print(f"made {', '.join(f'{name}/{file}' for file in files)}.\n"
-          f"It is stage 01's kernel, and right. Next: ./ladder check --stage {name} --shape "
-          "alexnet_conv1; docs/adding-a-stage.md has the rules")
+    os.mkdir(os.path.join(ROOT, name))
+    for path, text in made.items():
+        files.write(os.path.join(ROOT, path), text)
+    print(f"made {', '.join(made)}.\nIt is stage 01's kernel, and right. Next: ./ladder check --stage {name} "
+          "--shape alexnet_conv1; docs/adding-a-stage.md has the rules")
     return 0
 
 

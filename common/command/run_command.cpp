@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -23,8 +22,7 @@
 #include "common/command/commands.h"
 #include "common/command/selection.h"
 #include "common/command/workload.h"
-#include "common/core/launch.h"
-#include "common/core/program.h"
+#include "common/measure/profile.h"
 
 namespace convladder {
 namespace {
@@ -211,23 +209,13 @@ void require_report_folder(const std::string& folder) {
   require_writable(folder + "/run.json");
 }
 
-std::map<const void*, int> launches;  // of each kernel, without a library's
-
-void note_launch(const void* kernel, dim3, dim3) { ++launches[kernel]; }
-
 // Launches each stage once, for a profiler, and runs no other kernel. Prints which kernels those were, and
 // how often each.
 int run_once(const Workload& job, const std::vector<Stage>& stages) {
   for (const Stage& stage : stages) {
-    const Trial trial(stage, job);
-    launches.clear();
-    launch_observer = note_launch;
-    trial.enqueue();
-    launch_observer = nullptr;
-    trial.wait();
     fmt::print("{}: launched once, result NOT checked (--once):", stage.name);
-    for (const auto& [kernel, count] : launches) {
-      fmt::print(" {}*{}", read_symbols(kernel).name, count);
+    for (const auto& [kernel, count] : own_launches(Trial(stage, job))) {
+      fmt::print(" {}*{}", kernel, count);
     }
     fmt::print("\n");
   }

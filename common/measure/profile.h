@@ -1,8 +1,10 @@
 // What `profile` does differently on the two backends: profile_gpu.cpp, profile_sim.cpp.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "common/check/files.h"
@@ -25,6 +27,9 @@ class Profiler {
   // Writes what there is besides the records.
   virtual void finish(const Workload&) {}
 };
+
+// Enqueues the trial and waits for it: how often it launches each kernel, without a library's.
+std::map<std::string, int> own_launches(const Trial& trial);
 
 // What the help says of the backend, its options, and the `source` of its records.
 struct ProfileBackend {

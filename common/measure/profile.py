@@ -17,7 +17,6 @@ all.
 import argparse
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,6 @@ from common.show.records import read_json, read_profiles
 from common.show.support import (
     REPORT, ROOT, fail, progress, require_folder, run_main, shortened, write_json)
 
-LADDER = os.path.join(ROOT, "ladder")
 H200 = os.path.join(ROOT, "common", "machines", "h200.json")
 
 
@@ -98,20 +96,11 @@ def add_floors(found, machine):
     return rates
 
 
-def fall_back(reason, own, options, path):
-    """Without counters: what the runtime knows of the kernels, and the simulator's counts."""
-    print(f"ladder: no counters of the GPU: {reason}", file=sys.stderr)
-    print("ladder: registers and occupancy come from the CUDA runtime, counts from the simulator",
-          file=sys.stderr)
-    write_json(path, own)
-    for profile in read_profiles(path):
-        print_tables(profile)
-    command = [LADDER, "--backend", "sim", "profile", "--json", path] + options
-    status = subprocess.run(command, check=False).returncode
-    if status != 0:
-        fail(f"the simulator could not count either: {shlex.join(command)} ended with status "
-             f"{status}", status)
-    write_json(path, own + read_json(path))
+def fall_back(reason, options, path):
+    """Without counters the simulator counts; returns its status."""
+    print(f"ladder: no counters of the GPU, so the simulator counts: {reason}", file=sys.stderr)
+    command = [os.path.join(ROOT, "ladder"), "--backend", "sim", "profile", "--json", path, *options]
+    return subprocess.run(command, check=False).returncode
 
 
 # --- tables and the page -------------------------------------------------------------------------
@@ -120,8 +109,6 @@ def print_tables(profile, before=None, rates=None):
     """before: {stage: its Profile of the last time}."""
     for about, table in counter_tables.tables(profile, before, rates):
         print(f"{about}\n\n{formats.aligned(table)}")
-    if profile.source == "cuda_runtime":
-        return
     if profile.source == "ncu":
         print("Read by Nsight Compute: caches flushed before each kernel, clocks not locked.")
     else:
@@ -213,8 +200,7 @@ def profile(own, options):
         try:
             found, failed = read_counters(own.program, found, options)
         except ncu.CountersUnavailable as error:
-            fall_back(error, found, stages + options, path)
-            return status
+            return fall_back(error, stages + options, path) or status
         if not found:
             return 1
     rates = add_floors(found, own.machine)

@@ -9,6 +9,8 @@
 #include "common/check/progress.h"
 #include "common/command/commands.h"
 #include "common/command/selection.h"
+#include "common/core/launch.h"
+#include "common/core/program.h"
 #include "common/measure/profile.h"
 #include "common/measure/work.h"
 
@@ -66,7 +68,22 @@ std::string verdict(const Comparison& result, const ConvShape& shape) {
   return fmt::format("wrong: {} of {} outputs; {}", result.failures, all, result.message);
 }
 
+std::map<const void*, int> launches;
+
+void note_launch(const void* kernel, dim3, dim3) { ++launches[kernel]; }
+
 }  // namespace
+
+std::map<std::string, int> own_launches(const Trial& trial) {
+  launches.clear();
+  launch_observer = note_launch;
+  trial.enqueue();
+  launch_observer = nullptr;
+  trial.wait();
+  std::map<std::string, int> named;
+  for (const auto& [kernel, count] : launches) named[read_symbols(kernel).name] += count;
+  return named;
+}
 
 int profile_command(const std::vector<std::string>& arguments) {
   const Options options(option_specs(), arguments);

@@ -6,8 +6,7 @@ from common.show import counters, floors, metrics
 from common.show.counters import LEVELS, Figure, sum_of, total
 from common.show.formats import markdown, milliseconds, percent, ratio, scaled, significant, size
 
-SOURCES = {"ncu": "Nsight Compute", "simulator": "the counting simulator",
-           "cuda_runtime": "the CUDA runtime, before the run"}
+SOURCES = {"ncu": "Nsight Compute", "simulator": "the counting simulator"}
 TEXTS = {"count": scaled, "sectors": scaled, "bytes": size, "percent": percent, "ratio": significant,
          "ns": lambda nanoseconds: milliseconds(1e-6 * nanoseconds)}
 LONGEST_NAME = 30  # of a library's kernel in a table

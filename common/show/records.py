@@ -13,7 +13,7 @@ cut short or lacks a member are refused, by BadInput: one line that names the fi
                   host_late: runs whose times may contain the host's; stage, or competitor ("cudnn",
                   "cudnn_any", "pytorch"), precision, layout, library, algorithm, tf32_used
   of a kernel     of all its launches, by one source of counts: stage, kernel (here: name), launches, library,
-                  problem, shape, bias, source ("ncu", "simulator", "cuda_runtime"), flop and least_bytes of
+                  problem, shape, bias, source ("ncu" or "simulator"), flop and least_bytes of
                   the problem, and counters (here: metrics), whose names have a "__" or a "."; floor_ms,
                   floor_limit: its least time on the `machine`; of a problem that was cut down whole_shape,
                   whole_flop, whole_floor_ms, whole_floor_limit
