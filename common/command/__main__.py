@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from common.command import building, doctor, testing
+from common.command import doctor, testing
 from common.command.building import Lacking, build, configure, folder
 from common.command.machine import foreground, gpus, nvcc, say
 from common.show import files
@@ -284,8 +284,6 @@ def main(words):
 
 if __name__ == "__main__":
     try:
-        if sys.stdout is None:
-            fail("standard output is closed")
         status = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # who read along has had enough
@@ -294,6 +292,5 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         status = 130
     except OSError as error:
-        building.fail_if_full(str(error))
         fail(f"{error.filename or 'standard output'}: {error.strerror}")
     sys.exit(status)

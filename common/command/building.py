@@ -37,18 +37,12 @@ def own_folder(preset):
     """Makes build/PRESET. What a run with sudo has left there, a user can't write to."""
     with contextlib.suppress(OSError):
         os.makedirs(folder(preset), exist_ok=True)
-    fail_if_full()
     for path in (BUILD, folder(preset), *glob.glob(glob.escape(folder(preset)) + "/*")):
         if not os.access(path, os.W_OK) and not os.path.islink(path):
             sudo = os.path.exists(path) and os.access(ROOT, os.W_OK)
             fail(f"{path} can't be written to" + (
                 f", from an earlier run with sudo? Then: sudo chown -R $(id -un) '{BUILD}'" if sudo else
                 ": copy the repository to a folder of your own"))
-
-
-def fail_if_full(what="nothing can be written"):
-    if shutil.disk_usage(BUILD if os.path.exists(BUILD) else ROOT).free < 64 * 1024:
-        fail(f"{what}: no space is left in {BUILD}")
 
 
 @contextlib.contextmanager
@@ -88,7 +82,6 @@ def logged(log, step, *command, **options):
 
 def failed(log, what):
     """Shows why."""
-    fail_if_full(f"{what} failed")
     with open(log, encoding="utf-8") as file:
         sys.stderr.writelines(file.readlines()[-40:])
     fail(f"{what} failed, the whole log is in {log}")

@@ -82,7 +82,6 @@ CheckCase case_of(const Options& options) {
 }
 
 int check_problems(const Options& options) {
-  require_different_files(options, {"--json"}, {"--shapes"});
   const bool named = names_problem(options);
   std::vector<Problem> problems =
       named ? named_problems(options) : read_problems(problems_file(options));

@@ -1,7 +1,4 @@
 // The program: bin/convladder with all stages, bin/01_naive and the like with one.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -46,16 +43,6 @@ int dispatch(const std::vector<std::string>& words) {
   throw UsageError("unknown command '" + words[0] + "' (there are run, check, profile and bench)");
 }
 
-// Where a standard stream is closed, the next file to be opened would get its number, and the tables
-// with it. What stands in for stdout can't be written, so that the loss is noticed.
-void hold_standard_streams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(stream, F_GETFD) == -1) {
-      open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);  // the lowest free number
-    }
-  }
-}
-
 int fail(const char* reason, int status) {
   std::fflush(stdout);
   std::fprintf(stderr, "convladder: error: %s\n", reason);
@@ -66,7 +53,6 @@ int fail(const char* reason, int status) {
 }  // namespace convladder
 
 int main(int argc, char** argv) {
-  convladder::hold_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write
   try {
     const int status = convladder::dispatch({argv + 1, argv + argc});

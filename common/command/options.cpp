@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 
 namespace convladder {
 
@@ -82,24 +81,6 @@ double Options::number(const std::string& name, double fallback, double least) c
     throw UsageError(fmt::format("{} = '{}': must be a number, at least {:g}", name, value, least));
   }
   return result;
-}
-
-void require_different_files(const Options& options, const std::vector<std::string>& written,
-                             const std::vector<std::string>& read) {
-  std::map<std::filesystem::path, std::string> names;
-  for (const auto* list : {&read, &written}) {
-    for (const std::string& name : *list) {
-      if (!options.has(name)) continue;
-      std::error_code ignored;  // what can't be looked at fails elsewhere, with the reason
-      const auto place = std::filesystem::weakly_canonical(
-          std::filesystem::absolute(options.text(name), ignored), ignored);
-      const auto [other, is_new] = names.emplace(place, name);
-      if (!is_new && list == &written) {
-        throw UsageError(name + " and " + other->second +
-                         " name the same file: " + options.text(name));
-      }
-    }
-  }
 }
 
 }  // namespace convladder

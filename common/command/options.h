@@ -45,9 +45,4 @@ class Options {
   std::string help_;
 };
 
-// Throws UsageError where one of the options `written` names the same file as another of them, or
-// as one of the options `read`.
-void require_different_files(const Options& options, const std::vector<std::string>& written,
-                             const std::vector<std::string>& read);
-
 }  // namespace convladder

@@ -22,6 +22,7 @@
 #include "common/command/commands.h"
 #include "common/command/selection.h"
 #include "common/command/workload.h"
+#include "common/core/launch.h"
 #include "common/measure/profile.h"
 
 namespace convladder {
@@ -199,7 +200,6 @@ void require_consistent(const Options& options) {
   if (options.has("--report") && names_problem(options)) {
     throw UsageError("--report is for the photograph, not for another problem");
   }
-  require_different_files(options, {"--json", "--output"}, {"--input", "--filters", "--bias"});
 }
 
 void require_report_folder(const std::string& folder) {

@@ -17,6 +17,7 @@ them, with file and line. docs/simulator.md says what of CUDA there is.
 
 The exit status is the program's, or 1 if it is 0 and something was found; 2 for a usage error.
 """
+import argparse
 import json
 import os
 import signal
@@ -26,7 +27,7 @@ import tempfile
 
 from common.show import counter_tables, floors, formats
 from common.show.files import ROOT
-from common.show.records import read_profiles
+from common.show.records import profiles_of
 from common.show.support import fail, run_main, write_json
 from common.variants.build import Build, BuildError
 
@@ -38,41 +39,27 @@ DEFINED = ["__CUDACC__", "__NVCC__", "__CUDA_ARCH__=900", "CUDART_VERSION=12080"
 TRANSLATE = [sys.executable, "-B", os.path.join(ROOT, "common", "simulator", "translate.py")]
 
 
-class Options:
-    """Of the command line."""
-
-    def __init__(self, arguments):
-        self.files, self.flags, self.arguments, self.values = [], [], [], {}
-        self.standard = "-std=gnu++17"
-        words = iter(arguments)
-        for word in words:
-            if word == "--":
-                self.arguments = list(words)
-            elif word in ("-I", "-D", "--machine", "--seed", "--json", "--keep"):
-                value = next(words, None)
-                if value is None:
-                    fail(f"{word} needs a value", 2)
-                if word in ("-I", "-D"):
-                    self.flags.append(word + (os.path.abspath(value) if word == "-I" else value))
-                else:
-                    self.values[word] = value
-            elif word.startswith("-I"):
-                self.flags.append("-I" + os.path.abspath(word[2:]))
-            elif word.startswith("-D"):
-                self.flags.append(word)
-            elif word.startswith(("-std=", "--std=")):
-                self.standard = "-std=" + word.split("=")[1].replace("c++", "gnu++")
-            elif word == "--count":
-                self.values[word] = True
-            elif word.startswith("-"):
-                fail(f"'{word}' is no option of sim (./ladder sim --help)", 2)
-            else:
-                self.files.append(word)
-        if not self.files:
-            fail("sim needs a FILE.cu (./ladder sim --help)", 2)
-        for file in self.files:
-            if not os.path.isfile(file):
-                fail(f"{file}: no such file", 2)
+def parse(words):
+    """The options; `arguments`, behind --, are the program's."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = lambda message: fail(f"sim: {message} (./ladder sim --help)", 2)
+    parser.add_argument("files", nargs="+")
+    for letter in "ID":
+        parser.add_argument("-" + letter, action="append", default=[])
+    parser.add_argument("-std", "--std", default="c++17")
+    parser.add_argument("--count", action="store_true")
+    parser.add_argument("--machine", default=H200)
+    for name in ("--seed", "--json", "--keep"):
+        parser.add_argument(name)
+    place = words.index("--") if "--" in words else len(words)
+    options = parser.parse_intermixed_args(words[:place])
+    options.arguments = words[place + 1:]
+    options.flags = ["-std=" + options.std.replace("c++", "gnu++"), *("-D" + name for name in options.D),
+                     *("-I" + os.path.abspath(folder) for folder in options.I)]
+    for file in options.files:
+        if not os.path.isfile(file):
+            fail(f"{file}: no such file", 2)
+    return options
 
 
 def compile_program(options, folder):
@@ -81,7 +68,7 @@ def compile_program(options, folder):
     build_folder, words = build.compile_words(EXEMPLAR)
     kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
     headers = [f"-isystem{word[2:]}" for word in words if word.startswith("-I")]
-    common = [options.standard, "-w", *options.flags, *headers]
+    common = ["-w", *options.flags, *headers]
     objects = []
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))
@@ -93,7 +80,7 @@ def compile_program(options, folder):
         status = subprocess.run([*command, "-o", objects[-1], "-c", file], check=False).returncode
         if status:
             sys.exit(status)
-    program = os.path.abspath(options.values.get("--keep", os.path.join(folder, "program")))
+    program = os.path.abspath(options.keep or os.path.join(folder, "program"))
     build_folder, words = build.link_words(TARGET, objects, os.path.basename(EXEMPLAR), program)
     if subprocess.run(words, cwd=build_folder, check=False).returncode:
         fail("the program could not be linked")
@@ -103,9 +90,8 @@ def compile_program(options, folder):
 def run_program(program, options, path):
     """The program's status; its report goes to `path`."""
     environment = {**os.environ, "CONVLADDER_SIM_REPORT": path}
-    for option, variable in (("--seed", "CONVLADDER_SIM_SEED"), ("--count", "CONVLADDER_SIM_COUNT")):
-        if option in options.values:
-            environment[variable] = str(options.values[option])
+    environment |= {"CONVLADDER_SIM_SEED": options.seed} if options.seed else {}
+    environment |= {"CONVLADDER_SIM_COUNT": "1"} if options.count else {}
     status = subprocess.run([program, *options.arguments], env=environment, check=False).returncode
     if status < 0:
         print(f"ladder: the program was ended by {signal.Signals(-status).name}", file=sys.stderr)
@@ -140,16 +126,13 @@ def print_finding(finding):
 
 def print_counts(report, options, name):
     """The tables of profile."""
-    gpu, rates = floors.read_machine(options.values.get("--machine", H200))
+    gpu, rates = floors.read_machine(options.machine)
     same = {"version": 1, "stage": name, "problem": name, "shape": "", "flop": 1, "source": "simulator"}
     records = [{**same, **kernel} for kernel in report["kernels"] if "work" in kernel]
     if not records:
         return
     floors.add(records, rates, gpu)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "records.json")
-        write_json(path, records)
-        counted, = read_profiles(path)
+    counted, = profiles_of(records, name)
     for about, table in counter_tables.tables(counted, rates=rates)[:3]:
         print(f"\n{about}\n\n{formats.aligned(table)}", end="")
     for record in records:
@@ -161,7 +144,7 @@ def main(arguments):
     if "--help" in arguments or "-h" in arguments:
         print(__doc__)
         return 0
-    options = Options(arguments)
+    options = parse(arguments)
     with tempfile.TemporaryDirectory() as folder:
         try:
             program = compile_program(options, folder)
@@ -175,10 +158,10 @@ def main(arguments):
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
     found = print_findings(report)
-    if "--count" in options.values:
+    if options.count:
         print_counts(report, options, os.path.basename(options.files[0]))
-    if "--json" in options.values:
-        write_json(options.values["--json"], report)
+    if options.json:
+        write_json(options.json, report)
     return status or min(found, 1)
 
 

@@ -10,7 +10,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 
 #include "common/check/files.h"
@@ -47,6 +46,7 @@ Over several problems (common/layers.csv has some of most well-known networks), 
 the geometric mean by which each stage is faster than each competitor, and on how many it is.
 
 The records are written after each problem: an interrupted run leaves those that are done.
+./ladder bench shows them as tables.
 Without --shape: every problem of --shapes, by default five well-known layers. Status 1 if
 anything failed or was impossible, if a problem named on the command line was rejected, or if
 nothing passed at all.
@@ -93,19 +93,14 @@ std::vector<Problem> wanted_problems(const Options& options) {
   return problems;
 }
 
-// The names in --competitors; "all" stays as it is.
+// What --competitors names.
 std::vector<std::string> wanted_competitors(const Options& options) {
   const std::string list = options.text("--competitors", "all");
   if (list == "none") return {};
-  std::vector<std::string> names;
-  std::istringstream stream(list);
-  for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
-  for (const std::string& name : names) {
-    const bool known = name == "cudnn" || name == "pytorch" || (name == "all" && names.size() == 1);
-    if (!known)
-      throw UsageError("--competitors = '" + list + "': must be all, none, cudnn, pytorch");
-  }
-  return names;
+  if (list == "all" || list == "cudnn" || list == "pytorch") return {list};
+  if (list == "cudnn,pytorch") return {"cudnn", "pytorch"};
+  throw UsageError("--competitors = '" + list +
+                   "': must be all, none, cudnn, pytorch or cudnn,pytorch");
 }
 
 // Looks for those named, which must be there; of all, for those that are.
@@ -184,23 +179,15 @@ void write_rates(const std::string& path, const Machine& m) {
   fmt::print("wrote {}\n", shortened(path));
 }
 
-// What a problem has come to, in short: the tables are common/show/bench.py's.
+// What a problem has come to, in a line: the tables are common/show/time_tables.py's.
 void print(const Json& result) {
-  fmt::print("{}\n", std::string(result["problem"]));
-  const auto print_row = [](const std::string& name, const Json& record) {
-    const Json& cold = record["cold_ms"];
-    fmt::print("  {:22}  {:>11}  {:10}  {}\n", name,
-               cold.is_null() ? "-" : fmt::format("{:.4g} ms", double{cold["median"]}),
-               std::string(record["status"]), std::string(record["message"]));
-  };
-  for (const Json& record : result["records"]) print_row(record["stage"], record);
-  for (const Json& record : result["competitors"]) {
-    print_row(fmt::format("{} {} {}", std::string(record["competitor"]),
-                          std::string(record["precision"]), std::string(record["layout"])),
-              record);
+  int passed = 0, all = 0;
+  for (const char* list : {"records", "competitors"}) {
+    for (const Json& record : result[list]) ++all, passed += record["status"] == "pass";
   }
   const std::string error = result["error"];
-  fmt::print("{}\n", error.empty() ? "" : "not measured: " + error + "\n");
+  fmt::print("{}: {} of {} timed{}\n", std::string(result["problem"]), passed, all,
+             error.empty() ? "" : "; not measured: " + error);
   flush_output();
 }
 

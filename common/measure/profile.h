@@ -39,8 +39,8 @@ struct ProfileBackend {
 };
 ProfileBackend profile_backend();
 
-// For so many stages. Throws std::runtime_error where this build, or this machine, can't profile, and
+// Throws std::runtime_error where this build, or this machine, can't profile, and
 // UsageError where options contradict each other.
-std::unique_ptr<Profiler> make_profiler(const Options& options, std::size_t stages);
+std::unique_ptr<Profiler> make_profiler(const Options& options);
 
 }  // namespace convladder

@@ -94,7 +94,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   }
   const std::vector<Stage> stages = capable_stages(options);
   const std::string path = json_path(options, "profile.json");
-  const std::unique_ptr<Profiler> profiler = make_profiler(options, stages.size());
+  const std::unique_ptr<Profiler> profiler = make_profiler(options);
   const Workload job = make_workload(options);
   std::printf("%s: %s%s; %s GFLOP; backend: %s\n\n", job.name.c_str(), to_string(job.shape).c_str(),
               job.bias ? ", bias" : "", fmt::format("{:.3g}", job.shape.flops() / 1e9).c_str(),

@@ -37,7 +37,7 @@ ProfileBackend profile_backend() {
       "cuda_runtime"};
 }
 
-std::unique_ptr<Profiler> make_profiler(const Options&, std::size_t) {
+std::unique_ptr<Profiler> make_profiler(const Options&) {
   require_device();
   return std::make_unique<LaunchProfiler>();
 }

@@ -24,7 +24,7 @@ Json work_of_kernel(const std::string& kernel, const std::vector<StageLaunch>& l
 
 class CountingProfiler : public Profiler {
  public:
-  CountingProfiler(const Options& options, std::size_t stages) : trace_(options, stages) {}
+  explicit CountingProfiler(const Options& options) : trace_(options) {}
 
   std::vector<Json> profile(const Stage& stage, const Workload& job, const Trial& trial) override {
     simulator::take_kernel_counts();  // what came before is not the trial's
@@ -63,11 +63,11 @@ ProfileBackend profile_backend() {
       trace_options(), "simulator"};
 }
 
-std::unique_ptr<Profiler> make_profiler(const Options& options, std::size_t stages) {
+std::unique_ptr<Profiler> make_profiler(const Options& options) {
   if (!simulator::COUNTING) {
     throw std::runtime_error("this build doesn't count: cmake --preset sim-count makes one");
   }
-  return std::make_unique<CountingProfiler>(options, stages);
+  return std::make_unique<CountingProfiler>(options);
 }
 
 }  // namespace convladder

@@ -26,6 +26,7 @@ using simulator::TracedKernel;
 using simulator::TracedWarp;
 using simulator::WarpAccess;
 
+constexpr int TRACE_VERSION = 3;
 constexpr unsigned LANES = 32;
 constexpr uint64_t LINE = 128;  // bytes: what addresses are counted in keeps its place in a line
 constexpr int64_t NONE = INT64_MIN;  // null in the file
@@ -87,25 +88,20 @@ class Table {
     if (is_new) {
       Json numbers = Json::array();
       for (const int64_t number : list) numbers.push_back(number == NONE ? Json() : Json(number));
-      bytes_ += numbers.dump().size() + 1;
       json_.push_back(numbers);
     }
     return found->second;
   }
 
-  std::size_t bytes() const { return bytes_; }
   const Json& json() const { return json_; }
 
  private:
   std::map<std::vector<int64_t>, int> places_;
   Json json_ = Json::array();
-  std::size_t bytes_ = 0;
 };
 
 struct Tables {
   Table patterns, services;
-
-  std::size_t bytes() const { return patterns.bytes() + services.bytes(); }
 };
 
 // Addresses of the lanes: that of the first one that has any, and the others' by their distance from it.
@@ -176,26 +172,17 @@ Run run_of(const TracedExecution& execution, const GlobalMap& memory, Tables& ta
 // Of each instruction, the number of that of the file which stands for it.
 using Numbers = std::map<Instruction, std::size_t>;
 
-// A warp, as far as `bytes` go.
 Json warp_json(const TracedWarp& warp, const Numbers& numbers, std::size_t instructions,
-               const GlobalMap& memory, Tables& tables, std::size_t bytes) {
+               const GlobalMap& memory, Tables& tables) {
   std::vector<std::vector<Run>> runs(instructions);
   std::set<std::size_t> cut;
   for (const auto& [instruction, times] : warp.times) {
     if (times > simulator::MOST_TIMES) cut.insert(numbers.at(instruction));
   }
-  std::size_t used = 0, tables_before = tables.bytes();
   for (const TracedExecution& execution : warp.executions) {
-    const std::size_t instruction = numbers.at(execution.instruction);
-    if (used + tables.bytes() - tables_before >= bytes) {
-      cut.insert(instruction);
-      continue;
-    }
     const Run run = run_of(execution, memory, tables);
-    std::vector<Run>& own = runs[instruction];
-    if (!own.empty() && own.back().take(run)) continue;
-    own.push_back(run);
-    used += 16 + 20 * run.sides.size();  // as long as they get, more or less
+    std::vector<Run>& own = runs[numbers.at(execution.instruction)];
+    if (own.empty() || !own.back().take(run)) own.push_back(run);
   }
   Json lists = Json::array();
   for (const std::vector<Run>& own : runs) {
@@ -278,19 +265,16 @@ Json files_json(const Json& kernels) {
   return files;
 }
 
-}  // namespace
-
+// The kernels of one stage.
 Json trace_record(const std::string& stage, const std::vector<TracedKernel>& kernels,
-                  const std::vector<KernelCounts>& counts, const std::vector<TensorPlace>& tensors,
-                  std::size_t bytes) {
+                  const std::vector<KernelCounts>& counts,
+                  const std::vector<TensorPlace>& tensors) {
   const GlobalMap memory(tensors);
   Tables tables;
   Json all = Json::array();
-  std::vector<Numbers> numbers(kernels.size());
-  std::size_t most = 0, left = 0, used = 0;
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const TracedKernel& kernel = kernels[k];
-    Json shared = Json::array();
+  for (const TracedKernel& kernel : kernels) {
+    Numbers numbers;
+    Json shared = Json::array(), warps = Json::array();
     for (const SharedVariable& variable : kernel.shared) {
       shared.push_back(
           {{"name", variable.name}, {"begin", variable.begin}, {"bytes", variable.bytes}});
@@ -298,27 +282,17 @@ Json trace_record(const std::string& stage, const std::vector<TracedKernel>& ker
     const auto counted = std::find_if(counts.begin(), counts.end(), [&](const KernelCounts& own) {
       return own.kernel == kernel.kernel;
     });
+    const Json instructions = instructions_json(kernel, *counted, memory, numbers);
+    for (const TracedWarp& warp : kernel.warps) {
+      warps.push_back(warp_json(warp, numbers, instructions.size(), memory, tables));
+    }
     all.push_back({{"kernel", kernel.kernel},
                    {"launches", kernel.launches},
                    {"grid", extents(kernel.blocks)},
                    {"block", extents(kernel.threads)},
                    {"shared", shared},
-                   {"instructions", instructions_json(kernel, *counted, memory, numbers[k])},
-                   {"warps", Json::array()}});
-    most = std::max(most, kernel.warps.size());
-    left += kernel.warps.size();
-  }
-  // The first warp of each kernel, then the second; each has its share of what the others left.
-  for (std::size_t i = 0; i < most; ++i) {
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      if (i >= kernels[k].warps.size()) continue;
-      const std::size_t share = (bytes - std::min(bytes, used)) / left--;
-      const std::size_t tables_before = tables.bytes();
-      const Json warp = warp_json(kernels[k].warps[i], numbers[k], all[k]["instructions"].size(),
-                                  memory, tables, share);
-      used += warp.dump().size() + tables.bytes() - tables_before;
-      all[k]["warps"].push_back(warp);
-    }
+                   {"instructions", instructions},
+                   {"warps", warps}});
   }
   return {{"stage", stage},
           {"files", files_json(all)},
@@ -328,15 +302,15 @@ Json trace_record(const std::string& stage, const std::vector<TracedKernel>& ker
           {"kernels", all}};
 }
 
+}  // namespace
+
 std::vector<OptionSpec> trace_options() {
   return {{"--trace", "FILE", "write every memory instruction there, and some warps' addresses"},
           {"--block", "B", "with --trace: of this block only, counted along x first"},
           {"--warp", "W", "with --trace: of this warp of a block only"}};
 }
 
-TraceFile::TraceFile(const Options& options, std::size_t stages)
-    : path_(options.text("--trace")),
-      bytes_per_stage_(TRACE_BYTES / std::max<std::size_t>(1, stages)) {
+TraceFile::TraceFile(const Options& options) : path_(options.text("--trace")) {
   if (path_.empty() && (options.has("--block") || options.has("--warp"))) {
     throw UsageError("--block and --warp go with --trace");
   }
@@ -361,7 +335,7 @@ void TraceFile::end(const std::string& stage, const Trial& trial,
   if ((sample_.block || sample_.warp) && std::all_of(kernels.begin(), kernels.end(), empty)) {
     throw UsageError(stage + ": no kernel has such a block and warp");
   }
-  records_.push_back(trace_record(stage, kernels, counts, trial.tensors(), bytes_per_stage_));
+  records_.push_back(trace_record(stage, kernels, counts, trial.tensors()));
 }
 
 void TraceFile::write(const Workload& job) const {

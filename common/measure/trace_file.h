@@ -25,7 +25,6 @@
 // come from nowhere), step; only the low 16 bits are meant.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -37,15 +36,6 @@
 
 namespace convladder {
 
-// The whole file's: what would not fit of a warp is cut.
-constexpr std::size_t TRACE_BYTES = 18u << 20;
-constexpr int TRACE_VERSION = 3;
-
-// The kernels of one stage as a JSON object of at most about `bytes`.
-Json trace_record(const std::string& stage, const std::vector<simulator::TracedKernel>& kernels,
-                  const std::vector<simulator::KernelCounts>& counts,
-                  const std::vector<TensorPlace>& tensors, std::size_t bytes);
-
 // --trace, --block, --warp
 std::vector<OptionSpec> trace_options();
 
@@ -53,8 +43,8 @@ std::vector<OptionSpec> trace_options();
 class TraceFile {
  public:
   // Throws std::runtime_error where the file can't be written, UsageError for --block or --warp
-  // without --trace. `stages`: how many share the file.
-  TraceFile(const Options& options, std::size_t stages);
+  // without --trace.
+  explicit TraceFile(const Options& options);
 
   void begin() const;  // a stage's run
   // `counts`: of its kernels. Throws UsageError where no kernel of the stage has the block and warp asked for.
@@ -65,7 +55,6 @@ class TraceFile {
  private:
   std::string path_;  // empty: no trace is asked for
   simulator::TraceSample sample_;
-  std::size_t bytes_per_stage_;
   std::vector<Json> records_;
 };
 

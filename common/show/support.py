@@ -14,8 +14,6 @@ def run_main(main):
     """Ends the program with what main(words) returns; with 130 when it is interrupted, and with 1
     when what it printed could not be written."""
     try:
-        if sys.stdout is None:
-            fail("standard output is closed")
         status = main(sys.argv[1:])
         sys.stdout.flush()
         sys.exit(status)

@@ -91,10 +91,7 @@ class Ladder(unittest.TestCase):
             self.assertEqual(output.strip().split("apt-get install ")[-1].split(), needed)
             self.assertEqual(output.count("ladder: error"), output is not doctor)
 
-    def test_3_closed_streams(self):
-        self.check("./ladder help <&-", 0, "^usage: ")
-        self.check("./ladder nosuch 2>&-", 2, ERROR)
-        self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
+    def test_3_output_that_is_lost(self):
         self.check("./ladder help >/dev/full", 1, f"{ERROR}standard output: No space left")
         self.check("set -o pipefail; ./ladder help | true", 1)
 
@@ -138,15 +135,7 @@ class Ladder(unittest.TestCase):
         self.assertEqual(cut.returncode, 130)
         self.check("./ladder build sim convladder_program", 0)
 
-    def test_7_a_full_disk(self):
-        status, output = self.typed("mkdir -p build; unshare -m bash -c '"
-                                    "mount -t tmpfs -o size=32k none build || exit 77; ./ladder doctor'")
-        if status == 77 or "unshare failed" in output:
-            self.skipTest("no rights to mount a disk that is full")
-        self.assertRegex(output, f"(?m){ERROR}.*no space is left in ")
-        self.assertEqual((status, output.count("Traceback")), (1, 0))
-
-    def test_8_a_place_that_no_build_can_work_in(self):
+    def test_7_a_place_that_no_build_can_work_in(self):
         (self.root.parent / "a;b").symlink_to(self.root)
         self.check("../a\\;b/ladder run --help", 0)  # a link's own name does not matter
         bad = self.root.parent / "a#b"

@@ -30,9 +30,6 @@ ARGUMENTS = [
     (2, "--shape is given twice", "run --shape a --shape b"),
     (2, "--json needs a value: --json FILE", "check --json ''"),
     (2, "--json can't be given with --once", "run --once --json x.json"),
-    (2, "--output and --json name the same file: y", "run --json ./y --output y"),
-    (2, "--json and --shapes name the same file: p.csv", "check --shapes p.csv --json p.csv"),
-    (2, "--output and --input name the same file: link", "run --input taken --output link"),
     (2, "--report is for the photograph", "run --n 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
     (2, f"--seed = {BIG}: does not fit 64 bits", f"run --seed {BIG}"),
@@ -167,11 +164,9 @@ class Program(unittest.TestCase):
         self.check_rows(ARGUMENTS)
 
     def test_output_that_is_lost(self):
-        for place in ("/dev/full", "&-"):
-            with self.subTest(place):
-                result = call(["sh", "-c", f'"$0" --help >{place}', PROGRAM])
-                self.assertEqual(result.returncode, 1)
-                self.assertRegex(result.stderr, "error: standard output can't be written: .")
+        result = call(["sh", "-c", '"$0" --help >/dev/full', PROGRAM])
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "error: standard output can't be written: .")
 
     @unittest.skipUnless(DEVICE, "needs a GPU")
     def test_on_a_device(self):

@@ -37,7 +37,7 @@ def line_of(text, file, mark):
 
 def compiled(file, folder):
     program = os.path.join(folder, "program")
-    sim.compile_program(sim.Options([os.path.join(FOLDER, file), "--keep", program]), folder)
+    sim.compile_program(sim.parse([os.path.join(FOLDER, file), "--keep", program]), folder)
     return program
 
 
