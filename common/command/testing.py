@@ -25,7 +25,7 @@ THOROUGH_PARTS = [
     ("planted bugs", "sim", [], ["--tests-regex", "^variants.thorough$"]),
     ("planted bugs that the simulator counts", "sim-count", [], ["--tests-regex", "^variants.thorough$"]),
     ("races in layers", "sim-count", [], ["--tests-regex", r"^count\..*\.thorough$"]),
-    ("all exercises", "sim-count", [], ["--tests-regex", r"^exercises_judged\.thorough$"]),
+    ("all exercises", "sim-count", [], ["--tests-regex", r"^exercises\.thorough$"]),
     ("sanitized code", "sim-asan", ["tests"], ["--label-exclude", THOROUGH]),
     ("the thorough tests of the simulator", "sim", ["all"],
      ["--label-regex", THOROUGH, "--exclude-regex", "^variants"]),

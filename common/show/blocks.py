@@ -70,7 +70,8 @@ def texts(root):
     names = ["README.md", "docs/reliability.md"]
     names += [f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")]
     names += [os.path.relpath(path, root)
-              for path in sorted(glob.glob(os.path.join(root, "[0-9][0-9]_*", "README.md")))]
+              for pattern in ("README.md", "exercises/*/README.md")
+              for path in sorted(glob.glob(os.path.join(root, "[0-9][0-9]_*", pattern)))]
     return [name for name in names if os.path.exists(os.path.join(root, name))]
 
 
@@ -83,6 +84,7 @@ def renewed(data, name):
               "measured": lambda data, *rows: measured(data, stage, rows),
               "some_layers": lambda data, *names: some_layers(data, stage, names),
               "tf32": lambda data: tf32(data, stage),
+              "time": lambda data: exercise_times(data, os.path.basename(stage)),
               "ladder": lambda data: ladder(data, stage)}
 
     def fill(match):
@@ -228,6 +230,20 @@ def tf32(data, stage):
                          ratio(time_tables.time_ratio(cudnn, here))])
     return "\n" + formats.markdown(["problem", "FP32 [ms]", "TF32 [ms]", "TF32: TFLOP/s",
                                     "cuDNN TF32 [ms]", "× cuDNN TF32"], rows) + "\n" if rows else ""
+
+
+def exercise_times(data, exercise):
+    """An exercise's README.md: what its kernel takes at the start, where that is right, and solved."""
+    lines = []
+    for record in (each for path in data.paths("exercises_*.json") for each in records.read_json(path)):
+        for problem, after in record["after"].items() if record["exercise"] == exercise else ():
+            text = f"{problem}: {after['milliseconds']:.4g} ms"
+            if before := record["before"].get(problem):
+                text = (f"{problem}: {before['milliseconds']:.4g} ms at the start, "
+                        f"{after['milliseconds']:.4g} ms solved "
+                        f"(÷ {before['milliseconds'] / after['milliseconds']:.3g})")
+            lines.append(f"{after['device']}, {text}. Median of {after['runs']}, caches warm.\n")
+    return "\n" + "".join(lines) + "\n" if lines else ""
 
 
 def campaigns(data):

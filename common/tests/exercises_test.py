@@ -1,12 +1,11 @@
 """Tests of the exercises: what lies in their folders, the command, and what the judge says of kernels
-that are right, wrong, or a danger to the machine.
+that are a danger to the machine. (Of those that are right or have a mistake: ./ladder variant.)
 
-Without arguments the tests that need no build. `judge`: a sample of the exercises, and the dangers;
-`judge --all`: all exercises. These need build/sim-count with exercise_judge.
+Without arguments the tests that need no build. `judge`: the dangers; these need build/sim-count with
+exercise_judge.
 """
 
 import concurrent.futures
-import contextlib
 import io
 import json
 import os
@@ -16,16 +15,15 @@ import tempfile
 import unittest
 import unittest.mock
 
-from common.tests.folder_test import called
-
-from common.variants import exercise, golf, gpu, handin, judge, variants
 from common.command import new_stage
-from common.variants.build import Build
+from common.measure import ncu
+from common.show import blocks, files
+from common.show.files import ROOT
+from common.tests.folder_test import FolderTest, called
+from common.variants import exercise, handin, judge, variants
 from common.variants import task as tasks
+from common.variants.build import Build
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-SAMPLE = ("tail", "race")  # in every run of the tests
 TASKS = tasks.read_all()
 TASK = {task.name: task for task in TASKS}
 
@@ -41,10 +39,10 @@ class Folders(unittest.TestCase):
             with self.subTest(task.name):
                 self.assertNotEqual(task.solved(), task.start())
                 self.assertLessEqual(task.text("solution.cu").count("\n"), 25)
-                self.assertGreaterEqual(len(task.mistakes()), 3)
+                self.assertGreaterEqual(len(list(task.variants())), 2 + 3)
                 self.assertEqual(len(task.hints()), 3)
                 page = task.text("README.md")
-                for part in ("**The task.**", "**Predict.**", gpu.BEGIN, gpu.END,
+                for part in ("**The task.**", "**Predict.**", "<!-- generated: time -->",
                              f"./ladder exercise {task.name}"):
                     self.assertIn(part, page)
                 self.assertIn(f'{{"{task.name}", ', task.start())
@@ -52,7 +50,7 @@ class Folders(unittest.TestCase):
     def test_the_page_lists_each_in_order(self):
         rows = [f"| [{task.name}](../{task.rung}/exercises/{task.name}/README.md) | {task.rung[:2]} | "
                 f"{task.goal['idea']} |" for task in TASKS]
-        page = (ROOT / "docs/exercises.md").read_text(encoding="utf-8")
+        page = files.read(os.path.join(ROOT, "docs/exercises.md"))
         self.assertEqual([line for line in page.split("\n") if line.startswith("| [")], rows)
 
     def test_every_goal_is_a_formula_with_a_reason(self):
@@ -81,7 +79,7 @@ class Formulas(unittest.TestCase):
                 tasks.evaluate(formula, {"K": 1})
 
     def test_extents_of_a_problem(self):
-        row = judge.problems()["alexnet2012_conv2"]
+        row = tasks.problems()["alexnet2012_conv2"]
         names = tasks.extents(row)
         self.assertEqual([names[key] for key in ("C", "K", "P", "Q", "CRS")], [48, 128, 27, 27, 1200])
 
@@ -116,14 +114,12 @@ class Messages(unittest.TestCase):
         self.assertEqual(handin.line_with("\n\nvoid f(a::B);\n", "x::(anonymous namespace)::f(a::B, int)"), 3)
 
 
-class Command(unittest.TestCase):
+class Command(FolderTest):
     """The parts of the command that judge nothing, in a folder of their own."""
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        for name, value in (("MINE", self.folder.name),
-                            ("NOTES", os.path.join(self.folder.name, "notes.json"))):
+        super().setUp()
+        for name, value in (("MINE", self.folder), ("NOTES", self.path("notes.json"))):
             self.addCleanup(setattr, exercise, name, getattr(exercise, name))
             setattr(exercise, name, value)
 
@@ -150,18 +146,17 @@ class Command(unittest.TestCase):
         self.assertEqual(self.run_command("tail", "--solution", "--yes")[1], TASK["tail"].solved())
 
     def test_nothing_written_is_lost(self):
-        path = pathlib.Path(self.folder.name, "tail.cu")
-        path.write_text("mine", encoding="utf-8")
+        self.save("tail.cu", "mine")
         self.assertFalse(exercise.make_mine(TASK["tail"]))
         self.run_command("tail", "--reset")
-        self.assertEqual(pathlib.Path(self.folder.name, "tail.1.cu").read_text(encoding="utf-8"), "mine")
+        self.assertEqual(self.read("tail.1.cu"), "mine")
         self.run_command("tail", "--reset")
-        self.assertTrue(pathlib.Path(self.folder.name, "tail.2.cu").exists())
+        self.assertIn("tail.2.cu", self.files())
 
     def test_notes_that_are_no_json_are_kept(self):
-        pathlib.Path(exercise.NOTES).write_text("{", encoding="utf-8")
+        self.save("notes.json", "{")
         self.assertEqual(self.run_command()[0], 0)
-        self.assertTrue(os.path.exists(exercise.NOTES + ".unreadable"))
+        self.assertIn("notes.json.unreadable", self.files())
 
     def test_usage_errors(self):
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],
@@ -171,39 +166,91 @@ class Command(unittest.TestCase):
             self.assertEqual(self.run_command(*words)[0], 2, words)
 
 
-class Gpu(unittest.TestCase):
-    """What needs no GPU: from what was read there to goals and pages."""
+class Gpu(FolderTest):
+    """From what Nsight Compute has read to a verdict: the readings are those of the repository."""
 
-    def test_launches_of_a_kernel_become_one_record(self):
-        launch = {"gpu__time_duration.sum": 5, "launch__grid_size": 10, "launch__block_size": None,
-                  "launch__shared_mem_per_block_static": 8192,
-                  "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 7,
-                  "sm__inst_executed_pipe_tensor_op_hmma.sum": 3}
-        records = gpu.kernels_of([("conv2d", launch), ("add_bias_kernel", launch), ("conv2d", launch)])
-        self.assertEqual([record["kernel"] for record in records], ["conv2d", "add_bias_kernel"])
-        counters = tasks.counters_of(records, "conv2d")
-        names = ("blocks", "loads", "shared_bytes", "launches", "tensor_instructions")
-        self.assertEqual([counters[name] for name in names], [20, 14, 8192, 2, 6])
-        self.assertNotIn("barriers", counters)  # Nsight Compute has no such counter
+    def readings(self, stage, problem):
+        """[(kernel, {metric: value})], the stage's own kernel called as the exercises' is."""
+        rows = files.read_rows(os.path.join(ROOT, "common/tests/data/ncu_stages.csv"))
+        return [("conv2d" if row["kernel"].startswith("conv2d") else row["kernel"],
+                 {name: float(value) for name, value in row.items() if "__" in name and value}
+                 | {"launch__grid_size": 10, "launch__shared_mem_per_block_static": None})
+                for row in rows if (row["stage"], row["problem"]) == (stage, problem)]
 
-    def test_a_goal_on_what_a_gpu_does_not_count_is_left_out(self):
-        task = TASK["race"]
-        problem = next(iter(task.counted()))
-        record = {"kernel": "conv2d", "blocks": 4, tasks.COUNTERS["loads"][0]: 5}
-        self.assertEqual([result.name for result in task.results({problem: [record]}, on_gpu=True)],
-                         ["loads of the kernel"])
+    def judged(self, exercise_name, launches, extents):
+        """{goal: its state} of a kernel with these launches on the problem."""
+        row = tasks.problems()["alexnet_conv1"] | extents
+        lines = ["n1 c3", '{"counted": "p", "launches": %d, "kernels": []}' % len(launches)]
+        counted = judge.counted_by(launches, lines)
+        return {result.name: result.state
+                for result in TASK[exercise_name].results(counted, {"p": row}, on_gpu=True)}
+
+    def test_readings_of_stage_01_meet_its_goals(self):
+        launches = self.readings("01_naive", "alexnet_conv1_n1")
+        self.assertEqual([kernel for kernel, _ in launches], ["conv2d", "add_bias_kernel"])
+        for name, states in (("first_kernel", {"met"}), ("coalesce", {"met"}), ("two_filters", {"met", "missed"}),
+                             ("race", {"missed", "needs the simulator"})):
+            self.assertEqual(set(self.judged(name, launches, {"n": 1}).values()), states, name)
+
+    def test_launches_are_dealt_out_to_problems(self):
+        launch = self.readings("01_naive", "alexnet_conv1_n1")[0][1]
+        every = [("conv2d", launch), ("add_bias_kernel", launch), ("conv2d", launch), ("add_bias_kernel", launch)]
+        lines = ['{"counted": "a", "launches": 1}', "x", '{"counted": "b", "launches": 3}']
+        counted = judge.counted_by(every, lines)
+        self.assertEqual([(problem, record["kernel"], record["launches"], record["blocks"])
+                          for problem, kernels in counted.items() for record in kernels],
+                         [("a", "conv2d", 1, 10), ("b", "add_bias_kernel", 2, 20), ("b", "conv2d", 1, 10)])
+        self.assertNotIn("barriers", tasks.counters_of(counted["a"]))  # Nsight Compute has no such counter
+        self.assertNotIn("shared_bytes", tasks.counters_of(counted["a"]))  # was not read
+        with self.assertRaisesRegex(ncu.NcuError, "ncu saw 4 kernels; launch\\(\\) was called 1 times"):
+            judge.counted_by(every, lines[:1])
+
+    def judge(self, ncu_says, timed=True):
+        """(status, screen, record) of coalesce's solution, by a GPU alone: its program's findings and ncu's
+        text are given."""
+        task, saved = TASK["coalesce"], self.path("found.json")
+        self.save("coalesce.cu", task.solved())
+        verdict = judge.Verdict(on_gpu=True, checked=8, counted={}, timed={"alexnet_conv1": {
+            "milliseconds": 19.7, "runs": 20, "device": "NVIDIA X"}})
+        if isinstance(ncu_says, str):
+            verdict.note = ncu_says
+        else:
+            verdict.counted = {problem: judge.kernels_of(ncu_says) for problem in
+                               task.counted() | task.varied(7)}
+        with unittest.mock.patch.multiple(exercise, MINE=self.folder, NOTES=self.path("notes.json"),
+                                          seed_for=lambda source: 7), \
+                unittest.mock.patch.object(judge, "judge", lambda *arguments: verdict):
+            status, screen, _ = called(exercise.main, ["coalesce", "--builds", "gpu", "--json", saved])
+        return status, screen, json.loads(self.read("found.json"))[0]
+
+    def test_a_verdict_without_the_simulator(self):
+        status, screen, record = self.judge(self.readings("01_naive", "alexnet_conv1_n1"))
+        self.assertEqual((status, record["kind"], record["gpu"]["milliseconds"]), (0, "", {"alexnet_conv1": 19.7}))
+        for part in ("races, unwritten reads: needs the simulator", "8.784  at most 8.8  met",
+                     "NVIDIA X: 19.7 ms on alexnet_conv1", "passed"):
+            self.assertIn(part, screen)
+
+    def test_without_counters_goals_are_not_met(self):
+        status, screen, record = self.judge("no counters of the GPU: ERR_NVGPUCTRPERM")
+        self.assertEqual((status, record["status"], record["kind"], record["goals"]), (1, "fail", "counters", []))
+        self.assertIn("gpu      no counters of the GPU: ERR_NVGPUCTRPERM", screen)
+        self.assertIn("NVIDIA X: 19.7 ms", screen)
+
+    def test_words_of_a_gpu(self):
+        for message, kind in (("kernel launch: an illegal memory access was encountered", judge.STRAY),
+                              ("around the output: written 3 floats past the end", judge.STRAY),
+                              ("output[n=0,k=0,p=0,q=0] is NaN (never written?)", judge.WRONG)):
+            self.assertEqual(judge.kind_of(message), kind)
 
     def test_pages_get_what_was_measured(self):
         timed = {"milliseconds": 2.0, "runs": 50, "device": "NVIDIA X"}
-        record = {"before": {"a": {**timed, "milliseconds": 8.0}}, "after": {"a": timed}}
-        self.assertEqual(gpu.sentence(record), "NVIDIA X, a: 8 ms at the start, 2 ms solved (÷ 4). "
-                                               "Median of 50, caches warm.\n")
-        with tempfile.TemporaryDirectory() as folder:
-            page = pathlib.Path(folder, "README.md")
-            page.write_text(f"x\n{gpu.BEGIN}\nold\n\n{gpu.END}\ny\n", encoding="utf-8")
-            gpu.write_page(tasks.Task("t", folder, {}), record)
-            text = page.read_text(encoding="utf-8")
-        self.assertEqual(text, f"x\n{gpu.BEGIN}\n{gpu.sentence(record)}\n{gpu.END}\ny\n")
+        os.makedirs(self.path("docs/results"))
+        self.save("docs/results/exercises_x.json", [
+            {"exercise": "b", "before": {"a": {**timed, "milliseconds": 8.0}}, "after": {"a": timed}}])
+        results = blocks.Results(self.folder)
+        self.assertEqual(blocks.exercise_times(results, "b"), "\nNVIDIA X, a: 8 ms at the start, 2 ms solved "
+                                                              "(÷ 4). Median of 50, caches warm.\n\n")
+        self.assertEqual(blocks.exercise_times(results, "c"), "")
 
 
 class NewStage(unittest.TestCase):
@@ -222,77 +269,41 @@ class NewStage(unittest.TestCase):
 
 
 def judged(task, text):
-    """(Verdict, path, text on the screen) of a kernel."""
+    """(Verdict, path) of a kernel."""
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, task.name + ".cu")
-        pathlib.Path(source).write_text(text, encoding="utf-8")
-        verdict, results = exercise.judge_task(task, source, {"sim-count": Build("sim-count")})
-        screen = io.StringIO()
-        with contextlib.redirect_stdout(screen):
-            exercise.show(task, source, verdict, results, {})
-        return verdict, source, screen.getvalue()
+        files.write(source, text)
+        return exercise.judge_task(task, source, {"sim-count": Build("sim-count")}), source
 
 
-class Exercises(unittest.TestCase):
-    """Every start fails for its reason, every solution passes, every mistake is seen."""
-    chosen = [TASK[name] for name in SAMPLE]
-
-    def test_each(self):
-        kernels = []
-        for task in self.chosen:
-            kernels.append((task, "start", task.start(), task.goal["start"]))
-            kernels.append((task, "solution", task.solved(), ""))
-            kernels += [(task, mistake.name, mistake.apply(task.solved()), mistake.expect)
-                        for mistake in task.mistakes()]
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            verdicts = list(pool.map(lambda kernel: judged(kernel[0], kernel[2]), kernels))
-        for (task, name, _, expected), (verdict, _, text) in zip(kernels, verdicts):
-            with self.subTest(f"{task.name}: {name}"):
-                self.assertLessEqual(text.count("\n"), 23, text)  # a screen, with what comes after
-                text = " ".join(text.split())
-                if name in ("start", "solution"):
-                    self.assertEqual(verdict.kind, expected, text)
-                else:
-                    self.assertNotEqual(verdict.kind, "", text)
-                    self.assertIn(expected, f"{verdict.kind} {text}")
-
+class Page(FolderTest):
     def test_a_learners_kernel_on_the_page(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page, trace = (os.path.join(folder, name) for name in ("page.py", "trace.json"))
-            pathlib.Path(page).write_text(
-                "import subprocess, sys\n"
-                "program, *words = sys.argv[1:]\n"
-                "assert words.pop() == '--show'\n"
-                f"sys.exit(subprocess.call([program, 'profile', *words, '--trace', {trace!r}]))\n",
-                encoding="utf-8")
-            with unittest.mock.patch.multiple(exercise, MINE=folder, PAGE=[page],
-                                              NOTES=os.path.join(folder, "notes.json")):
-                status, *text = called(exercise.main, ["coalesce", "--show"])
-            self.assertEqual(status, 0, text)
-            traced = json.loads(pathlib.Path(trace).read_text(encoding="utf-8"))
-        self.assertEqual([stage["stage"] for stage in traced["stages"]], ["coalesce"])
+        page = self.save("page.py", "import subprocess, sys\n"
+                         "program, *words = sys.argv[1:]\n"
+                         "assert words.pop() == '--show'\n"
+                         "sys.exit(subprocess.call([program, 'profile', *words, '--trace', "
+                         f"{self.path('trace.json')!r}]))\n")
+        with unittest.mock.patch.multiple(exercise, MINE=self.folder, PAGE=[page],
+                                          NOTES=self.path("notes.json")):
+            status, *text = called(exercise.main, ["coalesce", "--show"])
+        self.assertEqual(status, 0, text)
+        self.assertEqual([stage["stage"] for stage in json.loads(self.read("trace.json"))["stages"]],
+                         ["coalesce"])
 
 
 class Golf(unittest.TestCase):
-    def play(self, text):
-        with tempfile.TemporaryDirectory() as folder:
-            source, found = os.path.join(folder, "golf.cu"), os.path.join(folder, "found.json")
-            pathlib.Path(source).write_text(text, encoding="utf-8")
-            status, *_ = called(exercise.main, ["--golf", source, "--json", found])
-            record, = json.loads(pathlib.Path(found).read_text(encoding="utf-8"))
-        return status, record
-
     def test_our_best_has_the_score_that_its_page_says(self):
-        kernel = (ROOT / variants.kernel_of("05_fused_bias")).read_text(encoding="utf-8")
-        status, record = self.play(kernel.replace("TM = 12", "TM = 16").replace("(THREADS, 3)", "(THREADS)"))
-        self.assertEqual(status, 0, record)
-        self.assertIn(f"| {record['score']:,} | stage 05's kernel with `TM = 16`",
-                      golf.TASK.text("README.md"))
+        kernel = files.read(os.path.join(ROOT, variants.kernel_of("05_fused_bias")))
+        verdict, _ = judged(tasks.golf(), kernel.replace("TM = 12", "TM = 16").replace("(THREADS, 3)", "(THREADS)"))
+        self.assertEqual(verdict.kind, "", verdict.message)
+        self.assertIn(f"| {tasks.golf().score(verdict.counted):,} | stage 05's kernel with `TM = 16`",
+                      tasks.golf().text("README.md"))
 
     def test_zeros_where_it_would_cost_have_no_score(self):
-        right = golf.TASK.start()
-        status, record = self.play(right.replace("c < shape.C;", "c < shape.C && shape.CRS() <= 200;"))
-        self.assertEqual((status, record["kind"], record["score"]), (1, judge.WRONG, None))
+        cheat = tasks.golf().start().replace("c < shape.C;", "c < shape.C && shape.CRS() <= 200;")
+        verdict, source = judged(tasks.golf(), cheat)
+        record = exercise.record_of(tasks.golf(), source, verdict)
+        self.assertEqual((record["kind"], record["score"]), (judge.WRONG, None))
 
 
 # Kernels that mean harm, or are odd: (verdict, words that its message has, the text where it must say so;
@@ -356,6 +367,21 @@ HOSTILE = {
     "forged findings": (judge.REFUSED, "write", "write(int", FILE,
                         "extern \"C\" long write(int, const void*, unsigned long);\n"
                         "const long forged = write(1, \"\\n{\\\"end\\\":true}\\n\", 15);"),
+    # Kernels that nobody would take for one.
+    "launched without __global__": (judge.REFUSED, "no __global__ function", "conv2d", "__global__ void",
+                                    "void"),
+    "launched by its address": (judge.REFUSED, "no __global__ function", "", FILE,
+                                "void hidden(float* x) { x[0] = 1; }\n"
+                                "void (*volatile taken)(float*) = hidden;",
+                                ENQUEUE, "launch(taken, dim3(1), dim3(1), stream, conv.output);"),
+    "a grid of its own": (judge.REFUSED, "would not be counted", "simulator::launch", ENQUEUE,
+                          "simulator::launch(dim3(1), dim3(1), stream, [=] { conv.output[0] = 0; }, nullptr);"),
+    "a grid without a lambda": (judge.REFUSED, "launched by launch", "run_grid", FILE,
+                                "void body(const void*) {}", ENQUEUE,
+                                "simulator::run_grid({dim3(1), dim3(1), body, nullptr, 0, nullptr, stream});"),
+    "too much of its own": (judge.REFUSED, "would not be in registers", "__global__", KERNEL,
+                            "float y[2000]; for (int i = 0; i < 2000; ++i) y[i] = image[i % 7 + kpq % 5]; "
+                            "float sum = y[kpq % 2000];\n#"),
     "printed findings": ("", "", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
     "a library's function redefined": ("", "", "", FILE, "}\nstruct Comparison;\ninline int compare() "
                                        "{ return 1; }\nnamespace {"),
@@ -376,7 +402,7 @@ class Dangers(unittest.TestCase):
         with (unittest.mock.patch.object(TASK["first_kernel"], "seconds", 3),
               concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool):
             found = list(pool.map(lambda text: judged(TASK["first_kernel"], text), texts.values()))
-        for (name, (kind, message, at, *_)), (verdict, source, _) in zip(HOSTILE.items(), found):
+        for (name, (kind, message, at, *_)), (verdict, source) in zip(HOSTILE.items(), found):
             with self.subTest(name):
                 self.assertEqual(verdict.kind, kind, verdict.message)
                 self.assertRegex(verdict.message, message or "^$")
@@ -400,15 +426,8 @@ class Dangers(unittest.TestCase):
 
 
 def suite(words):
-    loader = unittest.defaultTestLoader
-    if words[:1] != ["judge"]:
-        cases = [Folders, Formulas, Messages, Command, Gpu, NewStage]
-    elif "--all" in words:
-        Exercises.chosen = TASKS
-        cases = [Exercises, Golf]
-    else:
-        cases = [Exercises, Dangers]
-    return unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases)
+    cases = [Dangers, Golf, Page] if words else [Folders, Formulas, Messages, Command, Gpu, NewStage]
+    return unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
 
 
 if __name__ == "__main__":

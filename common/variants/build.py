@@ -22,6 +22,14 @@ class BuildError(Exception):
     """This machine's fault, or the build's: not that of the kernel that is compiled."""
 
 
+class Failed(Exception):
+    """What was compiled or run is at fault; the message has its last words."""
+
+    def __init__(self, message, kind=""):
+        super().__init__(message)
+        self.kind = kind
+
+
 def run_limited(words, folder=ROOT, said="", seconds=None, memory=None):
     """The CompletedProcess, with all that it printed; `said` is its standard input. With limits on time and
     memory (bytes) it gets SIGALRM when time is up, and its returncode is -SIGALRM; nothing in its session
@@ -62,6 +70,9 @@ class Build:
         self.folder = os.path.join(ROOT, "build", preset)
         self.on_gpu = preset == "gpu"
         self._links = {}
+
+    def path(self, program):
+        return os.path.join(self.folder, "bin", program)
 
     def make(self, *targets):
         """Builds the targets. Raises BuildError, with what the build printed."""

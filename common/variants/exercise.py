@@ -15,17 +15,18 @@ import time
 from common.show import files
 from common.show.files import ROOT
 from common.show.support import fail, run_main, write_json
-from common.variants import golf, gpu, judge
+from common.variants import judge
 from common.variants import task as tasks
-from common.variants.build import Build, BuildError
+from common.variants.build import Build, BuildError, Failed
 from common.variants.judge import shown
 from common.variants.task import number
 
 MINE = os.path.join(ROOT, "exercises.mine")
 NOTES = os.path.join(MINE, "notes.json")
 PAGE = ["-m", "common.measure.profile", "--program"]
+TIMES = os.path.join(ROOT, "docs", "results", "exercises_{}.json")  # of a GPU: --measure
 WIDTH = 100
-DEFAULT_THOUGHTS = {
+THOUGHTS = {
     judge.COMPILE: "The compiler names the line. Lines outside of your part are as they must be.",
     judge.REFUSED: "What a kernel does must be counted, and a GPU must be able to do it. Do without this.",
     judge.CRASH: "Which index or divisor on that line can be what you didn't expect?",
@@ -34,7 +35,9 @@ DEFAULT_THOUGHTS = {
     judge.STRAY: "For which thread does that index leave the tensor? The last block is rarely full.",
     judge.UNWRITTEN: "Who should have written that, and does it happen before the read, for all threads?",
     judge.BARRIER: "__syncthreads() is for all threads of a block: none may have left, none may skip it.",
-    judge.ENDLESS: "What makes the condition of that loop false, and does it change in every turn?"}
+    judge.ENDLESS: "What makes the condition of that loop false, and does it change in every turn?",
+    judge.COUNTERS: "Goals are judged where Nsight Compute may read counters (docs/profiling.md), and in the "
+                    "simulator."}
 
 
 class Notes:
@@ -60,13 +63,12 @@ def mine(task):
     return os.path.join(MINE, task.name + ".cu")
 
 
-def make_mine(task, path=None):
+def make_mine(task):
     """Whether the learner's file had to be made."""
-    path = path or mine(task)
-    if os.path.exists(path):
+    if os.path.exists(mine(task)):
         return False
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    files.write(path, task.start())
+    os.makedirs(MINE, exist_ok=True)
+    files.write(mine(task), task.start())
     return True
 
 
@@ -75,76 +77,96 @@ def make_mine(task, path=None):
 
 def seed_for(source):
     """Another one every day, and for every text: nobody can tell what it will be."""
-    text = files.read(source) if os.path.exists(source) else ""
-    return random.Random(f"{datetime.date.today()} {text}").getrandbits(32)
+    return random.Random(f"{datetime.date.today()} {files.read_existing(source)}").getrandbits(32)
 
 
 def judge_task(task, source, builds, seed=None):
-    """(Verdict, [Result]) of the kernel in `source`; the GPU's counts beside the simulator's where
-    there is one: {goal's name: value} as the verdict's `gpu`."""
+    """The Verdict on the kernel in `source`, by the simulator; by a GPU where that is the only build, and
+    where both are there afterwards, as the verdict's `gpu`."""
     seed = seed_for(source) if seed is None else seed
-    asked = {"check": task.checked(), "count": task.counted() | task.varied(seed)}
-    verdict = judge.judge(builds["sim-count"], source, asked, task.start(), task.seconds, seed)
-    results = [] if verdict.kind else task.results(verdict.counted, asked["count"])
-    if not verdict.kind and not all(result.met for result in results):
-        verdict.kind = judge.COUNTERS
-        verdict.message = next(result.text for result in results if not result.met)
-    verdict.gpu, verdict.seed = None, seed
-    if "gpu" in builds and verdict.kind in ("", judge.COUNTERS):
-        verdict.gpu = gpu.judge_task(task, source, builds["gpu"])
-        if verdict.gpu.kind:
-            verdict.kind, verdict.message = verdict.gpu.kind, "on the GPU: " + verdict.gpu.message
-    return verdict, results
+    rows = task.counted() | task.varied(seed)
+    verdict = None
+    for preset in sorted(builds, reverse=True):  # sim-count first
+        build, asked = builds[preset], {"check": task.checked(), "count": rows}
+        if build.on_gpu:
+            asked["time"] = task.timed()
+        found = judge.judge(build, source, asked, task.start(), task.seconds, seed)
+        if not found.kind and found.note:
+            found.fail(judge.COUNTERS, found.note)
+        elif not found.kind:
+            found.results = task.results(found.counted, rows, build.on_gpu)
+            missed = [result.text for result in found.results if result.met is False]
+            if "score" in task.goal and task.score(found.counted) is None:
+                missed.append("no kernel has run that could be counted")
+            if missed:
+                found.fail(judge.COUNTERS, missed[0])
+        if verdict is None:
+            verdict = found
+        else:
+            verdict.gpu = found
+            if found.kind not in ("", judge.COUNTERS):
+                verdict.kind, verdict.message = found.kind, "on the GPU: " + found.message
+        if verdict.kind not in ("", judge.COUNTERS):
+            break
+    return verdict
 
 
-def record_of(task, source, verdict, results):
+def record_of(task, source, verdict):
     """For --json."""
-    return {"exercise": task.name, "file": shown(source),
-            "status": "fail" if verdict.kind else "pass", "kind": verdict.kind,
-            "message": verdict.message, "problem": verdict.problem,
-            "goals": [{"name": r.name, "problem": r.problem, "counted": r.value, "relation": r.relation,
-                       "bound": r.bound, "met": r.met} for r in results],
-            "gpu": gpu.as_json(verdict.gpu) if verdict.gpu else None}
+    gpu = verdict if verdict.on_gpu else verdict.gpu
+    record = {"exercise": task.name, "file": shown(source),
+              "status": "fail" if verdict.kind else "pass", "kind": verdict.kind,
+              "message": verdict.message, "problem": verdict.problem,
+              "goals": [{"name": r.name, "problem": r.problem, "counted": r.value, "relation": r.relation,
+                         "bound": r.bound, "met": r.met} for r in verdict.results],
+              "gpu": gpu and {"counted": {r.name: r.value for r in gpu.results if r.problem in task.counted()},
+                              "note": gpu.note, "milliseconds": {
+                                  problem: timed["milliseconds"] for problem, timed in gpu.timed.items()}}}
+    if "score" in task.goal:
+        record["score"] = None if verdict.kind else task.score(verdict.counted)
+    return record
 
 
-def paragraph(label, text):
+def paragraph(label, text, screen=None):
     """A label in a column of its own, the text folded beside it."""
     lines = [line for part in text.split("\n")
              for line in textwrap.wrap(part, WIDTH - 9, break_long_words=False) or [""]]
-    return "\n".join(f"{label if i == 0 else '':7}  {line}".rstrip() for i, line in enumerate(lines))
+    for i, line in enumerate(lines):
+        print(f"{label if i == 0 else '':7}  {line}".rstrip(), file=screen)
 
 
-def show_counts(task, verdict, results, predicted):
-    rows = task.counted() | task.varied(verdict.seed)
-    for problem in dict.fromkeys(result.problem for result in results):
-        own = [result for result in results if result.problem == problem]
-        if problem not in task.counted():
-            if not all(result.met for result in results if result.problem in task.counted()):
+def show_counts(task, verdict, predicted, screen):
+    counted, rows = task.counted(), task.counted() | task.varied(verdict.seed)
+    by_ncu = {(r.name, r.problem): number(r.value) for r in verdict.gpu.results} if verdict.gpu else {}
+    for problem in dict.fromkeys(result.problem for result in verdict.results):
+        own = [result for result in verdict.results if result.problem == problem]
+        if problem not in counted:
+            if any(result.met is False for result in verdict.results if result.problem in counted):
                 continue  # there is enough to do
-            if all(result.met for result in own):
-                print(paragraph("", f"met as well with sizes drawn for you: {problem}"))
+            if not any(result.met is False for result in own):
+                paragraph("", f"met as well with sizes drawn for you: {problem}", screen)
                 continue
         e = tasks.extents(rows[problem])
-        print(paragraph("counted", f"{problem}: {e['N']} image(s) {e['C']}x{e['H']}x{e['W']}, {e['K']} "
-                        f"filters {e['R']}x{e['S']}, output {e['P']}x{e['Q']}"))
-        cells = [["", "counted"] + (["ncu"] if verdict.gpu else []) + ["goal", ""]]
+        paragraph("counted", f"{problem}: {e['N']} image(s) {e['C']}x{e['H']}x{e['W']}, {e['K']} "
+                  f"filters {e['R']}x{e['S']}, output {e['P']}x{e['Q']}", screen)
+        cells = [["", "counted", *["ncu"] * bool(by_ncu), "goal", ""]]
         for result in own:
-            on_gpu = [number(verdict.gpu.values.get(result.name))] if verdict.gpu else []
-            cells.append([result.name, number(result.value)] + on_gpu +
-                         [result.goal, "met" if result.met else "missed"])
+            ncu = [by_ncu.get((result.name, problem), "-")] if by_ncu else []
+            cells.append([result.name, number(result.value), *ncu, result.goal, result.state])
         widths = [max(map(len, column)) for column in zip(*cells)]
-        for name, *figures, met in cells:
+        for name, *figures, state in cells:
             print(" " * 8, name.ljust(widths[0]), "", "  ".join(
-                [cell.rjust(width) for cell, width in zip(figures, widths[1:])] + [met]).rstrip())
+                [cell.rjust(width) for cell, width in zip(figures, widths[1:])] + [state]).rstrip(),
+                file=screen)
     for key, value in task.predictable(verdict.counted).items():
         if key in predicted:
             said = predicted[key]
             off = f", {said / value:.3g} of what was counted" if value and said != value else ""
             off = ", just so" if said == value else off
-            print(paragraph("", f"{key} = {number(value)}; you predicted {number(said)}{off}"))
+            paragraph("", f"{key} = {number(value)}; you predicted {number(said)}{off}", screen)
 
 
-def show_costly_line(task, verdict, source):
+def show_costly_line(task, verdict, source, screen):
     """The line that costs most of what the exercise is about."""
     shared = task.goal.get("watch") == "shared"
     lines = [line for problem in task.counted() for line in verdict.lines.get(problem, [])
@@ -153,60 +175,50 @@ def show_costly_line(task, verdict, source):
         return
     unit = "wavefronts" if shared else "sectors"
     total, line = sum(line.cost for line in lines), max(lines, key=lambda line: line.cost)
-    print(paragraph("costs", f"{line.where}: {line.cost:,} of {total:,} {unit}, "
-                    f"{line.cost / line.requests:.3g} per request"))
+    paragraph("costs", f"{line.where}: {line.cost:,} of {total:,} {unit}, "
+              f"{line.cost / line.requests:.3g} per request", screen)
     text = files.read(source).splitlines()[int(line.where.rpartition(":")[2]) - 1]
-    print(paragraph("", "  " + text.strip()))
+    paragraph("", "  " + text.strip(), screen)
 
 
-def thought(task, verdict, results):
+def thought(task, verdict):
     """One next thing to think about."""
     if not verdict.kind:
         return task.goal["next"]
-    if verdict.kind == judge.COUNTERS:
-        return next(result.think for result in results if not result.met)
-    own = task.goal.get("think", {})
-    return own.get(verdict.kind, DEFAULT_THOUGHTS[verdict.kind])
+    missed = [result.think for result in verdict.results if result.met is False]
+    return missed[0] if missed else task.goal.get("think", {}).get(verdict.kind, THOUGHTS[verdict.kind])
 
 
-def show(task, source, verdict, results, predicted):
-    print(paragraph("task", f"{task.goal['idea']}  ({shown(task.path('README.md'))})"))
+def show(task, source, verdict, predicted, screen=None):
+    paragraph("task", f"{task.goal['idea']}  ({shown(task.path('README.md'))})", screen)
     kind = verdict.kind
     if kind in (judge.COMPILE, judge.REFUSED):
-        print(paragraph("builds", "no: " + verdict.message))
+        paragraph("builds", "no: " + verdict.message, screen)
     elif kind in (judge.CRASH, judge.ENDLESS, judge.BARRIER):
-        print(paragraph("runs", f"no: {verdict.message}"))
+        paragraph("runs", f"no: {verdict.message}", screen)
+    elif kind == judge.WRONG:
+        paragraph("right", f"no: {verdict.message}", screen)
     else:
-        if kind == judge.WRONG:
-            print(paragraph("right", f"no: {verdict.message}"))
-        elif verdict.checked:
-            print(paragraph("right", f"{verdict.checked} problems of awkward sizes"))
-        if kind != judge.WRONG:
-            sound = f"{kind}: {verdict.message}" if kind in judge.MEMORY_KINDS else \
-                "no race, no stray access, nothing read before it is written"
-            print(paragraph("memory", sound))
+        if verdict.checked:
+            paragraph("right", f"{verdict.checked} problems of awkward sizes", screen)
+        sound = "races, unwritten reads: needs the simulator" if verdict.on_gpu else \
+            "no race, no stray access, nothing read before it is written"
+        paragraph("memory", f"{kind}: {verdict.message}" if kind in judge.MEMORY_KINDS else sound, screen)
     if verdict.problem:
-        print(paragraph("", f"on {verdict.problem}"))
-    if results:
-        show_counts(task, verdict, results, predicted)
-        show_costly_line(task, verdict, source)
-    if verdict.gpu:
-        for line in gpu.lines(verdict.gpu):
-            print(paragraph("gpu", line))
-    print(paragraph("think", thought(task, verdict, results)))
-
-
-def ask_for_prediction(task, note):
-    """On a terminal, before the first count."""
-    if note["checks"] or note["predicted"] or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return
-    problem = next(iter(task.counted()))
-    print(f"Before the first count: what do you expect on {problem}? (Enter: no idea)")
-    for key in task.goal["predict"]:
-        try:
-            note["predicted"][key] = parse_number(input(f"  {key} = "))
-        except (ValueError, EOFError):
-            print("  taken as: no idea")
+        paragraph("", f"on {verdict.problem}", screen)
+    if verdict.results:
+        show_counts(task, verdict, predicted, screen)
+        show_costly_line(task, verdict, source, screen)
+    if "score" in task.goal and not kind:
+        paragraph("score", f"{task.score(verdict.counted):,}: {task.goal['score']}, over {len(verdict.counted)} "
+                  "layers", screen)
+    gpu = verdict if verdict.on_gpu else verdict.gpu
+    for problem, timed in gpu.timed.items() if gpu else ():
+        paragraph("gpu", f"{timed['device']}: {timed['milliseconds']:.4g} ms on {problem} (median of "
+                  f"{timed['runs']}, caches warm)", screen)
+    if gpu and gpu.note:
+        paragraph("gpu", gpu.note, screen)
+    paragraph("think", thought(task, verdict), screen)
 
 
 def parse_number(text):
@@ -219,17 +231,11 @@ def parse_number(text):
     return value
 
 
-def check(task, builds, notes, source):
-    """Judges a kernel and prints what was found. The record."""
-    note = notes.of(task.name)
-    ask_for_prediction(task, note)
-    begun = time.monotonic()
-    verdict, results = judge_task(task, source, builds)
-    show(task, source, verdict, results, note["predicted"])
-    if results and not note["predicted"] and not note["checks"]:
-        key = next(iter(task.goal["predict"]))
-        print(paragraph("", "Next time say first what you expect: --predict "
-                        f"{key.replace(' ', '_')}=..."))
+def check(task, builds, notes):
+    """Judges the learner's kernel and prints what was found. The record."""
+    note, source, begun = notes.of(task.name), mine(task), time.monotonic()
+    verdict = judge_task(task, source, builds)
+    show(task, source, verdict, note["predicted"])
     note["checks"] += 1
     note["done"] = note["done"] or not verdict.kind
     notes.save()
@@ -239,17 +245,17 @@ def check(task, builds, notes, source):
         more = f"; {left} of {len(task.hints())} hints left: --hint" if left else ""
         print(f"\n{shown(source)}: not yet ({seconds:.1f} s){more}")
     else:
-        print(f"\n{shown(source)}: passed ({seconds:.1f} s). Ours: ./ladder exercise {task.name} "
-              "--solution")
-    return record_of(task, source, verdict, results)
+        ours = "" if "score" in task.goal else f" Ours: ./ladder exercise {task.name} --solution"
+        print(f"\n{shown(source)}: passed ({seconds:.1f} s).{ours}")
+    return record_of(task, source, verdict)
 
 
-def watch(task, builds, notes, source):
+def watch(task, builds, notes):
     """Until interrupted."""
     seen = None
     while True:
         try:
-            status = os.stat(source)
+            status = os.stat(mine(task))
             now = (status.st_mtime_ns, status.st_size)
         except OSError:
             now = seen  # an editor is just replacing it
@@ -257,8 +263,8 @@ def watch(task, builds, notes, source):
             seen = now
             if sys.stdout.isatty():
                 print("\033[2J\033[H", end="")
-            check(task, builds, notes, source)
-            print(f"waiting for {shown(source)} to change; Ctrl-C ends", flush=True)
+            check(task, builds, notes)
+            print(f"waiting for {shown(mine(task))} to change; Ctrl-C ends", flush=True)
         time.sleep(0.2)
 
 
@@ -277,13 +283,11 @@ def show_list(all_tasks, notes):
         mark = "done" if note.get("done") else "next" if following is task else \
             "begun" if note.get("checks") else ""
         print(f"  {mark:5}  {task.name:{longest}}  {task.goal['idea']}")
-    done = sum(note["done"] for note in notes.all.values())
+    done = sum(notes.all.get(task.name, {}).get("done", False) for task in all_tasks)
     print(f"\n{done} of {len(all_tasks)} done")
-    if following:
-        print(f"./ladder exercise {following.name}   judges {shown(mine(following))}; the task: "
-              f"{shown(following.path('README.md'))}")
-    else:
-        print("./ladder exercise --golf has no end.")
+    following = following or tasks.golf()  # it has no end
+    print(f"./ladder exercise {following.name}   judges {shown(mine(following))}; the task: "
+          f"{shown(following.path('README.md'))}")
 
 
 def hint(task, notes):
@@ -298,14 +302,13 @@ def hint(task, notes):
 
 def predict(task, notes, words):
     note = notes.of(task.name)
+    keys = {known.replace(" ", "_"): known for known in task.goal["predict"]}
     for word in words:
         key, _, value = word.partition("=")
-        key = next((known for known in task.goal["predict"] if known.replace(" ", "_") == key), key)
-        if key not in task.goal["predict"]:
-            names = ", ".join(known.replace(" ", "_") for known in task.goal["predict"])
-            fail(f"--predict {word}: {task.name} takes {names}", 2)
+        if key not in keys:
+            fail(f"--predict {word}: {task.name} takes {', '.join(keys)}", 2)
         try:
-            note["predicted"][key] = parse_number(value)
+            note["predicted"][keys[key]] = parse_number(value)
         except ValueError:
             fail(f"--predict {word}: '{value}' is no number, or below 0", 2)
     notes.save()
@@ -336,8 +339,8 @@ def judge_all(by_name, builds, folder):
                                    for file in names if file.endswith(".cu")):
             if name not in by_name:
                 continue
-            verdict, results = judge_task(by_name[name], source, builds)
-            records.append(record_of(by_name[name], source, verdict, results))
+            verdict = judge_task(by_name[name], source, builds)
+            records.append(record_of(by_name[name], source, verdict))
             first = verdict.message.split("\n")[0]
             print(f"{shown(source)}: " + (f"{verdict.kind}: {first}" if verdict.kind else "passed"),
                   flush=True)
@@ -348,6 +351,55 @@ def judge_all(by_name, builds, folder):
     return records
 
 
+def measure(build, path):
+    """Times every start that is right, and every solution: the exit status. What can't be timed keeps the
+    record that it has; ./ladder report --docs puts them into the pages."""
+    records, status, device = [], 0, ""
+    for task in filter(tasks.Task.timed, tasks.read_all()):
+        record = {"exercise": task.name, "before": {}, "after": {}}
+        timed = task.goal["start"] == judge.COUNTERS or task.goal.get("timed_start", False)
+        for when, text in [("before", task.start())] * timed + [("after", task.solved())]:
+            with tempfile.NamedTemporaryFile("w", suffix=".cu", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                verdict = judge.judge(build, file.name, {"check": task.checked(), "time": task.timed()})
+            record[when] = verdict.timed
+            if verdict.kind:
+                print(f"{task.name}: not timed: {verdict.message}", file=sys.stderr)
+                status = 1
+                break
+        else:
+            records.append(record)
+            device = next(iter(record["after"].values()))["device"]
+            print(f"{task.name}: " + ", ".join(f"{timed['milliseconds']:.4g} ms {when}" for when in
+                                               ("before", "after") for timed in record[when].values()), flush=True)
+    if records:
+        path = path or TIMES.format(re.sub(r"\W+", "_", device.replace("NVIDIA ", "").lower()))
+        new = {record["exercise"] for record in records}
+        old = json.loads(files.read_existing(path) or "[]")
+        write_json(path, records + [record for record in old if record["exercise"] not in new])
+    return status
+
+
+def show_page(task, build):
+    """Profiles the kernel on the first problem that is counted, and shows the page with it: the status
+    of show.py."""
+    make_mine(task)
+    with open(mine(task), encoding="utf-8", errors="replace") as file:
+        registered = re.search(r'CONVLADDER_REGISTER_STAGE\(\{"([^"]+)"', file.read())
+    if not registered:
+        fail(f"{shown(mine(task))}: registers no stage")
+    problem = next(iter(task.counted().values()))
+    with tempfile.TemporaryDirectory() as folder:
+        program = judge.compile_kernel(build, mine(task), folder, "01_naive")
+        extents = [f"--{column}={value}" for column, value in problem.items()]
+        return subprocess.run([sys.executable, "-B", *PAGE, program, "--stage", registered[1],
+                               *extents, "--show"], check=False).returncode
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="./ladder exercise", allow_abbrev=False, description=__doc__,
@@ -355,7 +407,7 @@ def parse(arguments):
         "judged has passed, 1 if not, 2 for a usage error.")
     parser.error = lambda message: fail(f"exercise: {message}; ./ladder exercise --help", 2)
     parser.add_argument("name", nargs="?", metavar="NAME", help="judges exercises.mine/NAME.cu; makes that "
-                        "file the first time. With --golf: another file")
+                        "file the first time. golf: any kernel, with as little traffic as you can")
     action = parser.add_mutually_exclusive_group()
     for option, text in (
             ("watch", "judges NAME again with every save"),
@@ -363,7 +415,6 @@ def parse(arguments):
             ("hint", "the next of three hints"), ("solution", "ours, after yours has passed, or with --yes"),
             ("reset", "begins again; what you have written is kept beside it"),
             ("all", "judges every file of exercises.mine, or of --folder"),
-            ("golf", "any kernel, as few sectors and wavefronts as you can"),
             ("measure", "on a GPU: what each exercise gains in time, for the pages")):
         action.add_argument("--" + option, action="store_const", const=option, dest="action", help=text)
     parser.add_argument("--predict", nargs="+", metavar="KEY=NUMBER", default=[],
@@ -375,37 +426,20 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.folder and options.action != "all":
         parser.error("--folder goes with --all")
-    if options.action in ("hint", "reset", "solution", "show", "watch") and not options.name:
+    if options.action not in (None, "all", "measure") and not options.name:
         parser.error(f"--{options.action} needs the name of one: ./ladder exercise lists them")
     if options.name and options.action in ("all", "measure"):
         parser.error(f"--{options.action} takes no name")
-    if options.json and options.action not in (None, "all", "golf", "measure") or \
-            options.json and not (options.name or options.action):
-        parser.error("--json is for what is judged: a name, --all or --golf")
+    if options.json and (options.action not in (None, "all", "measure") or
+                         not (options.name or options.action)):
+        parser.error("--json is for what is judged: a name, or --all")
     return options
-
-
-def show_page(task, build, source):
-    """Profiles the kernel on the first problem that is counted, and shows the page with it: the status
-    of show.py."""
-    make_mine(task)
-    with open(source, encoding="utf-8", errors="replace") as file:
-        registered = re.search(r'CONVLADDER_REGISTER_STAGE\(\{"([^"]+)"', file.read())
-    if not registered:
-        fail(f"{shown(source)}: registers no stage")
-    problem = next(iter(task.counted().values()))
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            program = judge.compile_kernel(build, source, folder, "01_naive")
-        except judge.Failed as failure:
-            fail(str(failure))
-        extents = [f"--{column}={value}" for column, value in problem.items()]
-        return subprocess.run([sys.executable, "-B", *PAGE, program, "--stage", registered[1],
-                               *extents, "--show"], check=False).returncode
 
 
 def run_one(task, options, builds, notes):
     """(status, records)."""
+    if options.action in ("hint", "solution") and "score" in task.goal:
+        fail(f"{task.name} has neither hints nor a solution", 2)
     if options.action == "hint":
         hint(task, notes)
     elif options.action == "reset":
@@ -416,40 +450,31 @@ def run_one(task, options, builds, notes):
                  "--solution --yes")
         print(task.solved(), end="")
     elif options.action == "show":
-        return show_page(task, builds["sim-count"], mine(task)), None
+        return show_page(task, builds["sim-count"]), None
     else:
         predict(task, notes, options.predict)
         if make_mine(task):
             print(f"made {shown(mine(task))}: write your part of it, and call this again. The task: "
                   f"{shown(task.path('README.md'))}\nAs it stands:\n")
         if options.action == "watch":
-            watch(task, builds, notes, mine(task))
-        record = check(task, builds, notes, mine(task))
+            watch(task, builds, notes)
+        record = check(task, builds, notes)
         return (0 if record["status"] == "pass" else 1), [record]
     return 0, None
 
 
 def main(arguments):
     options = parse(arguments)
-    all_tasks, notes = tasks.read_all(), Notes()
-    by_name = {task.name: task for task in all_tasks}
-    builds = {preset: Build(preset) for preset in options.builds.split(",")}
+    notes, builds = Notes(), {preset: Build(preset) for preset in options.builds.split(",")}
+    by_name = {task.name: task for task in [*tasks.read_all(), tasks.golf()]}
     status, records = 0, None
-    if options.action == "golf":
-        source = options.name or os.path.join(MINE, "golf.cu")
-        if not os.path.exists(source) and os.path.basename(source) != "golf.cu":
-            fail(f"{source}: there is no such file")
-        if make_mine(golf.TASK, source):
-            print(f"made {shown(source)}. The task: {shown(golf.TASK.path('README.md'))}")
-        verdict, _ = judge_task(golf.TASK, source, builds)
-        status, records = golf.score(verdict, record_of(golf.TASK, source, verdict, []))
-    elif options.action == "measure":
-        return gpu.measure(all_tasks, builds, options.json)
-    elif options.action == "all":
+    if options.action == "measure":
+        return measure(builds["gpu"], options.json)
+    if options.action == "all":
         records = judge_all(by_name, builds, options.folder or MINE)
         status = 0 if all(record["status"] == "pass" for record in records) else 1
     elif not options.name:
-        show_list(all_tasks, notes)
+        show_list(tasks.read_all(), notes)
     elif options.name in by_name:
         status, records = run_one(by_name[options.name], options, builds, notes)
     else:
@@ -462,7 +487,7 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         run_main(main)
-    except (BuildError, tasks.BadTask) as error:
+    except (BuildError, Failed, tasks.BadTask) as error:
         fail(str(error))
     except BrokenPipeError:  # who read along has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

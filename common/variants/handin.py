@@ -4,12 +4,16 @@ The compiler says what it has made of the kernel: its last dump names every call
 attribute of a function. The object names what it asks of others. What neither can show is in
 docs/reliability.md.
 """
+import os
 import re
 import subprocess
 
 from common.show import files
 
 SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ variables
+# Of a thread's own memory: 255 registers are what it has at most, and more would go to global memory. Unrolled
+# loops and the hooks add theirs in the build that counts.
+OWN_BYTES = 4 * 255 * 4
 
 # A function with this attribute is a kernel: all that it calls and has a body has become part of it.
 KERNEL = "flatten"
@@ -36,20 +40,33 @@ WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the fu
        "__cxa_guard": "a static variable that is initialised when the function runs",
        "__tsan_atomic": "an atomic operation, which is not counted"}
 
+# The function that calls a kernel for each thread, as launch() of common/core/launch.h makes it; and the
+# function that it is given.
+LAUNCHER = re.compile(r"convladder::simulator::launch<convladder::launch<[^()]*>\(void \(\*\)\(")
+LAUNCHED = re.compile(r"^ +.*(?:\.__kernel = |\bconvladder::launch<.*> \()(?:\[[^\]]*\] )?([^,;]+)", re.M)
+
 CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
                   r"(?!if |switch |return )([\w.:~]+(?:\(D\))?) \(", re.M)
 
 
-def refused(source, compiled, dump, start):
-    """(line, what is wrong), or None. `start`: the text whose directives are taken as they are."""
-    text = files.read(source)
-    return (directive(text, start) or in_functions(text, files.read(dump), source) or
-            unknown_symbol(text, files.read(dump), compiled, source) or too_much_shared(text, compiled))
+def refused(source, folder, start):
+    """(line, what is wrong), or None, of kernel.o, and of what the compiler has said of it in kernel.dump and
+    kernel.su. `start`: the text whose directives are taken as they are."""
+    compiled, dump, usage = (os.path.join(folder, "kernel." + suffix) for suffix in ("o", "dump", "su"))
+    text, dump = files.read(source), files.read(dump)
+    return (directive(text, start) or in_functions(text, dump, source) or
+            unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
+            too_much_of_its_own(files.read_existing(usage), source))
+
+
+def plain(symbol):
+    """a::b<8>(int) -> b"""
+    return re.sub(r"<.*|\([^()]*\)$", "", symbol).split("::")[-1]
 
 
 def line_with(text, symbol):
     """Where the last name in `symbol` stands first in the source; 1 if nowhere."""
-    name = re.sub(r"\([^()]*\)$", "", symbol).split("::")[-1]
+    name = plain(symbol)
     found = re.search(rf"\b{re.escape(name)}\b", text)
     return text.count("\n", 0, found.start()) + 1 if found else 1
 
@@ -69,17 +86,32 @@ def directive(text, start):
     return None
 
 
+def attributes_of(function):
+    return {word for attributes in re.findall(r"^__attribute__\(\((.*)\)\)$", function, re.M)
+            for word in re.findall(r"[a-z_]+", attributes)}
+
+
 def in_functions(text, dump, source):
-    for function in re.split(r"^;; Function ", dump, flags=re.M)[1:]:
-        name = function.split(" (")[0]
-        words = {word for attributes in re.findall(r"^__attribute__\(\((.*)\)\)$", function, re.M)
-                 for word in re.findall(r"[a-z_]+", attributes)}
+    functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
+    kernels = {plain(function.split(" (_")[0]) for function in functions if KERNEL in attributes_of(function)}
+    for function in functions:
+        name, words = function.split(" (_")[0], attributes_of(function)
+        for launched in LAUNCHED.findall(function):
+            handed_on = name.startswith("convladder::launch<") and re.fullmatch(r"kernel_\d+\(D\)", launched)
+            if plain(launched) not in kernels and not handed_on:
+                return line_with(text, launched), f"{launched} is launched, and is no __global__ function"
+        if name.endswith("::_FUN") and not LAUNCHER.match(name):
+            own = re.search(rf"\[{re.escape(source)}:(\d+):", function)
+            return int(own[1]) if own else 1, "a function by its address, or a grid that is not launch()'s: " \
+                "what it does with memory would not be counted"
         if words - ATTRIBUTES:
             return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
         if "__asm__" in function:
             return line_with(text, "asm"), "assembly, which nobody counts"
         for where, called in CALL.findall(function):
             path, _, place = where.partition(":")
+            if called.endswith("run_grid") and not path.endswith("common/simulator/launch.h"):
+                return line_with(text, called), f"{called} is called: kernels are launched by launch()"
             moves = re.fullmatch(r"(__builtin_)?(mem|str|ia32|prefetch|apply|return)\w*", called)
             if KERNEL in words:
                 bad = not IN_KERNELS.fullmatch(called)
@@ -120,3 +152,13 @@ def too_much_shared(text, compiled):
                     f"__shared__ variables of {total:,} bytes; a block may have {SHARED_BYTES:,}")
     return None
 
+
+def too_much_of_its_own(usage, source):
+    """Where a thread keeps more in memory than registers could hold."""
+    for row in usage.splitlines():
+        place, size, _ = row.split("\t")
+        path, line, _, function = place.split(":", 3)
+        if path == source and int(size) > OWN_BYTES:
+            return int(line), (f"a thread of {plain(function)} keeps {int(size):,} bytes of its own; more than "
+                               f"{OWN_BYTES:,} would not be in registers")
+    return None

@@ -1,6 +1,6 @@
 """Judges one kernel: compiles it as a stage of its own, against the libraries that are built, and runs
 it in a process with limits. What comes back is a Verdict, whatever the kernel did. What is refused before
-it runs, since the counts would not see it: handin.py.
+it runs, since the counts would not see it: handin.py. On a GPU Nsight Compute counts.
 """
 import dataclasses
 import json
@@ -12,15 +12,15 @@ import subprocess
 import tempfile
 import time
 
+from common.measure import ncu
 from common.show import files
 from common.show.files import ROOT
-from common.variants import handin
-from common.variants.build import EXEMPLAR, run_limited
+from common.variants import handin, task
+from common.variants.build import EXEMPLAR, Failed, run_limited
 
-COMPILE_SECONDS, RUN_SECONDS = 10, 9  # in all, less than 20
+COMPILE_SECONDS = 10  # with a task's seconds less than 20 in all
+GPU_SECONDS = 90  # of nvcc, and of all runs for a time
 MEMORY = 4 << 30  # address space of the compiler and of the program
-COLUMNS = ("n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dil_h",
-           "dil_w", "groups", "bias")
 CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recurses without end",
            signal.SIGBUS: "touches memory that isn't there (SIGBUS)",
            signal.SIGFPE: "divides an integer by zero (SIGFPE)",
@@ -35,10 +35,11 @@ CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recu
 COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTERS = (
     "does not compile", "refused", "crash", "wrong result", "data race", "stray access",
     "unwritten read", "barrier", "no end", "counters")
-# Of the simulator's messages, which is which.
+# Of the simulator's messages and the GPU's, which is which.
 FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
-            (BARRIER, r"waits for ever"), (ENDLESS, r"come to no end"))
+            (BARRIER, r"waits for ever"), (ENDLESS, r"come to no end"),
+            (STRAY, r"illegal memory access|misaligned|^around the"))
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
 
 
@@ -60,19 +61,15 @@ class Verdict:
     counted: dict = dataclasses.field(default_factory=dict)  # problem: [kernel's record]
     lines: dict = dataclasses.field(default_factory=dict)  # problem: [Line]
     timed: dict = dataclasses.field(default_factory=dict)  # problem: record
-    values: dict = dataclasses.field(default_factory=dict)  # goal's name: what ncu counted
-    note: str = ""  # why there are no such counters
-    frames: dict = dataclasses.field(default_factory=dict)  # function: bytes of its own memory
+    on_gpu: bool = False
+    note: str = ""  # why nothing was counted there
+    results: list = dataclasses.field(default_factory=list)  # task.Result, of one that is right
+    gpu: object = None  # the GPU's Verdict, where the simulator has judged as well
+    seed: int = 1  # of the sizes that were drawn
 
     def fail(self, kind, message):
         if not self.kind:
             self.kind, self.message = kind, message
-
-
-class Failed(Exception):
-    def __init__(self, kind, message):
-        super().__init__(message)
-        self.kind = kind
 
 
 def shown(path):
@@ -85,34 +82,28 @@ def shown(path):
     return path
 
 
-def problems():
-    """common/problems.csv: {name: {column: text}}."""
-    return {row["name"]: {column: row[column] for column in COLUMNS}
-            for row in files.read_rows(os.path.join(ROOT, "common/problems.csv"))}
-
-
 def compile_kernel(build, source, folder, target="exercise_judge", start=""):
     """folder/`target`: that program of the build with the kernel `source` in stage 01's place. Raises
     Failed where the kernel is at fault, BuildError where the machine is."""
     source, compiled = os.path.abspath(source), os.path.join(folder, "kernel.o")
-    program, dump = os.path.join(folder, target), os.path.join(folder, "kernel.dump")
+    program = os.path.join(folder, target)
     if build.on_gpu:
-        done = build.compile(source, compiled)
+        done = build.compile(source, compiled, seconds=GPU_SECONDS)
     else:
         done = build.compile(source, compiled, seconds=COMPILE_SECONDS, memory=MEMORY, after=[
             "-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage",
-            "-fdump-tree-optimized-lineno=" + dump])
+            "-fdump-tree-optimized-lineno=" + os.path.join(folder, "kernel.dump")])
     if done.returncode != 0:
-        raise Failed(COMPILE, compiler_message(done, source))
+        raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
-        refused = handin.refused(source, compiled, dump, start)
+        refused = handin.refused(source, folder, start)
         if refused:
             where, what = refused
-            raise Failed(REFUSED, f"{shown(source)}:{where}: {what}")
+            raise Failed(f"{shown(source)}:{where}: {what}", REFUSED)
     done = build.link(target, [compiled], os.path.basename(EXEMPLAR), program, first=False)
     if done.returncode != 0:
         reason = re.search(r"multiple definition of .*?'|.*\Z", done.stdout.strip())[0]
-        raise Failed(COMPILE, f"{shown(source)}: can't be linked: {reason}")
+        raise Failed(f"{shown(source)}: can't be linked: {reason}", COMPILE)
     return program
 
 
@@ -155,11 +146,10 @@ def kind_of(message):
     return next((kind for kind, pattern in FINDINGS if re.search(pattern, message)), WRONG)
 
 
-def judge(build, source, asked, start="", seconds=RUN_SECONDS, seed=1, afterwards=None):
+def judge(build, source, asked, start="", seconds=9, seed=1):
     """The Verdict on the kernel in the file `source`. asked: {"check", "count" or "time": {name:
-    problem}}; start: the exercise's own text. The program of one that is right goes to
-    afterwards(verdict, program, folder)."""
-    verdict, name = Verdict(), shown(source)
+    problem}}; start: the exercise's own text."""
+    verdict, name = Verdict(on_gpu=build.on_gpu, seed=seed), shown(source)
     scratch = os.path.join(build.folder, "exercises")
     os.makedirs(scratch, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -168,17 +158,14 @@ def judge(build, source, asked, start="", seconds=RUN_SECONDS, seed=1, afterward
         except Failed as failure:
             verdict.fail(failure.kind, str(failure))
             return verdict
-        limits = {} if build.on_gpu else {"seconds": seconds, "memory": MEMORY}
+        # Of a GPU's process the address space is as large as it likes.
+        limits = {"seconds": GPU_SECONDS} if build.on_gpu else {"seconds": seconds, "memory": MEMORY}
         begun, secret = time.monotonic(), secrets.token_hex(16)
-        words = program_words(program, folder, asked, seed) + ["--secret", "stdin"]
-        done = run_limited(words, said=secret + "\n", **limits)
-        told = [json.loads(line[len(secret):]) for line in done.stdout.splitlines()
-                if line.startswith(secret) and line.endswith("}")]
+        words = program_words(program, folder, asked, seed)
+        done = run_limited([*words, "--secret", "stdin"], said=secret + "\n", **limits)
+        told = findings(done.stdout.splitlines(), secret)
         for finding in told:
             take_finding(verdict, finding, program, source)
-        usage = os.path.join(folder, "kernel.su")
-        verdict.frames = {row.split("\t")[0].split(":", 3)[-1]: int(row.split("\t")[1])
-                          for row in files.read_existing(usage).splitlines()}
         if done.returncode in (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGXCPU) and \
                 verdict.kind in ("", CRASH):
             verdict.kind, verdict.message = ENDLESS, (
@@ -188,24 +175,74 @@ def judge(build, source, asked, start="", seconds=RUN_SECONDS, seed=1, afterward
                 [f"ended with status {done.returncode}"] + done.stdout.splitlines()[-1:])))
         elif {"end": True} not in told:
             verdict.fail(CRASH, f"{name}: ends the process before it is judged")
-        if afterwards and not verdict.kind:
-            afterwards(verdict, program, folder)
+        if not verdict.kind and build.on_gpu and "count" in asked:
+            try:
+                verdict.counted = read_counters(program_words(program, folder, {"count": asked["count"]}, seed))
+            except ncu.NcuError as error:
+                verdict.note = f"no counters of the GPU: {error}"
     return verdict
 
 
-def program_words(program, folder, asked, seed=1):
+def program_words(program, folder, asked, seed):
     words = [program, "--seed", str(seed)]
     for option, rows in asked.items():
         path = os.path.join(folder, option + ".csv")
-        files.write_rows(path, [("name", *COLUMNS)] + [
-            (name, *(row[column] for column in COLUMNS)) for name, row in rows.items()])
+        files.write_rows(path, [("name", *task.COLUMNS)] + [
+            (name, *(row[column] for column in task.COLUMNS)) for name, row in rows.items()])
         words += ["--" + option, path] if rows else []
     return words
 
 
+def findings(lines, secret=""):
+    return [json.loads(line[len(secret):]) for line in lines
+            if line.startswith(secret + "{") and line.endswith("}")]
+
+
+# ---- Nsight Compute's counts -----------------------------------------------------------------------
+
+LAUNCH = {"blocks": "launch__grid_size", "shared_bytes": "launch__shared_mem_per_block_static",
+          "tensor_instructions": ncu.TENSOR[0]}  # what the simulator calls so
+
+
+def read_counters(words):
+    """{problem: [kernel's record]} of what the judge's program counts; one run of Nsight Compute."""
+    goals = {metric for parts in task.COUNTERS.values() for metric in parts}
+    wanted = [metric for metric in ncu.ALL if metric in goals] + list(LAUNCH.values())
+    return counted_by(*ncu.run(list(dict.fromkeys(wanted)), words))
+
+
+def counted_by(launches, lines):
+    """Deals launches, (kernel, {metric: value}), out to the problems that the program's lines name."""
+    counted, left = {}, list(launches)
+    told = [finding for finding in findings(lines) if "counted" in finding]
+    if sum(finding["launches"] for finding in told) != len(left):
+        raise ncu.NcuError(f"ncu saw {len(left)} kernels; launch() was called "
+                           f"{sum(finding['launches'] for finding in told)} times")
+    for finding in told:
+        own, left = left[:finding["launches"]], left[finding["launches"]:]
+        counted[finding["counted"]] = kernels_of(own)
+    return counted
+
+
+def kernels_of(launches):
+    """The launches of one problem as the simulator's records, one for each kernel."""
+    records = []
+    for kernel in dict.fromkeys(kernel for kernel, _ in launches):
+        every = [values for name, values in launches if name == kernel]
+        record = {"kernel": kernel, "launches": len(every), **ncu.merge(every)}
+        record |= {name: record[metric] for name, metric in LAUNCH.items() if metric in record}
+        if "blocks" in record:
+            record["blocks"] = sum(values[LAUNCH["blocks"]] for values in every)
+        records.append(record)
+    return records
+
+
+# ---- What the program has found --------------------------------------------------------------------
+
+
 def take_finding(verdict, finding, program, source):
     if not finding.get("pass", True):
-        name = finding.get("checked") or finding.get("counted")
+        name = next(finding[key] for key in ("checked", "counted", "timed") if key in finding)
         verdict.fail(kind_of(finding["message"]), plainer(finding["message"]))
         verdict.problem = f"{name}: {finding['shape']}"
     elif "checked" in finding:

@@ -1,6 +1,7 @@
 """The exercises as they lie in the stages' folders, and whether counts meet their goals."""
 import ast
 import dataclasses
+import functools
 import glob
 import json
 import math
@@ -9,11 +10,14 @@ import os
 import random
 import re
 
-from common.show import metrics, shape
-from common.variants import judge, variants
+from common.show import files, metrics, shape
+from common.show.files import ROOT
+from common.variants import variants
 
 BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
 
+COLUMNS = ("n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dil_h",
+           "dil_w", "groups", "bias")
 # Every exercise's kernel must be right on these, sizes that are no multiple of anything: first a single
 # multiplication, then stride, padding, images, groups and dilation, one after the other.
 NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_beyond_filter",
@@ -60,7 +64,6 @@ def extents(row):
     """What formulas may say of a problem."""
     names = {key.upper() if len(key) == 1 else key: int(value) for key, value in row.items()}
     names["C"], names["K"] = names["C"] // names["groups"], names["K"] // names["groups"]
-
     names["P"], names["Q"] = (
         shape.output_extent(names[size], names[filter_size], *(names[word + axis] for word in (
             "stride_", "pad_", "dil_"))) for size, filter_size, axis in (("H", "R", "h"), ("W", "S", "w")))
@@ -85,14 +88,23 @@ class Result:
     relation: str
     bound: float
     think: str
+    lacks: bool = False  # Nsight Compute has no such counter
 
     @property
     def met(self):
-        return self.value is not None and bool(RELATIONS[self.relation][1](self.value, self.bound))
+        """None where this machine can't tell."""
+        if self.lacks:
+            return None
+        return None not in (self.value, self.bound) and \
+            bool(RELATIONS[self.relation][1](self.value, self.bound))
 
     @property
     def goal(self):
         return f"{RELATIONS[self.relation][0]} {number(self.bound)}"
+
+    @property
+    def state(self):
+        return {True: "met", False: "missed", None: "needs the simulator"}[self.met]
 
     @property
     def text(self):
@@ -104,7 +116,7 @@ class Task:
     name: str
     folder: str
     goal: dict
-    seconds: int = judge.RUN_SECONDS
+    seconds: int = 9  # to be judged in, less than 20 with the compiler's
 
     @property
     def rung(self):
@@ -114,19 +126,14 @@ class Task:
         return os.path.join(self.folder, *parts)
 
     def text(self, *parts):
-        with open(self.path(*parts), encoding="utf-8") as file:
-            return file.read()
-
-    def variants(self, kind):
-        return [variant for variant in variants.read(self.path("exercise.variant"), self.name)
-                if variant.kind == kind]
+        return files.read(self.path(*parts))
 
     def start(self):
         """The kernel with a gap: start.cu, or the solution of another exercise, changed."""
         if os.path.exists(self.path("start.cu")):
             return self.text("start.cu")
-        start, = self.variants("start")
-        base = next(task for task in read_all() if task.name == start.of)
+        start, = (each for each in self._variants() if each.kind == "start")
+        base = called(start.of)
         text = re.sub(rf"^ *({BEGIN}|{END})\n", "", base.solved(), flags=re.M)
         text = start.apply(text).replace(f'{{"{base.name}"', f'{{"{self.name}"')
         return f"// {start.about}{'' if start.about[-1] == '?' else '.'}\n" + text.partition("\n")[2]
@@ -136,24 +143,31 @@ class Task:
         before, _, after = split(self.start(), self.name)
         return before + self.text("solution.cu") + after
 
-    def mistakes(self):
-        """Variants of the solved kernel; `expect` is what the judge's output must say."""
-        return self.variants("mistake")
+    def variants(self):
+        """What the judge must tell apart: the start, the solution, and its mistakes."""
+        for name, about, expect in (("start", "what the learner begins with", self.goal["start"]),
+                                    ("solution", "ours", "")):
+            yield variants.Variant(self.folder, "mistake", self.name, name, about, expect)
+        yield from (each for each in self._variants() if each.kind == "mistake")
+
+    def _variants(self):
+        return variants.read(self.path("exercise.variant"), self.name)
 
     def hints(self):
         """The texts under the headings of hints.md."""
-        return [part.strip() for part in re.split(r"^## .*$", self.text("hints.md"), flags=re.M)[1:]]
+        text = files.read_existing(self.path("hints.md"))
+        return [part.strip() for part in re.split(r"^## .*$", text, flags=re.M)[1:]]
 
     def checked(self):
         """Problems on which the kernel must be right."""
-        known = judge.problems()
-        return {name: known[name] for name in NASTY} | self._rows("check")
+        known = problems()
+        return {name: known[name] for name in NASTY} | _rows_of(self.goal.get("check", []))
 
     def counted(self):
-        return self._rows("count")
+        return _rows_of(self.goal["count"])
 
     def timed(self):
-        return self._rows("time")
+        return _rows_of(self.goal.get("time", []))
 
     def varied(self, seed):
         """The first problem that is counted, with other extents: no kernel can be made for its sizes alone.
@@ -162,12 +176,9 @@ class Task:
         drawn = {column: draw.randint(*span) for column, span in self.goal.get("vary", {}).items()}
         return _rows_of([first | drawn]) if drawn else {}
 
-    def _rows(self, key):
-        return _rows_of(self.goal.get(key, []))
-
     def results(self, counted, rows=None, on_gpu=False):
-        """[Result] for {problem: [kernel's record]} of the problems in `rows`. On a GPU a goal on what it
-        has no counter for is left out."""
+        """[Result] for {problem: [kernel's record]} of the problems in `rows`. A GPU has no counter for
+        some."""
         results = []
         for problem, row in (rows or self.counted()).items():
             for goal in self.goal["goals"]:
@@ -176,29 +187,38 @@ class Task:
                 relation = next((key for key in RELATIONS if key in goal), None)
                 if relation is None:
                     raise BadTask(f"{self.name}: a goal needs one of {', '.join(RELATIONS)}")
-                lacking, think, value, bound = missing(goal["counter"], names), goal["think"], None, None
-                if lacking and on_gpu and counters:
-                    continue
-                if lacking or missing(goal[relation], names):
-                    think = (f"Nothing was counted: has a kernel called {goal['kernel']} run?"
-                             if "kernel" in goal else "Nothing was counted: has a kernel run?")
-                else:
-                    value, bound = evaluate(goal["counter"], names), evaluate(goal[relation], names)
-                results.append(Result(goal["name"], problem, value, relation, bound, think))
+                value, bound = (None if missing(formula, names) else evaluate(formula, names)
+                                for formula in (goal["counter"], goal[relation]))
+                lacking = value is None or bound is None
+                think = goal["think"] if not lacking else "Nothing was counted: has " + (
+                    f"a kernel called {goal['kernel']} run?" if "kernel" in goal else "a kernel run?")
+                results.append(Result(goal["name"], problem, value, relation, bound, think,
+                                      lacking and on_gpu and bool(counters)))
         return results
+
+    def score(self, counted):
+        """What is added up over the problems, where that is the aim; None where no kernel was counted."""
+        counters = [counters_of(kernels) for kernels in counted.values()]
+        return int(sum(evaluate(self.goal["score"], each) for each in counters)) if all(counters) else None
 
     def predictable(self, counted):
         """What --predict may name, as counted on the first problem, of the first goal's kernel."""
         problem, row = next(iter(self.counted().items()))
-        kernel = self.goal["goals"][0].get("kernel", "")
+        kernel = self.goal["goals"][0].get("kernel", "") if self.goal["goals"] else ""
         names = extents(row) | counters_of(counted.get(problem, []), kernel)
         return {key: evaluate(formula, names) for key, formula in self.goal["predict"].items()
                 if not missing(formula, names)}
 
 
+def problems():
+    """common/problems.csv: {name: {column: text}}."""
+    return {row["name"]: {column: row[column] for column in COLUMNS}
+            for row in files.read_rows(os.path.join(ROOT, "common/problems.csv"))}
+
+
 def _rows_of(entries):
     """{name: problem} of shapes of common/problems.csv with other extents."""
-    known, rows = judge.problems(), {}
+    known, rows = problems(), {}
     for entry in entries:
         overrides = {column: value for column, value in entry.items() if column != "shape"}
         name = "_".join([entry["shape"]] + [f"{column}{value}" for column, value in overrides.items()])
@@ -222,18 +242,29 @@ def number(value):
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1e4 else f"{value:.4g}"
 
 
+@functools.cache
 def read_all():
     """All exercises, in the order in which they are meant to be done."""
-    tasks = []
-    root = glob.escape(judge.ROOT)
-    for path in glob.glob(os.path.join(root, "[0-9][0-9]_*/exercises/*/goal.json")):
-        folder = os.path.dirname(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                tasks.append(Task(os.path.basename(folder), folder, json.load(file)))
-        except ValueError as error:
-            raise BadTask(f"{path}: {error}") from None
-    return sorted(tasks, key=lambda task: (task.rung, task.goal["place"]))
+    found = map(_read, glob.glob(os.path.join(glob.escape(ROOT), "[0-9][0-9]_*/exercises/*/goal.json")))
+    return sorted(found, key=lambda task: (task.rung, task.goal["place"]))
+
+
+@functools.cache
+def golf():
+    """The open one, without an end."""
+    return _read(os.path.join(variants.FOLDER, "golf/goal.json"), 120)
+
+
+def called(name):
+    return next(task for task in [*read_all(), golf()] if task.name == name)
+
+
+def _read(path, *seconds):
+    folder = os.path.dirname(path)
+    try:
+        return Task(os.path.basename(folder), folder, json.loads(files.read(path)), *seconds)
+    except ValueError as error:
+        raise BadTask(f"{path}: {error}") from None
 
 
 def split(text, path):

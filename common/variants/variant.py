@@ -1,18 +1,22 @@
-"""Small changes of the stages' kernels, tried: what they change, or what catches them.
+"""Small changes of kernels, tried: what they change, or what catches them.
 
   ./ladder variant                       lists all experiments, and how many bugs each stage has
   ./ladder variant NAME...               tries them: an experiment is compiled, checked and counted (on a
-                                         GPU timed), before and after; a planted bug must be caught
+                                         GPU timed), before and after; a planted bug, and a mistake made in
+                                         an exercise, must be caught
   ./ladder variant --kind bug [--stage NAME]   all planted bugs, and what catches each
-  ./ladder variant --kind experiment --json FILE   keeps the records, beside those that are there
+  ./ladder variant --kind experiment --json FILE   keeps the records, and makes none anew that is of these
+                                         kernels
 
-NAME is an experiment's name, a bug's (STAGE.BUG), or the beginning of one; EXERCISE.MISTAKE is tried by
-the exercises' own test. What a variant is: common/variants/variants.py.
+NAME is an experiment's name, a bug's (STAGE.BUG), a mistake's (EXERCISE.MISTAKE), or the beginning of one.
+What a variant is: common/variants/variants.py.
 """
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import hashlib
+import io
 import json
 import os
 import re
@@ -24,8 +28,9 @@ import xml.etree.ElementTree
 from common.show import counter_tables, files, formats, records
 from common.show.files import ROOT
 from common.show.support import fail, run_main
-from common.variants import variants
-from common.variants.build import Build, BuildError, run_limited
+from common.variants import exercise, variants
+from common.variants import task as tasks
+from common.variants.build import Build, BuildError, Failed, run_limited
 
 RECORDS = os.path.join(ROOT, "docs/results/experiments_h200.json")
 FORMAT = "convladder experiments"
@@ -33,13 +38,12 @@ FORMAT = "convladder experiments"
 CHECK = ("check", "--max-gmac", "0.003", "--shapes",
          os.path.join(ROOT, "common/tests/data/counted_problems.csv"))
 ROUNDING = os.path.join(variants.FOLDER, "rounding.h")  # for bugs of less precision
-NEAR = 0.02  # a change by less than this is only named
 TEST_SECONDS = 60  # of one test
+SCREEN = 23  # lines, with what comes after
 ENOUGH = 3  # problems that must see a bug for which there is no test or report of its own
-CANARIES = 2  # bugs of each stage that every run of the tests tries
+SAMPLE = ("tail", "race")  # exercises that every run of the tests tries
 PROBLEMS = "*StageOnProblem.GivesTheReference/nasty*"  # the small ones
 OBSERVED = "*StageCounts.*/{0}_*:*StageOffAlignment.*/{0}_*"  # in the counting simulator
-SOUND = "sound"  # the variant without an edit
 FEW = {"sim": "*StageOnProblem.*/nasty_primes*", "sim-count": "*StageCounts.*/{0}_nasty_primes*"}
 
 # How a failing test's output shows what gave the bug away; the first that fits.
@@ -62,10 +66,6 @@ REPORTS = {
 }
 
 
-class Failed(Exception):
-    """A command that failed; the message has its last words."""
-
-
 def run(words):
     """Its output. Raises Failed with the line that says why."""
     done = run_limited(words)
@@ -76,25 +76,26 @@ def run(words):
     return done.stdout
 
 
-def make(preset, variant, target, folder, flags=()):
-    """folder/program: bin/`target` with the variant's kernel, and what else it changes, in their places."""
-    kernel, others = variant.write(folder)
-    objects, program = [], os.path.join(folder, "program")
-    for source in [kernel] + [path for path in others if not path.endswith(".h")]:
-        objects.append(f"{folder}/{len(objects)}.o")
-        # The folder first: a changed header is found there.
-        done = preset.compile(source, objects[-1], [f"-I{folder}"], flags)
-        if not done.returncode:
-            continue
-        error = re.search(r".*error: .*|.*\Z", done.stdout.strip())[0]
-        raise Failed(f"{variant.title} can't be compiled: {error}")
-    done = preset.link(target, objects, os.path.basename(kernel), program)
-    if done.returncode != 0:
-        raise BuildError(f"{variant.title} can't be linked: {done.stdout.strip()}")
-    return program
+@contextlib.contextmanager
+def made(build, variant, target, flags=()):
+    """The path of bin/`target` with the variant's kernel, and what else it changes, in their places."""
+    with tempfile.TemporaryDirectory(prefix="variant_", dir=build.folder) as folder:
+        kernel, others = variant.write(folder)
+        objects, program = [], os.path.join(folder, "program")
+        for source in [kernel] + [path for path in others if not path.endswith(".h")]:
+            objects.append(f"{folder}/{len(objects)}.o")
+            # The folder first: a changed header is found there.
+            done = build.compile(source, objects[-1], [f"-I{folder}"], flags)
+            if done.returncode:
+                error = re.search(r".*error: .*|.*\Z", done.stdout.strip())[0]
+                raise Failed(f"{variant.title} can't be compiled: {error}")
+        done = build.link(target, objects, os.path.basename(kernel), program)
+        if done.returncode:
+            raise BuildError(f"{variant.title} can't be linked: {done.stdout.strip()}")
+        yield program
 
 
-# ---- Bugs ------------------------------------------------------------------------------------------
+# ---- What must be caught ---------------------------------------------------------------------------
 
 
 def run_test(program, test):
@@ -114,9 +115,8 @@ def run_test(program, test):
 
 def list_tests(program, chosen):
     """The names of the tests that match GoogleTest's filter."""
-    lines = run([program, "--gtest_list_tests", f"--gtest_filter={chosen}"]).splitlines()
     names, suite = [], ""
-    for line in lines:
+    for line in run([program, "--gtest_list_tests", f"--gtest_filter={chosen}"]).splitlines():
         name = line.split("  #")[0].strip()  # behind it: a parameter's value
         if line.startswith("  "):
             names.append(suite + name)
@@ -127,13 +127,15 @@ def list_tests(program, chosen):
     return names
 
 
-def preset_of(bug):
+def preset_of(variant):
     """The simulator that sees it: what must be reported, the counting one reports."""
-    return "sim-count" if bug.expect else "sim"
+    return "sim-count" if variant.expect or variant.kind != "bug" else "sim"
 
 
-def target_of(stage, preset):
-    return "stage_counts_tests" if preset == "sim-count" else f"test_{stage}"
+def target_of(variant, preset):
+    if variant.kind != "bug":
+        return "exercise_judge"
+    return "stage_counts_tests" if preset == "sim-count" else f"test_{variant.stage}"
 
 
 def is_caught(bug, reports):
@@ -143,70 +145,80 @@ def is_caught(bug, reports):
     return len(seen) >= (1 if bug.test else ENOUGH)
 
 
-def catch(bug, build):
+def catch_bug(bug, build):
     """(verdict, text): "passed" if the bug is caught, "failed", or "skipped" where this machine can't run
     its own test. One without edits is the stage as it stands, and must pass."""
-    with tempfile.TemporaryDirectory(prefix="variant_", dir=build.folder) as folder:
-        program = make(build, bug, target_of(bug.stage, build.preset), folder,
-                       ("-Og", "-w", "-include", ROUNDING))
+    with made(build, bug, target_of(bug, build.preset), ("-Og", "-w", "-include", ROUNDING)) as program:
         chosen = OBSERVED if bug.expect else f"*.{bug.test}:*/{bug.test}" if bug.test else PROBLEMS
         if not bug.edits:
             chosen = FEW[build.preset]
-        tests, reports = list_tests(program, chosen.format(bug.stage)), []
-        for test in tests:
+        reports = []
+        for test in list_tests(program, chosen.format(bug.stage)):
             report = run_test(program, test)
             reports += [] if report is None else [report]
             if bug.edits and is_caught(bug, reports):
                 break
     words = " and ".join(sorted(filter(None, set(reports)))) or "nothing"
-    said = f"{bug.title}: {bug.about}: "
     if not bug.edits:
-        return "failed" if words != "nothing" or not reports else "passed", said + f"fails by {words}"
+        return "failed" if words != "nothing" or not reports else "passed", f"fails by {words}"
     if bug.test and not reports:
-        return "skipped", said + f"{bug.test} is skipped here"
+        return "skipped", f"{bug.test} is skipped here"
     if is_caught(bug, reports):
-        return "passed", said + f"caught: {words}"
-    return "failed", said + f"SURVIVES {len(reports)} tests, which saw {words}"
+        return "passed", f"caught: {words}"
+    return "failed", f"SURVIVES {len(reports)} tests, which saw {words}"
 
 
-def canaries(of_stage):
-    """Of one stage's bugs the first that must be reported, the first that the problems must see, and none."""
-    reported = [bug for bug in of_stage if bug.expect]
-    plain = [bug for bug in of_stage if not bug.expect and not bug.test]
-    return (reported[:1] + plain)[:CANARIES]
+def judge_kernel(kernel, build):
+    """The same of an exercise's kernel: its solution passes, its start fails for its reason, a mistake is
+    told of in the words that its file promises. What is said of it fits on a screen."""
+    task, screen = tasks.called(kernel.stage), io.StringIO()
+    with tempfile.TemporaryDirectory(prefix="variant_", dir=build.folder) as folder:
+        source = os.path.join(folder, task.name + ".cu")
+        files.write(source, task.start() if kernel.name == "start" else kernel.apply(task.solved()))
+        verdict = exercise.judge_task(task, source, {build.preset: build})
+        exercise.show(task, source, verdict, {}, screen)
+    text = screen.getvalue()
+    said = " ".join(f"{verdict.kind}: {text}".split()) if kernel.edits else verdict.kind
+    right = kernel.expect in said if kernel.edits and verdict.kind else said == kernel.expect
+    return ("passed", f"judged: {verdict.kind or 'right'}") if right and text.count("\n") <= SCREEN else \
+        ("failed", f"'{kernel.expect}' was expected, on one screen:\n{verdict.kind}\n{text}")
 
 
-def catch_all(bugs, options):
-    """The exit status; a line for each bug."""
-    preset_for = {id(bug): options.preset or preset_of(bug) for bug in bugs}
-    builds = {preset: Build(preset) for preset in sorted(set(preset_for.values()))}
+def catch(variant, build):
+    try:
+        verdict, text = (catch_bug if variant.kind == "bug" else judge_kernel)(variant, build)
+    except (Failed, BuildError, variants.BadVariant) as error:
+        verdict, text = "failed", str(error)
+    return verdict, f"{variant.title}: {variant.about}: {text}"
+
+
+def catch_all(chosen, options):
+    """The exit status; a line for each."""
+    needed = collections.defaultdict(set)
+    for each in chosen:
+        needed[preset := options.preset or preset_of(each)].add(target_of(each, preset))
+    builds = {preset: Build(preset) for preset in needed}
     for preset, build in builds.items():
-        build.make(*sorted({target_of(bug.stage, preset) for bug in bugs if preset_for[id(bug)] == preset}))
+        build.make(*sorted(needed[preset]))
     verdicts = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for verdict, text in pool.map(lambda bug: _caught(bug, builds[preset_for[id(bug)]]), bugs):
+        for verdict, text in pool.map(
+                lambda each: catch(each, builds[options.preset or preset_of(each)]), chosen):
             print(text, flush=True)
             verdicts.append((verdict, text))
     if options.xml:
-        _write_xml(options.xml, bugs, verdicts)
+        _write_xml(options.xml, chosen, verdicts)
     missed = sum(verdict == "failed" for verdict, _ in verdicts)
     print(f"{len(verdicts) - missed} of {len(verdicts)} as they should be")
     return 1 if missed else 0
 
 
-def _caught(bug, build):
-    try:
-        return catch(bug, build)
-    except (Failed, BuildError, variants.BadVariant) as error:
-        return "failed", f"{bug.title}: {error}"
-
-
-def _write_xml(path, bugs, verdicts):
+def _write_xml(path, chosen, verdicts):
     """A report like GoogleTest's, for `./ladder test` to count."""
     element = xml.etree.ElementTree
     report = element.Element("testsuites")
-    for bug, (verdict, text) in zip(bugs, verdicts):
-        case = element.SubElement(report, "testcase", name=bug.title, status="run")
+    for each, (verdict, text) in zip(chosen, verdicts):
+        case = element.SubElement(report, "testcase", name=each.title, status="run")
         if verdict != "passed":
             element.SubElement(case, {"failed": "failure"}.get(verdict, verdict), message=text)
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -223,7 +235,6 @@ class Measured:
     def __init__(self, backend, repeats):
         self.build, self.repeats = Build("gpu" if backend == "gpu" else "sim-count"), repeats
         self.build.make("convladder")
-        self.own = os.path.join(self.build.folder, "bin/convladder")
         self._before = {}
 
     def measure(self, program, experiment):
@@ -244,12 +255,11 @@ class Measured:
         """The experiment's record. What the change breaks is a result as well."""
         what = (experiment.stage, experiment.on, experiment.batch)
         if what not in self._before:
-            self._before[what] = self.measure(self.own, experiment)
+            self._before[what] = self.measure(self.build.path("convladder"), experiment)
         record = {"name": experiment.name, "problem": experiment.on, "kernels": digest(experiment),
                   "before": self._before[what], "after": None, "failure": ""}
-        with tempfile.TemporaryDirectory(prefix="variant_", dir=self.build.folder) as folder:
-            program = make(self.build, experiment, "convladder", folder)
-            checked = os.path.join(folder, "checked.json")
+        with made(self.build, experiment, "convladder") as program:
+            checked = os.path.join(os.path.dirname(program), "checked.json")
             try:
                 run([program, *CHECK, "--stage", experiment.stage, "--json", checked])
                 record["after"] = self.measure(program, experiment)  # a race shows now and then: checks again
@@ -258,7 +268,8 @@ class Measured:
                          if row["status"] == "fail"] + re.findall(r"\w+: fail: .*", str(failed))
                 if not wrong:
                     raise  # the machine's fault, not the change's
-                record["failure"] = wrong[0].replace(f"{os.path.relpath(folder, ROOT)}/", "")
+                folder = os.path.relpath(os.path.dirname(program), ROOT)
+                record["failure"] = wrong[0].replace(f"{folder}/", "")
         return record
 
 
@@ -281,8 +292,8 @@ def read_records(path):
 
 def keep(path, record):
     """Puts the record into the file, beside those of others."""
-    records = read_records(path) | {record["name"]: record}
-    lines = ",\n".join(json.dumps(records[name]) for name in sorted(records))
+    known = read_records(path) | {record["name"]: record}
+    lines = ",\n".join(json.dumps(known[name]) for name in sorted(known))
     files.write(path, f'{{"format": "{FORMAT}", "experiments": [\n{lines}\n]}}\n')
 
 
@@ -292,47 +303,31 @@ def table_of(record):
     if record["failure"]:
         where = " on an " + before["machine"] if before["machine"] else ""
         return f"the check fails{where}: {record['failure']}\n"
-    rows, near, same = [], [], []
+    rows = []
     if before["cold_ms"] and after["cold_ms"]:
         old, new = before["cold_ms"], after["cold_ms"]
         rows.append([f"time on an {after['machine']}, cold [ms]", formats.milliseconds(old),
                      formats.milliseconds(new), formats.ratio(new / old)])
     if before["counted"] and after["counted"]:
-        for name, old, new, text in _figures(before["counted"], after["counted"]):
-            if old.value == new.value:
-                same.append(name)
-            elif old.value and abs(new.value / old.value - 1) < NEAR:
-                near.append(name)
-            else:
-                rows.append([name, *(counter_tables.cell(figure, text) for figure in (old, new)),
-                             formats.ratio(new.value / old.value if old.value else None)])
-    parts = [formats.aligned(formats.markdown(["", "before", "after", "÷ before"], rows))] if rows else []
-    parts += [f"changed by less than {NEAR * 100:.0f} %: {', '.join(near)}\n"] if near else []
-    parts += [f"unchanged: {', '.join(same)}\n"] if same else []
-    return "".join(parts)
-
-
-def _figures(before, after):
-    """(name, before, after, text of a value) of what both have, where one is not 0."""
-    both = [{**kernel, "stage": when} for when, kernels in (("before", before), ("after", after))
-            for kernel in kernels]
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(both, file)
-        file.flush()
-        profile, = records.read_profiles(file.name)
-    for column in counter_tables.COLUMNS:
-        old, new = column.figure(profile, "before"), column.figure(profile, "after")
-        if old and new and (old.value or new.value):
-            yield column.heading, old, new, column.text
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump([{**kernel, "stage": when} for when in ("before", "after")
+                       for kernel in record[when]["counted"]], file)
+            file.flush()
+            profile, = records.read_profiles(file.name)
+        rows += counter_tables.step_rows(profile, "before", "after").values()
+    same = ", ".join(name for name, old, new, _ in rows if old == new != "0")
+    changed = [row for row in rows if row[1] != row[2]]
+    table = formats.aligned(formats.markdown(["", "before", "after", "÷ before"], changed)) if changed else ""
+    return table + (f"unchanged: {same}\n" if same else "")
 
 
 def try_experiments(chosen, options):
     """The exit status; tables on the way."""
-    if options.stale:
+    recorded = read_records(RECORDS)
+    if options.json:
         known = read_records(options.json)
         chosen = [each for each in chosen if known.get(each.name, {}).get("kernels") != digest(each)]
     measured = Measured(options.backend, options.repeats)
-    recorded = read_records(RECORDS)
     for experiment in chosen:
         record = measured.attempt(experiment)
         print(f"\n{experiment.name}: {experiment.about}\n")
@@ -350,17 +345,29 @@ def try_experiments(chosen, options):
 # ---- The command -----------------------------------------------------------------------------------
 
 
+def everything():
+    """The variants that can be tried, in all files."""
+    return variants.of_stages() + [each for task in tasks.read_all() for each in task.variants()]
+
+
+def canaries(every):
+    """Of each stage the first bug that must be reported, the first that the problems must see, and none; and
+    a sample of the exercises."""
+    bugs = [each for each in every if each.kind == "bug"]
+    for stage in dict.fromkeys(bug.stage for bug in bugs):
+        own = [bug for bug in bugs if bug.stage == stage]
+        yield variants.Variant("", "bug", stage, "sound", "the stage as it stands")
+        yield from [bug for bug in own if bug.expect][:1]
+        yield from [bug for bug in own if not bug.expect and not bug.test][:1]
+    yield from (each for each in every if each.stage in SAMPLE)
+
+
 def select(options):
     """The variants that the words choose."""
-    every = variants.of_stages()
+    every = everything()
     if options.canaries:
-        of_stage = {}
-        for bug in every:
-            if bug.kind == "bug":
-                of_stage.setdefault(bug.stage, []).append(bug)
-        sound = [variants.Variant("", "bug", stage, SOUND, "the stage as it stands") for stage in of_stage]
-        return [each for none, bugs in zip(sound, of_stage.values()) for each in [none, *canaries(bugs)]
-                if not each.edits or preset_of(each) == options.preset]
+        return [each for each in canaries(every)
+                if options.preset == preset_of(each) or each.name == "sound"]
     if options.stage and options.stage not in {each.stage for each in every}:
         fail(f"variant: there are none of a stage '{options.stage}'", 2)
     chosen = [each for each in every
@@ -383,19 +390,18 @@ def list_all():
         for each in own:
             if each.kind == "experiment":
                 print(f"  {each.name:24} {each.about}")
-    print("\n./ladder variant NAME tries one; --kind bug tries the bugs")
+    print("\n./ladder variant NAME tries one; --kind bug tries the bugs, --kind mistake those of the exercises")
 
 
 def main(words):
     parser = argparse.ArgumentParser(prog="./ladder variant", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--kind", choices=("experiment", "bug"))
-    parser.add_argument("--stage", help="of this stage alone")
+    parser.add_argument("--kind", choices=("experiment", "bug", "mistake"))
+    parser.add_argument("--stage", help="of this stage alone, or this exercise")
     parser.add_argument("--backend", choices=("gpu", "sim"), default="sim")
     parser.add_argument("--repeats", type=int, default=7, help="of a time on a GPU")
     parser.add_argument("--json", metavar="FILE", help="keep the experiments' records there")
-    parser.add_argument("--stale", action="store_true", help="only those whose record is of other kernels")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--canaries", action="store_true", help=argparse.SUPPRESS)  # these for the tests
     parser.add_argument("--preset", help=argparse.SUPPRESS)
@@ -404,17 +410,13 @@ def main(words):
     if not (options.names or options.kind or options.stage or options.canaries):
         list_all()
         return 0
-    if options.stale and not options.json:
-        parser.error("--stale needs --json")
     try:
         chosen = select(options)
-        bugs = [each for each in chosen if each.kind == "bug"]
         experiments = [each for each in chosen if each.kind == "experiment"]
-        status = catch_all(bugs, options) if bugs else 0
-        if experiments:
-            status = try_experiments(experiments, options) or status
-        return status
-    except (Failed, BuildError, variants.BadVariant, records.BadInput) as error:
+        others = [each for each in chosen if each.kind != "experiment"]
+        status = catch_all(others, options) if others else 0
+        return (try_experiments(experiments, options) if experiments else 0) or status
+    except (Failed, BuildError, variants.BadVariant, tasks.BadTask, records.BadInput) as error:
         fail(str(error))
 
 
