@@ -342,7 +342,7 @@ HOSTILE = {
     "no_sanitize as C++ has it": (judge.REFUSED, "no_sanitize", "helper", FILE,
                                   "[[gnu::noinline, gnu::no_sanitize_thread]] float helper(const float* x) "
                                   "{ return *x; }", LOOPS, "sum += helper(image)"),
-    "assembly": (judge.REFUSED, "assembly", "asm", KERNEL,
+    "assembly": (judge.COMPILE, "inline PTX", "asm", KERNEL,
                  "float y; asm volatile(\"movss (%1), %0\" : \"=x\"(y) : \"r\"(image));"),
     "pragma": (judge.REFUSED, "pragma", "#pragma", FILE, "#pragma GCC optimize(\"O0\")"),
     "condition": (judge.REFUSED, "#ifdef", "#ifdef", FILE, "#ifdef __CUDACC__\n#endif"),

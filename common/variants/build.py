@@ -8,12 +8,14 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 
 from common.show import files
 from common.show.files import ROOT
 
 EXEMPLAR = "01_naive/naive.cu"  # every kernel is compiled as this one is
+TRANSLATE = [sys.executable, "-B", os.path.join(ROOT, "common/simulator/translate.py")]  # as the build has it
 MOST_LOAD = 4  # times the seconds, on a machine that others keep busy
 OUTPUT_KB = 64 << 10
 
@@ -93,8 +95,9 @@ class Build:
 
     def compile(self, source, output, before=(), after=(), **limits):
         """Compiles a kernel, with the words `before` and `after` the build's own options."""
-        folder, words = self.compile_words()
-        return run_limited([words[0], *before, *words[1:], *after, "-o", output, "-c", source], folder,
+        folder, (compiler, *words) = self.compile_words()
+        translate = [] if self.on_gpu else TRANSLATE
+        return run_limited([*translate, compiler, *before, *words, *after, "-o", output, "-c", source], folder,
                            **limits)
 
     def link_words(self, target, objects, replaced, program, first=True):

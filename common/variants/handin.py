@@ -18,11 +18,11 @@ OWN_BYTES = 4 * 255 * 4
 # A function with this attribute is a kernel: all that it calls and has a body has become part of it.
 KERNEL = "flatten"
 ATTRIBUTES = {KERNEL, "always_inline", "noinline"}
-HOOKS = r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_)?(read|write)(_range|\d+))|sanitizer_cov_trace_pc)"
+HOOKS = r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|write)(_range|\d+))|sanitizer_cov_trace_pc)"
 MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|sin|cos"
          r"|tan|sinh|cosh|tanh|erfc?|floor|ceil|l?l?round|trunc|l?l?rint|copysign|isnan|clz|ctz|ffs|popcount"
          r")(f|l|ll)?")
-DEVICE = r"__sync(threads|warp)|__pipeline_\w+|(convladder::simulator::)?mma_tf32"
+DEVICE = r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|mma_tf32|meet|lane_id|note_undefined|fail_kernel)"
 OTHERS = r"printf|puts|putchar|__printf_chk|__assert_fail|abort|(__builtin_)?(unreachable|trap|expect)"
 IN_KERNELS = re.compile(rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+")
 
@@ -40,10 +40,12 @@ WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the fu
        "__cxa_guard": "a static variable that is initialised when the function runs",
        "__tsan_atomic": "an atomic operation, which is not counted"}
 
-# The function that calls a kernel for each thread, as launch() of common/core/launch.h makes it; and the
-# function that it is given.
-LAUNCHER = re.compile(r"convladder::simulator::launch<convladder::launch<[^()]*>\(void \(\*\)\(")
-LAUNCHED = re.compile(r"^ +.*(?:\.__kernel = |\bconvladder::launch<.*> \()(?:\[[^\]]*\] )?([^,;]+)", re.M)
+# The function that calls a kernel for each thread, as launch() of common/core/launch.h makes it, and <<<>>>;
+# and the function that these are given.
+LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*>\(void \(\*\)|KernelPointer<[^()]*>::on)\(")
+LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = |\b(?:launch|simulator::kernel)<.*> \()"
+                      r"(?:\[[^\]]*\] )?([^,;)]+)", re.M)
+HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 
 CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
                   r"(?!if |switch |return )([\w.:~]+(?:\(D\))?) \(", re.M)
@@ -96,12 +98,12 @@ def in_functions(text, dump, source):
     kernels = {plain(function.split(" (_")[0]) for function in functions if KERNEL in attributes_of(function)}
     for function in functions:
         name, words = function.split(" (_")[0], attributes_of(function)
-        for launched in LAUNCHED.findall(function):
-            handed_on = name.startswith("convladder::launch<") and re.fullmatch(r"kernel_\d+\(D\)", launched)
-            if plain(launched) not in kernels and not handed_on:
-                return line_with(text, launched), f"{launched} is launched, and is no __global__ function"
-        if name.endswith("::_FUN") and not LAUNCHER.match(name):
-            own = re.search(rf"\[{re.escape(source)}:(\d+):", function)
+        launched = [] if name.startswith(HANDS_ON) else map(plain, LAUNCHED.findall(function))
+        if plain_one := next((symbol for symbol in launched if symbol not in kernels), None):
+            return line_with(text, plain_one), f"{plain_one} is launched, and is no __global__ function"
+        own = re.search(rf"\[{re.escape(source)}:(\d+):", function)
+        launches = name.startswith("convladder::simulator::launch<")
+        if name.endswith("::_FUN") and not (LAUNCHER.match(name) if launches else not own):
             return int(own[1]) if own else 1, "a function by its address, or a grid that is not launch()'s: " \
                 "what it does with memory would not be counted"
         if words - ATTRIBUTES:

@@ -19,7 +19,7 @@ from common.variants import handin, task
 from common.variants.build import EXEMPLAR, Failed, run_limited
 
 COMPILE_SECONDS = 10  # with a task's seconds less than 20 in all
-GPU_SECONDS = 90  # of nvcc, and of all runs for a time
+GPU_SECONDS = 30  # of nvcc, and of the program with its runs for a time
 MEMORY = 4 << 30  # address space of the compiler and of the program
 CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recurses without end",
            signal.SIGBUS: "touches memory that isn't there (SIGBUS)",
@@ -39,7 +39,7 @@ COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTE
 FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
             (BARRIER, r"waits for ever"), (ENDLESS, r"come to no end"),
-            (STRAY, r"illegal memory access|misaligned|^around the"))
+            (CRASH, r"^out of host memory"), (STRAY, r"illegal memory access|misaligned|^around the"))
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
 
 
