@@ -8,6 +8,7 @@ import unittest
 
 from common.show import blocks, files, records, report, time_tables
 from common.tests.folder_test import ROOT, FolderTest, called
+from common.variants.task import read_all
 
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
 STAGES = ["01_naive", "02_im2col_gemm", "03_shared_tiling"]
@@ -157,11 +158,11 @@ class CommittedTexts(unittest.TestCase):
     def test_all_of_them_have_their_block(self):
         wanted = {"README.md": ["summary", "layers"], "docs/results/README.md": ["report"],
                   "docs/reliability.md": ["campaigns"]}
-        wanted.update((name, ["ladder", "measured"]) for name in blocks.texts(ROOT)
-                      if name[0].isdigit() and name < "90")
+        wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured"])
+                      for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
         wanted["11_split_k/README.md"].append("some_layers")
         wanted["12_tensor_cores/README.md"].append("tf32")
-        self.assertEqual(len(wanted), 3 + len(files.rungs()))
+        self.assertEqual(len(wanted), 3 + len(files.rungs()) + len(read_all()))
         for name, names in wanted.items():
             found = re.findall(r"<!-- generated: (\w+).* -->", files.read(os.path.join(ROOT, name)))
             self.assertEqual(found, names, f"{name}: <!-- generated: ... --> as in the stages before")

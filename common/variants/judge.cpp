@@ -227,6 +227,7 @@ int judge_stage(const std::map<std::string, std::string>& options) {
       const auto found = options.find(option);
       return found == options.end() ? std::vector<Problem>() : read_problems(found->second);
     };
+    require_device();
     launch_observer = [](const void*, dim3, dim3) { ++launches; };
     if (!check(stage, problems("--check"))) return 1;
     if (!count(stage, problems("--count"), std::stoull(options.at("--seed")))) return 1;
