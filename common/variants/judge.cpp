@@ -24,8 +24,8 @@
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
 #include "common/check/trial.h"
-#include "common/core/launch.h"
 #include "common/core/stage.h"
+#include "common/measure/profile.h"
 #ifdef CONVLADDER_COUNTING
 #include "common/core/program.h"
 #include "common/simulator/counts.h"
@@ -38,7 +38,6 @@ constexpr int TIMED_RUNS = 20;
 constexpr int NO_MEMORY = 0, HOST_ACCESS = -1;  // in place of a signal's number
 
 std::string secret;
-int launches = 0;  // of kernels, so far
 
 void tell(const Json& members) {
   const std::string line = "\n" + secret + members.dump() + "\n";
@@ -153,9 +152,8 @@ bool count(const Stage& stage, const std::vector<Problem>& problems, uint64_t se
 #ifdef CONVLADDER_COUNTING
     simulator::take_kernel_counts();  // what came before is not of this problem
 #endif
-    const int before = launches;
-    trial.enqueue();
-    trial.wait();
+    int launches = 0;
+    for (const auto& [kernel, count] : own_launches(trial)) launches += count;
     std::vector<Json> kernels;
 #ifdef CONVLADDER_COUNTING
     for (const simulator::KernelCounts& kernel : simulator::take_kernel_counts()) {
@@ -181,7 +179,7 @@ bool count(const Stage& stage, const std::vector<Problem>& problems, uint64_t se
         check_output(trial, trial.output(), affordable_reference(host, seed), Rule::kBounded);
     tell({{"counted", problem.name},
           {"kernels", Json(kernels)},
-          {"launches", launches - before},
+          {"launches", launches},
           {"shape", to_string(shape)},
           {"pass", result.pass},
           {"message", result.message}});
@@ -228,7 +226,6 @@ int judge_stage(const std::map<std::string, std::string>& options) {
       return found == options.end() ? std::vector<Problem>() : read_problems(found->second);
     };
     require_device();
-    launch_observer = [](const void*, dim3, dim3) { ++launches; };
     if (!check(stage, problems("--check"))) return 1;
     if (!count(stage, problems("--count"), std::stoull(options.at("--seed")))) return 1;
     if (!time(stage, problems("--time"))) return 1;

@@ -227,8 +227,7 @@ def counted_by(launches, lines):
 def kernels_of(launches):
     """The launches of one problem as the simulator's records, one for each kernel."""
     records = []
-    for kernel in dict.fromkeys(kernel for kernel, _ in launches):
-        every = [values for name, values in launches if name == kernel]
+    for kernel, every in ncu.by_kernel(launches).items():
         record = {"kernel": kernel, "launches": len(every), **ncu.merge(every)}
         record |= {name: record[metric] for name, metric in LAUNCH.items() if metric in record}
         if "blocks" in record:

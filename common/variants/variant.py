@@ -309,11 +309,8 @@ def table_of(record):
         rows.append([f"time on an {after['machine']}, cold [ms]", formats.milliseconds(old),
                      formats.milliseconds(new), formats.ratio(new / old)])
     if before["counted"] and after["counted"]:
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump([{**kernel, "stage": when} for when in ("before", "after")
-                       for kernel in record[when]["counted"]], file)
-            file.flush()
-            profile, = records.read_profiles(file.name)
+        profile, = records.profiles_of([{**kernel, "stage": when} for when in ("before", "after")
+                                        for kernel in record[when]["counted"]], "the counts")
         rows += counter_tables.step_rows(profile, "before", "after").values()
     same = ", ".join(name for name, old, new, _ in rows if old == new != "0")
     changed = [row for row in rows if row[1] != row[2]]
@@ -373,13 +370,14 @@ def select(options):
     chosen = [each for each in every
               if options.kind in (None, each.kind) and options.stage in (None, each.stage)
               and options.preset in (None, preset_of(each))]
-    if options.names:
-        for name in options.names:
-            if not any(each.title.startswith(name) for each in chosen):
-                fail(f"variant: nothing is called '{name}'; ./ladder variant lists the experiments", 2)
-        exact = [each for each in chosen if each.title in options.names]
-        chosen = exact or [each for each in chosen if each.title.startswith(tuple(options.names))]
-    return chosen
+    named = []
+    for name in options.names:
+        found = [each for each in chosen if each.title == name] or \
+            [each for each in chosen if each.title.startswith(name)]
+        if not found:
+            fail(f"variant: nothing is called '{name}'; ./ladder variant lists the experiments", 2)
+        named += found
+    return named or chosen
 
 
 def list_all():
