@@ -19,7 +19,8 @@ ABI_VERSION = 1  # of convladder.h
 WORKSPACE_LIMIT = 1 << 30  # bytes, as DEFAULT_WORKSPACE_LIMIT of common/core/stage.h
 WORKSPACE_ALIGNMENT = 256
 INVALID_ARGUMENT = 1  # a convladder_status
-BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
+HERE = pathlib.Path(__file__).resolve()
+BUILD = HERE.parents[2] / "build"
 
 
 # ---- The library ----
@@ -51,7 +52,8 @@ def _library_path():
     if os.environ.get("CONVLADDER_LIBRARY"):
         return pathlib.Path(os.environ["CONVLADDER_LIBRARY"])
     backends = ["gpu", "sim"] if torch.cuda.is_available() else ["sim"]
-    paths = [BUILD / name / "lib" / "libconvladder.so" for name in backends]
+    installed = [HERE.with_name("libconvladder.so")] if HERE.name == "__init__.py" else []
+    paths = installed + [BUILD / name / "lib" / "libconvladder.so" for name in backends]
     for path in paths:
         if path.exists():
             return path

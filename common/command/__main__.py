@@ -40,6 +40,8 @@ USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
   sanitize the stages under compute-sanitizer's four tools, on a GPU
   report   one page to look at, tables and plots in build/report/, from the JSON files of run, bench
            and profile; --open shows the page
+  site     these pages with navigation and search, in build/site/, for a browser without a server; --open
+           shows them
   build    a program by name: ./ladder build PRESET TARGET... makes build/PRESET/bin/TARGET;
            the presets are gpu, sim, sim-count and sim-asan
   doctor   what this machine has, what it lacks, and how to get it
@@ -52,7 +54,8 @@ OF_THE_PROGRAM = ("run", "check", "bench", "profile")
 MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
            "new": "common.command.new_stage", "variant": "common.variants.variant",
            "bugs": "common.variants.variant", "sanitize": "common.measure.sanitize",
-           "report": "common.show.report", "sim": "common.command.sim"}
+           "report": "common.show.report", "site": "common.command.site",
+           "sim": "common.command.sim"}
 
 
 def module(name, *words):
@@ -275,7 +278,7 @@ def main(words):
         fail(f"unknown command '{command}' (./ladder alone lists them)", 2)
     if {"--help", "-h"} & set(words[:words.index("--")] if "--" in words else words):
         return help_of(command)
-    if command in ("new", "report"):  # nothing is built for them
+    if command in ("new", "report", "site"):  # nothing is built for them
         return module(MODULES[command], *words)
     return getattr(Door(backend), command)(*words)
 

@@ -235,7 +235,7 @@ int run_command(const std::vector<std::string>& arguments) {
   const std::string records = json_path(options);
   if (options.has("--output")) require_writable(options.text("--output"));
   bool report = !names_problem(options) && !options.has("--once");
-  const std::string folder = options.text("--report", repository_path("build/report"));
+  const std::string folder = options.text("--report", report_folder());
   if (report) require_report_folder(folder);
   require_device();
   const Workload job = make_workload(options);

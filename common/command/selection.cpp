@@ -141,7 +141,7 @@ std::string cut_down(Problem& problem, double max_gmac) {
 std::string json_path(const Options& options, const char* name) {
   std::string path = options.text("--json");
   if (!options.has("--json") && name) {
-    const std::string folder = repository_path("build/report");
+    const std::string folder = report_folder();
     std::error_code ignored;  // if it is missing afterwards, the next line says so
     std::filesystem::create_directories(folder, ignored);
     path = folder + "/" + name;
@@ -155,8 +155,20 @@ std::string shortened(const std::string& path) {
   return relative.rfind("..", 0) == 0 ? path : relative;
 }
 
+namespace {
+bool in_repository() {
+  return std::filesystem::exists(CONVLADDER_SOURCE_DIR "/common/problems.csv");
+}
+}  // namespace
+
 std::string repository_path(const std::string& relative) {
-  return std::string(CONVLADDER_SOURCE_DIR) + "/" + relative;
+  if (in_repository()) return CONVLADDER_SOURCE_DIR "/" + relative;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return program.parent_path().parent_path() / "share/convladder" / relative;
+}
+
+std::string report_folder() {
+  return in_repository() ? repository_path("build/report") : "convladder_report";
 }
 
 }  // namespace convladder

@@ -55,7 +55,11 @@ std::string json_path(const Options& options, const char* name = nullptr);
 // The path as seen from here, if it lies below the current folder.
 std::string shortened(const std::string& path);
 
-// A path inside the repository, wherever the program is called from.
+// A path inside the repository, wherever the program is called from; of a program that pip has installed,
+// beside it, where pyproject.toml has files put.
 std::string repository_path(const std::string& relative);
+
+// Where a run leaves its pictures and records: build/report, or a folder here without a repository.
+std::string report_folder();
 
 }  // namespace convladder

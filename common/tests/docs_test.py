@@ -6,6 +6,7 @@ import time
 import unittest
 import unittest.mock
 
+from common.command import site
 from common.show import files
 from common.tests import commands, links
 from common.tests.folder_test import FolderTest, called
@@ -127,7 +128,8 @@ class Links(FolderTest):
 class TopLevel(unittest.TestCase):
     """A newcomer's first look: the stages and a few names, and nothing that was left lying about."""
 
-    NAMES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "common", "docs", "ladder"}
+    NAMES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "common", "docs", "ladder",
+             "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Dockerfile", "pyproject.toml"}
 
     def test_holds_the_stages_and_little_else(self):
         kept = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, check=False,
@@ -144,6 +146,16 @@ class TopLevel(unittest.TestCase):
         way = text[text.index("## The way up"):].split("\n## ")[0]
         self.assertEqual(re.findall(r"\]\((\d\d_\w+)/README\.md\)", way), files.rungs(),
                          "README.md, The way up: see docs/adding-a-stage.md, Once it is a rung")
+
+
+class Site(FolderTest):
+    def test_links_that_lead_nowhere(self):
+        self.save("a.html", '<h1 id="top">a</h1><a href="#top"></a><a href="b%20c.html#here"></a>'
+                            '<img src="x.svg"><a href="#nowhere"></a><a href="b%20c.html#there"></a>'
+                            '<a href="https://example.org/"></a>')
+        self.save("b c.html", '<a id="here" href="a.html?q=x">')
+        self.assertEqual([wrong.split()[1] for wrong in site.wrong_links(pathlib.Path(self.folder))],
+                         ["#nowhere", "b%20c.html#there", "x.svg"])
 
 
 if __name__ == "__main__":

@@ -21,13 +21,14 @@ def pages(root):
     return sorted([*root.glob("*.md"), *(page for f in folders for page in f.rglob("*.md"))])
 
 
+def anchor(title):
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
 def anchors(text):
-    """The anchors that GitHub gives to the headings of a page."""
-    found = set()
-    for title in re.findall(r"^#+ +(.*)$", text, re.MULTILINE):
-        words = re.sub(r"[^\w\- ]", "", title.strip().lower())
-        found.add(words.replace(" ", "-"))
-    return found
+    """Those of all headings of a page."""
+    return set(map(anchor, re.findall(r"^#+ +(.*)$", text, re.MULTILINE)))
 
 
 def wrong_target(page, target, title):
@@ -74,7 +75,7 @@ def check(page, fix):
 
 def main(words):
     errors, moved = [], []
-    for page in pages(ROOT):
+    for page in [*pages(ROOT), *ROOT.glob("docs/*.ipynb")]:
         for found, more in zip((errors, moved), check(page, words == ["--fix"])):
             found += more
     sys.stderr.writelines(complaint + "\n" for complaint in errors + moved)
