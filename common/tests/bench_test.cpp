@@ -1,16 +1,8 @@
-// What `bench` makes of its times: statistics, floors, records; that a stage is timed only where its results
-// are right, before and after; and that libraries can't do harm whatever they do.
-#include "common/measure/bench.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
+// What `bench` makes of times, and how it takes them: who is wrong, or too fast to be true, or brings the
+// process of PyTorch down, is found out, and leaves the others alone.
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "common/check/backend.h"
-#include "common/check/reference.h"
 #include "common/measure/bench_problem.h"
 #include "common/tests/support.h"
 
@@ -41,22 +33,15 @@ TEST(BenchWork, TapsOnPaddingNeedNotBeComputed) {
   }
 }
 
-TEST(BenchWork, WhatNoFilterMeetsNeedNotBeRead) {
-  ConvArguments a;
-  a.n = 2, a.c = 3, a.h = 9, a.w = 10, a.k = 4, a.stride_h = 2, a.stride_w = 3;  // 5x4 of 9x10
-  const Work work = work_of(make_conv_shape(a), false);
-  EXPECT_EQ(work.bytes, 4.0 * (2 * 3 * 5 * 4 + 4 * 3 + 2 * 4 * 5 * 4));
-  EXPECT_EQ(work_of(make_conv_shape(a), true).bytes, work.bytes + 4 * 4);
-}
-
-TEST(BenchWork, AFilterHasTheChannelsOfItsGroup) {
-  ConvArguments a;
-  a.n = 2, a.c = 6, a.h = 5, a.w = 7, a.k = 9, a.groups = 3;
-  const ConvShape shape = make_conv_shape(a);
-  const Work work = work_of(shape, true);
-  EXPECT_EQ(work.flops, 2.0 * 2 * 9 * 35 * 2);
-  EXPECT_EQ(work.needed_flops, work.flops);
-  EXPECT_EQ(work.bytes, 4.0 * (2 * 6 * 35 + 9 * 2 + 2 * 9 * 35 + 9));
+// What no filter meets need not be read, and a filter has the channels of its group.
+TEST(BenchWork, BytesAreThoseOfEachElementOnce) {
+  const ConvShape sparse = shape_of("n=2 c=3 h=9 w=10 k=4 stride_h=2 stride_w=3");  // 5x4 of 9x10
+  EXPECT_EQ(work_of(sparse, false).bytes, 4.0 * (2 * 3 * 5 * 4 + 4 * 3 + 2 * 4 * 5 * 4));
+  EXPECT_EQ(work_of(sparse, true).bytes, work_of(sparse, false).bytes + 4 * 4);
+  const Work groups = work_of(shape_of("n=2 c=6 h=5 w=7 k=9 groups=3"), true);
+  EXPECT_EQ(groups.flops, 2.0 * 2 * 9 * 35 * 2);
+  EXPECT_EQ(groups.needed_flops, groups.flops);
+  EXPECT_EQ(groups.bytes, 4.0 * (2 * 6 * 35 + 9 * 2 + 2 * 9 * 35 + 9));
 }
 
 // 1 TFLOP/s, 1 GB/s, an L2 of 1 MB.
@@ -166,15 +151,14 @@ TEST_F(BenchHost, OneThatOnlyEnqueuesIsInTime) {
 
 // ---- Whole problems, by stages that stand in for real ones ----
 
-std::vector<float> downloaded(const float* from, int64_t count) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  check_cuda(cudaMemcpy(values.data(), from, values.size() * sizeof(float), cudaMemcpyDeviceToHost),
-             "cudaMemcpy");
-  return values;
-}
-
 // The right result, plus `error`.
 void compute(const Convolution& conv, float error) {
+  const auto downloaded = [](const float* from, int64_t count) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    check_cuda(cudaMemcpy(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost),
+               "cudaMemcpy");
+    return values;
+  };
   const std::vector<float> input = downloaded(conv.input, conv.input_count);
   const std::vector<float> filters = downloaded(conv.filters, conv.filter_count);
   const std::vector<float> bias = downloaded(conv.bias, conv.shape.K);
@@ -197,95 +181,68 @@ void idle_later(const Convolution& conv, cudaStream_t) {
 void refuse(const Convolution&, cudaStream_t) { throw CudaError("refused"); }
 std::size_t too_much(const ConvShape&, std::size_t limit) { return limit + 1; }
 
+// FP32, the same with any plan, and TF32; FP32 and TF32 once more in NHWC.
+constexpr std::size_t CUDNN_RECORDS = 5;
+constexpr Stage RIGHT = {"right", "", right, nullptr, false};
+
 class BenchProblem : public DeviceTest {
  protected:
-  BenchProblem() {
-    problem_.name = "small";
-    problem_.arguments.c = problem_.arguments.h = problem_.arguments.w = 5;
-    problem_.arguments.r = problem_.arguments.s = 3;
-    calls = 0;
-  }
-
-  Json measure(const std::vector<Stage>& stages, Machine machine,
+  Json measure(const std::vector<Stage>& stages, double peak_flops = 1e30,
                PyTorch* pytorch = nullptr) const {
+    Machine machine = round_machine();
+    machine.peak_flops = peak_flops, machine.copy_bytes = 1e30;  // no time is impossible
     machine.l2_bytes = 1e3;  // flushed many times: these stages wait for the GPU
+    calls = 0;
     return bench_problem(problem_, {stages, 4, 1, "9.1", pytorch}, machine);
   }
 
-  // Right, and the one given, so that one stage's fault must leave the other alone.
-  Json measured_beside_a_right_one(const Stage& stage) const {
-    calls = 0;
-    const Json result = measure({RIGHT, stage}, limitless());
-    EXPECT_EQ(result["records"][0]["status"], "pass");
-    EXPECT_EQ(result["error"], "");
-    return result["records"][1];
-  }
-
-  static Machine limitless() {  // a machine for which no time is impossible
-    Machine machine = round_machine();
-    machine.peak_flops = machine.copy_bytes = 1e30;
-    return machine;
-  }
-
-  static constexpr Stage RIGHT = {"right", "", right, nullptr, false};
-  Problem problem_;
+  Problem problem_ = {"small", arguments_of("c=h=w=5 r=s=3")};
 };
 
-TEST_F(BenchProblem, ARightStageIsTimed) {
-  const Json record = measured_beside_a_right_one({"other", "", right, nullptr, false});
-  EXPECT_EQ(record["status"], "pass");
-  EXPECT_LE(record["max_error_ratio"], 1);
-  EXPECT_EQ(record["cold_ms"]["count"], 4);
-  EXPECT_EQ(record["warm_ms"]["count"], 4);
-  EXPECT_GT(record["cold_ms"]["min"], 0);
-  EXPECT_EQ(record["host_late"], 4) << "it waits for the GPU in every round";
-}
-
-// From the first run on, or while it is timed; then by what it writes, or by writing nothing.
-TEST_F(BenchProblem, AWrongStageIsNot) {
-  for (const auto enqueue : {wrong, wrong_later, idle_later}) {
-    const Json record = measured_beside_a_right_one({"wrong", "", enqueue, nullptr, false});
-    EXPECT_EQ(record["status"], "fail");
-    EXPECT_GT(record["max_error_ratio"], 1);
-    EXPECT_TRUE(record["cold_ms"].is_null() && record["warm_ms"].is_null());
+// A right stage beside it is timed all the same; so is cuDNN, where it is there.
+TEST_F(BenchProblem, OnlyWhatIsRightIsTimed) {
+  const struct {
+    Stage stage;
+    const char *status, *message;
+  } CASES[] = {{{"other", "", right, nullptr, false}, "pass", ""},
+               {{"wrong", "", wrong, nullptr, false}, "fail", "output["},
+               {{"wrong later", "", wrong_later, nullptr, false}, "fail", "output["},
+               {{"idle later", "", idle_later, nullptr, false}, "fail", "output["},
+               {{"refuse", "", refuse, nullptr, false}, "fail", "refused"},
+               {{"needy", "", right, too_much, false}, "rejected", ""}};
+  for (const auto& [stage, status, message] : CASES) {
+    SCOPED_TRACE(stage.name);
+    const Json result = measure({RIGHT, stage});
+    EXPECT_EQ(result["error"], "");
+    const Json &record = result["records"][1], &beside = result["records"][0];
+    EXPECT_EQ(record["status"], status);
+    expect_contains(record["message"], message);
+    for (const Json& timed : {beside, status == std::string("pass") ? record : beside}) {
+      EXPECT_EQ(timed["status"], "pass");
+      EXPECT_LE(timed["max_error_ratio"], 1);
+      EXPECT_EQ(timed["cold_ms"]["count"], 4);
+      EXPECT_EQ(timed["warm_ms"]["count"], 4);
+      EXPECT_GT(timed["cold_ms"]["min"], 0);
+      EXPECT_EQ(timed["host_late"], 4) << "it waits for the GPU in every round";
+    }
+    EXPECT_TRUE(status == std::string("pass") || record["cold_ms"].is_null());
+    ASSERT_EQ(result["competitors"].size(), CUDNN_RECORDS);
+    for (const Json& cudnn : result["competitors"]) {
+      EXPECT_EQ(cudnn["competitor"].get<std::string>().rfind("cudnn", 0), 0u);
+      EXPECT_EQ(cudnn["status"], cudnn_version().empty() ? "skipped" : "pass") << cudnn;
+    }
   }
-}
-
-TEST_F(BenchProblem, AStageThatCannotRunLeavesTheOthersAlone) {
-  const Json record = measured_beside_a_right_one({"refuse", "", refuse, nullptr, false});
-  EXPECT_EQ(record["status"], "fail");
-  EXPECT_EQ(record["message"], "refused");
-  EXPECT_EQ(measured_beside_a_right_one({"needy", "", right, too_much, false})["status"],
-            "rejected");
-}
-
-TEST_F(BenchProblem, AnImpossibleTimeIsSeen) {
-  Machine slow = round_machine();
-  slow.peak_flops = 1;
-  EXPECT_EQ(measure({RIGHT}, slow)["records"][0]["status"], "impossible");
+  EXPECT_EQ(measure({RIGHT}, 1)["records"][0]["status"], "impossible");
 }
 
 TEST_F(BenchProblem, ARejectedProblemSaysWhy) {
   problem_.arguments.groups = 2;
-  const Json result = measure({RIGHT}, limitless());
+  const Json result = measure({RIGHT});
   EXPECT_FALSE(result.contains("shape"));
   expect_contains(result["error"], "groups = 2");
   for (const Json& record : {result["records"][0], result["competitors"][0]}) {
     EXPECT_EQ(record["status"], "rejected");
     EXPECT_EQ(record["message"], result["error"]);
-  }
-}
-
-// FP32, the same with any plan, and TF32; FP32 and TF32 once more in NHWC.
-constexpr std::size_t CUDNN_RECORDS = 5;
-
-TEST_F(BenchProblem, CudnnTakesItsTurnsWhereItIsThere) {
-  const Json result = measure({RIGHT}, limitless());
-  EXPECT_EQ(result["records"][0]["status"], "pass");
-  ASSERT_EQ(result["competitors"].size(), CUDNN_RECORDS);
-  for (const Json& record : result["competitors"]) {
-    EXPECT_EQ(record["competitor"].get<std::string>().rfind("cudnn", 0), 0u);
-    EXPECT_EQ(record["status"], cudnn_version().empty() ? "skipped" : "pass") << record;
   }
 }
 
@@ -304,59 +261,40 @@ std::string pytorch_that(const std::string& faults) {
     esac; done; })";
 }
 
-class BenchPyTorch : public BenchProblem {
- protected:
-  std::string outcome(PyTorch& pytorch) const {
-    const Json result = measure({RIGHT}, limitless(), &pytorch);
+// A fault is in its records alone, and it is started anew for the next problem.
+TEST_F(BenchProblem, PyTorchsProcessMayFail) {
+  const auto expect_outcome = [&](PyTorch& pytorch, const std::string& first,
+                                  const std::string& second) {
+    const Json result = measure({RIGHT}, 1e30, &pytorch);
     EXPECT_EQ(result["records"][0]["status"], "pass");
-    std::string text;
-    for (const std::size_t way : {CUDNN_RECORDS, CUDNN_RECORDS + 1}) {
-      const Json& record = result["competitors"][way];
-      text += std::string(record["status"]) + ": " + std::string(record["message"]) + "; ";
+    const Json& others = result["competitors"];
+    const Json &one = others[CUDNN_RECORDS], &two = others[CUDNN_RECORDS + 1];
+    EXPECT_EQ(std::string(one["status"]) + ": " + std::string(one["message"]), first);
+    EXPECT_EQ(std::string(two["status"]) + ": " + std::string(two["message"]), second);
+    EXPECT_EQ(two["layout"], "nhwc");
+    if (first == "pass: ") {
+      EXPECT_EQ(one["library"], "PyTorch 2.0");
+      EXPECT_EQ(one["cold_ms"]["median"], 2);
+      EXPECT_EQ(one["host_late"], 1);
+      EXPECT_EQ(one["max_error_ratio"], 0.5);
     }
-    return text;
-  }
-};
-
-TEST_F(BenchPyTorch, ItsTimesBecomeRecords) {
-  PyTorch pytorch(pytorch_that(""));
-  const Json competitors = measure({RIGHT}, limitless(), &pytorch)["competitors"];
-  const Json &first = competitors[CUDNN_RECORDS], &second = competitors[CUDNN_RECORDS + 1];
-  EXPECT_EQ(first["library"], "PyTorch 2.0");
-  EXPECT_EQ(first["cold_ms"]["median"], 2);
-  EXPECT_EQ(first["host_late"], 1);
-  EXPECT_EQ(first["max_error_ratio"], 0.5);
-  EXPECT_EQ(second["layout"], "nhwc");
-  EXPECT_TRUE(second["cold_ms"].is_null());
-}
-
-// It is started anew for the next problem.
-TEST_F(BenchPyTorch, ItsFaultsAreInItsRecordsAlone) {
-  const std::string good = "pass: ; skipped: too large; ";
-  for (const auto& [answer, expected] : std::vector<std::pair<std::string, std::string>>{
+  };
+  for (const auto& [answer, reason] : std::vector<std::pair<std::string, std::string>>{
            {R"(echo '{"error": "lost"}')", "lost"},
            {"exit 5", "the process ended, exit status 5"},
            {"echo Traceback; exit 1", "the process ended, exit status 1: Traceback"}}) {
-    for (const char* request : {"prepare", "round", "finish"}) {
+    for (const std::string request : {"prepare", "round", "finish"}) {
+      SCOPED_TRACE(answer + " at " + request);
       const TempFolder folder;
-      const std::string once = "[ -e " + folder.path("done") + " ] && echo '{}' || { touch " +
-                               folder.path("done") + "; " + answer + "; }";
-      PyTorch pytorch(pytorch_that("*" + std::string(request) + "*) " + once + " ;;"));
-      EXPECT_EQ(outcome(pytorch), "fail: " + expected + "; fail: " + expected + "; ") << request;
-      if (request != std::string("finish")) {
-        EXPECT_EQ(outcome(pytorch), good) << request;
-      }
+      const std::string done = folder.path("done");
+      PyTorch pytorch(pytorch_that("*" + request + "*) [ -e " + done +
+                                   " ] && echo '{}' || { touch " + done + "; " + answer +
+                                   "; } ;;"));
+      expect_outcome(pytorch, "fail: " + reason, "fail: " + reason);
+      if (request != "finish") expect_outcome(pytorch, "pass: ", "skipped: too large");
     }
-  }
-}
-
-TEST(PyTorch, WithoutItThereIsAReason) {
-  for (const auto& [script, reason] : std::vector<std::pair<std::string, std::string>>{
-           {R"(echo '{"error": "no module named torch"}')", "no module named torch"},
-           {"{ exit 3; }", "the process ended, exit status 3"},
-           {"no_such_program 2>/dev/null", "the process ended, exit status 127"},
-           {"echo hello", "the process ended, exit status 0: hello"}}) {
-    EXPECT_EQ(message_of<std::runtime_error>([&] { PyTorch pytorch(script); }), reason);
+    EXPECT_EQ(message_of<std::runtime_error>([&] { PyTorch pytorch("{ " + answer + "; }"); }),
+              reason);
   }
 }
 

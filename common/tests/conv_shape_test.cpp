@@ -1,13 +1,4 @@
 // The extents of a problem: what is accepted, what is rejected, and with which words.
-#include "common/core/conv_shape.h"
-
-#include <gtest/gtest.h>
-
-#include <limits>
-#include <sstream>
-#include <vector>
-
-#include "common/core/extents.h"
 #include "common/tests/support.h"
 
 namespace convladder {

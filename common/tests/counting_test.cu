@@ -1,18 +1,15 @@
 // The counts of kernels whose accesses can be worked out by hand. Builds that count only.
 #include <cuda_pipeline.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
-#include <vector>
 
-#include "common/check/device_buffer.h"
-#include "common/core/launch.h"
+#include "common/core/cublas.h"
 #include "common/core/mma.h"
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/counts.h"
+#include "common/tests/support.h"
 
 namespace convladder {
 namespace {
@@ -26,10 +23,38 @@ struct Zeros : DeviceBuffer {
   }
 };
 
+// Requests, sectors and bytes of global memory; requests, wavefronts and conflicts of shared memory.
+std::string summary(const KernelCounts& counts) {
+  std::ostringstream text;
+  text << counts.kernel;
+  const auto add = [&](const char* name, int64_t requests, int64_t cost, int64_t rest) {
+    if (requests + cost + rest == 0) return;
+    text << ", " << name << " " << requests << "/" << cost << "/" << rest;
+  };
+  const auto add_global = [&](const char* name, const simulator::GlobalCounts& c) {
+    add(name, c.requests, c.sectors, c.bytes);
+  };
+  const auto add_shared = [&](const char* name, const simulator::SharedCounts& c) {
+    add(name, c.requests, c.wavefronts, c.conflicts);
+  };
+  add_global("load", counts.load), add_global("store", counts.store);
+  add_global("copy", counts.copy_through_l1), add_global("bypass", counts.copy_past_l1);
+  add_shared("shared load", counts.shared_load), add_shared("shared store", counts.shared_store);
+  add_shared("shared copy", counts.shared_copy);
+  text << "; pipe " << counts.pipe_wavefronts << ", touched " << counts.sectors_read << "/"
+       << counts.sectors_written;
+  return text.str();
+}
+
 class Counting : public testing::Test {
  protected:
   void SetUp() override { simulator::take_kernel_counts(); }
   void TearDown() override { simulator::set_thread_order_seed(0); }
+
+  template <typename... Params, typename... Args>
+  static void go(void (*kernel)(Params...), dim3 grid, dim3 block, Args... args) {
+    launch(kernel, grid, block, nullptr, args...);
+  }
 
   // Of the only kernel that was launched.
   static KernelCounts counts() {
@@ -37,33 +62,18 @@ class Counting : public testing::Test {
     EXPECT_EQ(all.size(), 1u);
     return all.empty() ? KernelCounts{} : all[0];
   }
+
+  const Zeros from_{4096}, to_{1024};
+  const float* const from = from_.data();
+  float* const to = to_.data();
 };
 
-// ---- Global memory ----
+// ---- Accesses ----
 
-__global__ void load_strided(const float* from, float* to, int threads, int stride, int first) {
+__global__ void load_strided(const float* from, float* to, int threads, int stride) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < threads) to[i] = from[first + i * stride];
+  if (i < threads) to[i] = from[i * stride];
 }
-
-// What one instruction costs, by its lanes' addresses, is held against a GPU's readings:
-// stage_counts_test.cpp.
-TEST_F(Counting, RequestsOfAllWarpsAddUp) {
-  const Zeros from(4096), to(1024);
-  launch(load_strided, 8, 128, nullptr, from.data(), to.data(), 1024, 4, 0);
-  const KernelCounts all = counts();
-  EXPECT_EQ(all.kernel, "load_strided");
-  EXPECT_EQ(all.load.requests, 32);
-  EXPECT_EQ(all.load.sectors, 32 * 16);
-  EXPECT_EQ(all.load.bytes, 4096);
-  EXPECT_EQ(all.pipe_wavefronts, 32 * (4 + 1));
-  EXPECT_EQ(all.store.requests, 32);
-  EXPECT_EQ(all.store.sectors, 32 * 4);
-  EXPECT_EQ(all.sectors_read, 512);
-  EXPECT_EQ(all.sectors_written, 128);
-}
-
-// ---- Divergence ----
 
 // Lane i goes round i % 5 times, and skips every third round.
 __global__ void loop_apart(const float* from, float* to) {
@@ -75,28 +85,6 @@ __global__ void loop_apart(const float* from, float* to) {
   to[threadIdx.x] = sum;
 }
 
-TEST_F(Counting, LanesInTheSameIterationGoTogether) {
-  const Zeros from(32 * 16), to(32);
-  for (uint64_t seed = 0; seed < 4; ++seed) {  // in whatever order the threads come
-    simulator::set_thread_order_seed(seed);
-    launch(loop_apart, 1, 32, nullptr, from.data(), to.data());
-    std::set<std::pair<int, unsigned>> sectors[2];
-    int requests = 0, total = 0;
-    for (int round = 0; round < 4; ++round) {
-      std::set<unsigned> touched;
-      for (int lane = 0; lane < 32; ++lane) {
-        if (round < lane % 5 && (round + lane) % 3 != 0) touched.insert(lane / 8);
-      }
-      requests += touched.empty() ? 0 : 2;
-      total += 2 * static_cast<int>(touched.size());
-    }
-    const KernelCounts all = counts();
-    EXPECT_EQ(all.load.requests, requests);
-    EXPECT_EQ(all.load.sectors, total);
-    EXPECT_EQ(all.store.requests, 1);
-  }
-}
-
 __global__ void branch_apart(const float* from, float* to) {
   float value;
   if (threadIdx.x % 2 == 0) {
@@ -105,15 +93,6 @@ __global__ void branch_apart(const float* from, float* to) {
     value = 2.0f * from[threadIdx.x + 64];
   }
   to[threadIdx.x] = value;
-}
-
-TEST_F(Counting, BranchesAreRequestsOfTheirOwn) {
-  const Zeros from(128), to(32);
-  launch(branch_apart, 1, 32, nullptr, from.data(), to.data());
-  const KernelCounts all = counts();
-  EXPECT_EQ(all.load.requests, 2);
-  EXPECT_EQ(all.load.sectors, 8);
-  EXPECT_EQ(all.load.bytes, 128);
 }
 
 // A loop around barriers, with a loop between them that lanes leave at different times.
@@ -129,18 +108,6 @@ __global__ void barriers_in_loop(const float* from, float* to, int rounds) {
   to[threadIdx.x] = sum;
 }
 
-TEST_F(Counting, BarriersDoNotPartLanes) {
-  const int rounds = 7;
-  const Zeros from(64 * rounds), to(64);
-  launch(barriers_in_loop, 1, 64, nullptr, from.data(), to.data(), rounds);
-  const KernelCounts all = counts();
-  EXPECT_EQ(all.load.requests, 2 * rounds);
-  EXPECT_EQ(all.load.sectors, 2 * rounds * 4);
-  EXPECT_EQ(all.shared_store.requests, 2 * rounds);
-  EXPECT_EQ(all.shared_load.requests, 2 * rounds * 4);
-  EXPECT_EQ(all.shared_load.conflicts, 0);
-}
-
 __device__ float sum_of_three(const float* from, int step) {
   float sum = 0.0f;
   for (int i = 0; i < 3; ++i) sum += from[i * step];
@@ -152,12 +119,97 @@ __global__ void call_twice(const float* from, float* to) {
   to[threadIdx.x] = twice(32) + (threadIdx.x < 16 ? twice(64) : 0.0f);
 }
 
-TEST_F(Counting, FunctionsArePartOfTheKernel) {
-  const Zeros from(256), to(32);
-  launch(call_twice, 1, 32, nullptr, from.data(), to.data());
+// Registers and arguments are no memory.
+__global__ void use_own_memory(const ConvShape shape, float* to) {
+  float own[16];
+  for (int i = 0; i < 16; ++i) own[i] = static_cast<float>(i * shape.C);
+  float* volatile somewhere = own;  // the compiler can't keep it in registers
+  float sum = 0.0f;
+  for (int i = 0; i < shape.H; ++i) sum += somewhere[i];
+  to[threadIdx.x] = sum + static_cast<float>(blockIdx.x);
+}
+
+template <int BYTES>
+__global__ void copy_some(const float* from, float* to, unsigned lanes) {
+  __shared__ float4 tile[32];
+  char* mine = reinterpret_cast<char*>(tile) + threadIdx.x * BYTES;
+  const bool exists = lanes >> threadIdx.x & 1;
+  __pipeline_memcpy_async(mine, reinterpret_cast<const char*>(from), BYTES, exists ? 0 : BYTES);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  to[threadIdx.x] = *reinterpret_cast<const float*>(mine);
+}
+
+__global__ void reverse_tile(const float* from, float* to) {
+  __shared__ float tile[64];
+  tile[threadIdx.x] = from[threadIdx.x * 2];
+  __syncthreads();
+  to[blockIdx.x * 64 + threadIdx.x] = tile[(63 - threadIdx.x) * 2 % 64];  // two to a bank
+}
+
+// What one instruction costs, by its lanes' addresses, is held against a GPU's readings by
+// readings_test.py; here is what a kernel's instructions come to.
+TEST_F(Counting, AccessesAddUpInEveryOrderOfThreads) {
+  ConvShape shape;
+  shape.C = 3, shape.H = 16;
+  const struct {
+    std::function<void()> work;
+    const char* summary;
+  } CASES[] = {
+      {[&] { go(load_strided, 8, 128, from, to, 1024, 4); },
+       "load_strided, load 32/512/4096, store 32/128/4096; pipe 160, touched 512/128"},
+      {[&] { go(loop_apart, 1, 32, from, to); },
+       "loop_apart, load 8/32/328, store 1/4/128; pipe 9, touched 32/4"},
+      {[&] { go(branch_apart, 1, 32, from, to); },
+       "branch_apart, load 2/8/128, store 1/4/128; pipe 3, touched 8/4"},
+      {[&] { go(barriers_in_loop, 1, 64, from, to, 7); },
+       "barriers_in_loop, load 14/56/1792, store 2/8/256, shared load 56/56/0, "
+       "shared store 14/14/0; pipe 86, touched 56/8"},
+      {[&] { go(call_twice, 1, 32, from, to); },
+       "call_twice, load 6/18/576, store 1/4/128; pipe 7, touched 14/4"},
+      {[&] { go(use_own_memory, 1, 32, shape, to); },
+       "use_own_memory, store 1/4/128; pipe 1, touched 0/4"},
+      // Lanes that copy the same word each take a wavefront; those that are filled with zeros only
+      // pass the banks that they are written to, which keeps the pipe no longer.
+      {[&] { go(copy_some<4>, 1, 32, from, to, ~0u); },
+       "copy_some, store 1/4/128, copy 1/1/4, "
+       "shared load 1/1/0, shared copy 1/32/31; pipe 34, touched 1/4"},
+      {[&] { go(copy_some<4>, 1, 32, from, to, 0xf0fu); },
+       "copy_some, store 1/4/128, copy 1/1/4, "
+       "shared load 1/1/0, shared copy 1/8/7; pipe 10, touched 1/4"},
+      {[&] { go(copy_some<16>, 1, 32, from, to, 3u); },
+       "copy_some, store 1/4/128, bypass 1/2/16, "
+       "shared load 1/4/3, shared copy 1/5/1; pipe 7, touched 1/4"},
+      {[&] { go(copy_some<4>, 1, 32, from, to, 0u); },
+       "copy_some, store 1/4/128, "
+       "shared load 1/1/0, shared copy 1/1/0; pipe 3, touched 0/4"},
+      {[&] { go(copy_some<8>, 1, 32, from, to, 0u); },
+       "copy_some, store 1/4/128, "
+       "shared load 1/2/1, shared copy 1/2/0; pipe 4, touched 0/4"},
+      {[&] { go(copy_some<16>, 1, 32, from, to, 0u); },
+       "copy_some, store 1/4/128, "
+       "shared load 1/4/3, shared copy 1/4/0; pipe 6, touched 0/4"}};
+  for (const auto& [work, expected] : CASES) {
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      simulator::set_thread_order_seed(seed);
+      work();
+      EXPECT_EQ(summary(counts()), expected) << "seed " << seed;
+    }
+  }
+}
+
+TEST_F(Counting, WorkIsListedByLaunch) {
+  go(load_strided, 2, 128, from, to, 160, 1);
+  go(load_strided, 1, 128, from, to, 32, 1);
   const KernelCounts all = counts();
-  EXPECT_EQ(all.load.requests, 6);
-  EXPECT_EQ(all.load.sectors, 3 * 4 + 3 * 2);
+  EXPECT_EQ(all.launches, 2);
+  EXPECT_EQ(summary(all), "load_strided, load 6/24/768, store 6/24/768; pipe 12, touched 24/24");
+  const std::vector<simulator::LaunchWork>& work = all.work;
+  ASSERT_EQ(work.size(), 2u);
+  EXPECT_EQ(work[0].wavefronts, (std::map<int64_t, int64_t>{{8, 1}, {2, 1}}));
+  EXPECT_EQ(work[0].sectors_read, 20);
+  EXPECT_EQ(work[1].blocks, 1);
+  EXPECT_EQ(work[1].sectors_written, 4);
 }
 
 // ---- Products ----
@@ -177,8 +229,7 @@ __global__ void multiply_tile(const float* from, float* to) {
 }
 
 TEST_F(Counting, ProductsOfFloats) {
-  const Zeros from(8), to(3 * 64);
-  launch(multiply, 3, 64, nullptr, from.data(), to.data());
+  go(multiply, 3, 64, from, to);
   const KernelCounts loop = counts();
   EXPECT_TRUE(loop.knows_products);
   constexpr int64_t PER_BLOCK = 16 * (0 + 1 + 2 + 3) + 32;
@@ -186,35 +237,38 @@ TEST_F(Counting, ProductsOfFloats) {
   ASSERT_EQ(loop.work.size(), 1u);
   EXPECT_EQ(loop.work[0].blocks, 3);
   EXPECT_EQ(loop.work[0].products, (std::map<int64_t, int64_t>{{PER_BLOCK, 3}}));
-  launch(multiply_tile, 1, 32, nullptr, from.data(), to.data());
+  go(multiply_tile, 1, 32, from, to);
   EXPECT_EQ(counts().products, 32 * 9);
-  launch(load_strided, 1, 64, nullptr, from.data(), to.data(), 8, 1, 0);
+  go(load_strided, 1, 64, from, to, 8, 1);
   const KernelCounts none = counts();
   EXPECT_TRUE(none.knows_products);
   EXPECT_EQ(none.products, 0);
 }
 
-TEST_F(Counting, WorkIsListedByLaunch) {
-  const Zeros from(256), to(3 * 64);
-  launch(load_strided, 2, 128, nullptr, from.data(), to.data(), 160, 1, 0);
-  launch(load_strided, 1, 128, nullptr, from.data(), to.data(), 32, 1, 0);
-  const KernelCounts all = counts();
-  EXPECT_EQ(all.launches, 2);
-  EXPECT_EQ(all.load.requests, 6);
-  EXPECT_EQ(all.sectors_written, 24);
-  const std::vector<simulator::LaunchWork>& work = all.work;
-  ASSERT_EQ(work.size(), 2u);
-  EXPECT_EQ(work[0].wavefronts, (std::map<int64_t, int64_t>{{8, 1}, {2, 1}}));
-  EXPECT_EQ(work[0].sectors_read, 20);
-  EXPECT_EQ(work[1].blocks, 1);
-  EXPECT_EQ(work[1].sectors_written, 4);
+__global__ void multiply_often(const float* from, float* to, int times) {
+  const float a[4] = {from[threadIdx.x], 1, 1, 1}, b[2] = {1, 1};
+  float sum[4] = {};
+  if (threadIdx.x / 32 == 1) times = 1;
+  for (int i = 0; i < times; ++i) mma_tf32(sum, a, b, sum);
+  to[blockIdx.x * blockDim.x + threadIdx.x] = sum[0];
+}
+
+TEST_F(Counting, WarpsThatMultiplyAreCounted) {
+  go(multiply_often, 5, 96, from, to, 7);
+  const KernelCounts many = counts();
+  EXPECT_EQ(many.tensor_instructions, 5 * (7 + 1 + 7));
+  EXPECT_EQ(many.load.requests, 5 * 3);  // operands are registers
+  EXPECT_EQ(many.store.requests, 5 * 3);
+  const auto all = simulator::metrics(many);
+  const std::pair<std::string, double> metric = {"sm__inst_executed_pipe_tensor_op_hmma.sum", 75};
+  EXPECT_EQ(std::count(all.begin(), all.end(), metric), 1);
 }
 
 TEST_F(Counting, PlannedLaunchesAreNotCarriedOut) {
   float* const nowhere = nullptr;
   const auto plan = simulator::plan_launches([&] {
-    launch(multiply_tile, 5, 32, nullptr, nowhere, nowhere);
-    launch(multiply_tile, dim3(2, 3), 32, nullptr, nowhere, nowhere);
+    go(multiply_tile, 5, 32, nowhere, nowhere);
+    go(multiply_tile, dim3(2, 3), 32, nowhere, nowhere);
   });
   ASSERT_EQ(plan.size(), 2u);
   EXPECT_EQ(plan[0].code, reinterpret_cast<const void*>(multiply_tile));
@@ -223,62 +277,11 @@ TEST_F(Counting, PlannedLaunchesAreNotCarriedOut) {
   EXPECT_TRUE(simulator::take_kernel_counts().empty());
 }
 
-// ---- Asynchronous copies ----
-
-template <int BYTES>
-__global__ void copy_some(const float* from, float* to, unsigned lanes) {
-  __shared__ float4 tile[32];
-  char* mine = reinterpret_cast<char*>(tile) + threadIdx.x * BYTES;
-  const bool exists = lanes >> threadIdx.x & 1;
-  __pipeline_memcpy_async(mine, reinterpret_cast<const char*>(from), BYTES, exists ? 0 : BYTES);
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-  to[threadIdx.x] = *reinterpret_cast<const float*>(mine);
-}
-
-// Lanes that copy the same word each take a wavefront; those that are filled with zeros only pass
-// the banks that they are written to, which keeps the pipe no longer.
-TEST_F(Counting, ZeroFilledLanesReadNothing) {
-  const Zeros from(4), to(32);
-  const auto count = [&](const auto& kernel, unsigned lanes) {
-    launch(kernel, 1, 32, nullptr, from.data(), to.data(), lanes);
-    return counts();
-  };
-  EXPECT_EQ(count(copy_some<4>, ~0u).shared_copy.wavefronts, 32);
-  EXPECT_EQ(count(copy_some<4>, 0xf0f).shared_copy.wavefronts, 8);
-  EXPECT_EQ(count(copy_some<16>, 0x3).shared_copy.wavefronts, 2 + 3);
-  int wavefronts = 1;
-  for (const auto& kernel : {copy_some<4>, copy_some<8>, copy_some<16>}) {
-    const KernelCounts filled = count(kernel, 0);
-    EXPECT_EQ(filled.copy_through_l1.requests + filled.copy_past_l1.requests, 0);
-    EXPECT_EQ(filled.shared_copy.requests, 1);
-    EXPECT_EQ(filled.shared_copy.wavefronts, wavefronts);
-    EXPECT_EQ(filled.pipe_wavefronts,
-              1 + filled.shared_load.wavefronts + 1);  // the copy, reading it, the store
-    wavefronts *= 2;
-    EXPECT_EQ(filled.shared_copy.conflicts, 0);
-  }
-}
-
 // ---- One warp, access by access ----
 
-__global__ void reverse_tile(const float* from, float* to) {
-  __shared__ float tile[64];
-  tile[threadIdx.x] = from[threadIdx.x * 2];
-  __syncthreads();
-  to[blockIdx.x * 64 + threadIdx.x] = tile[(63 - threadIdx.x) * 2 % 64];  // two to a bank
-}
-
-__global__ void sum_many(const float* from, float* to, int count) {
-  float sum = 0.0f;
-  for (int i = 0; i < count; ++i) sum += from[i];
-  to[threadIdx.x] = sum;
-}
-
 TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
-  const Zeros from(256), to(3 * 64);
   simulator::start_trace({2, 1});
-  launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
+  go(reverse_tile, 3, 64, from, to);
   const TracedKernel kernel = simulator::take_trace().at(0);
   EXPECT_EQ(kernel.kernel, "reverse_tile");
   ASSERT_EQ(kernel.shared.size(), 1u);
@@ -289,12 +292,10 @@ TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
   for (const auto& traced : trace) EXPECT_EQ(traced.access.lanes, ~0u);
   const std::size_t tile = kernel.shared[0].begin;
   for (unsigned lane = 0; lane < 32; ++lane) {
-    EXPECT_EQ(trace[0].access.address[lane],
-              reinterpret_cast<uint64_t>(from.data() + (lane + 32) * 2));
-    EXPECT_EQ(trace[1].access.address[lane], tile + (lane + 32) * 4);
-    EXPECT_EQ(trace[2].access.address[lane], tile + (31 - lane) * 2 * 4);
-    EXPECT_EQ(trace[3].access.address[lane],
-              reinterpret_cast<uint64_t>(to.data() + 2 * 64 + 32 + lane));
+    const uint64_t expected[] = {reinterpret_cast<uint64_t>(from + (lane + 32) * 2),
+                                 tile + (lane + 32) * 4, tile + (31 - lane) * 2 * 4,
+                                 reinterpret_cast<uint64_t>(to + 2 * 64 + 32 + lane)};
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(trace[i].access.address[lane], expected[i]) << i;
   }
   ASSERT_EQ(trace[0].services.size(), 8u);  // sectors: every other float of 256 bytes
   for (unsigned i = 0; i < 8; ++i) EXPECT_EQ(trace[0].services[i].lanes, 0xfu << 4 * i);
@@ -305,21 +306,16 @@ TEST_F(Counting, TraceHasTheAddressesOfTheChosenWarp) {
   EXPECT_EQ(trace[2].services[1].kind, simulator::Service::kConflict);
   EXPECT_EQ(trace[1].access.operation, simulator::Operation::kStore);
   EXPECT_TRUE(simulator::take_trace().empty());
-}
-
-TEST_F(Counting, TraceHasNoWarpThatIsNotThere) {
-  const Zeros from(256), to(3 * 64);
   for (const simulator::TraceSample sample : {simulator::TraceSample{3, 0}, {0, 2}}) {
     simulator::start_trace(sample);
-    launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
-    EXPECT_TRUE(simulator::take_trace().at(0).warps.empty());
+    go(reverse_tile, 3, 64, from, to);
+    EXPECT_TRUE(simulator::take_trace().at(0).warps.empty()) << "no such warp";
   }
 }
 
 TEST_F(Counting, InstructionsAddUpToTheKernelsCounts) {
-  const Zeros from(256), to(3 * 64);
   simulator::start_trace({});
-  for (int i = 0; i < 2; ++i) launch(reverse_tile, 3, 64, nullptr, from.data(), to.data());
+  for (int i = 0; i < 2; ++i) go(reverse_tile, 3, 64, from, to);
   const TracedKernel kernel = simulator::take_trace().at(0);
   EXPECT_EQ(kernel.launches, 2);
   EXPECT_EQ(kernel.warps.size(), 6u);  // of the first launch, all three blocks
@@ -340,63 +336,61 @@ TEST_F(Counting, InstructionsAddUpToTheKernelsCounts) {
   EXPECT_EQ(shared.conflicts, 2 * 3 * 2);
 }
 
+__global__ void sum_many(const float* from, float* to, int count) {
+  float sum = 0.0f;
+  for (int i = 0; i < count; ++i) sum += from[i];
+  to[threadIdx.x] = sum;
+}
+
 TEST_F(Counting, TraceKeepsTheFirstTimesOfALongLoop) {
-  const Zeros from(4096), to(32);
   simulator::start_trace({0, 0});
-  launch(sum_many, 1, 32, nullptr, from.data(), to.data(), 4096);
+  go(sum_many, 1, 32, from, to, 4096);
   const simulator::TracedWarp warp = simulator::take_trace().at(0).warps.at(0);
   ASSERT_EQ(warp.times.size(), 2u);
   EXPECT_EQ(warp.times.begin()->second, 4096);
   EXPECT_EQ(warp.executions.size(), 512u + 1u);  // with the store behind the loop
 }
 
-// ---- What is not counted ----
+// ---- The mistakes of docs/pitfalls.md that show in counts, or in what this simulator reports ----
 
-__global__ void use_own_memory(const ConvShape shape, float* to) {
-  float own[16];
-  for (int i = 0; i < 16; ++i) own[i] = static_cast<float>(i * shape.C);
-  float* volatile somewhere = own;  // the compiler can't keep it in registers
-  float sum = 0.0f;
-  for (int i = 0; i < shape.H; ++i) sum += somewhere[i];
-  to[threadIdx.x] = sum + static_cast<float>(blockIdx.x);
+// The input with its zeros around it, so that no kernel has to ask whether a tap is outside.
+__global__ void copy_padded(ConvShape shape, const float* input, float* padded) {
+  const int H = shape.H + 2 * shape.pad_h, W = shape.W + 2 * shape.pad_w;
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= shape.C * H * W) return;
+  const int c = i / (H * W), h = i / W % H - shape.pad_h, w = i % W - shape.pad_w;
+  const bool inside = h >= 0 && h < shape.H && w >= 0 && w < shape.W;
+  padded[i] = inside ? input[(c * shape.H + h) * shape.W + w] : 0.0f;
 }
 
-TEST_F(Counting, RegistersAndArgumentsAreNoMemory) {
-  const Zeros to(32);
-  ConvShape shape;
-  shape.C = 3, shape.H = 16;
-  launch(use_own_memory, 1, 32, nullptr, shape, to.data());
-  const KernelCounts all = counts();
-  EXPECT_EQ(all.load.requests, 0);
-  EXPECT_EQ(all.store.requests, 1);
+TEST(PitfallCounts, PaddingByCopyingMovesTheInputTwiceMore) {
+  const ConvShape s = shape_of("c=3 h=w=224 k=96 r=s=11 stride_h=stride_w=4 pad_h=pad_w=2");
+  const Zeros input(s.input_count()), padded(3 * 228 * 228);
+  simulator::take_kernel_counts();
+  launch(copy_padded, grid_x(ceil_div(padded.count(), 256)), 256, nullptr, s, input.data(),
+         padded.data());
+  const KernelCounts counts = simulator::take_kernel_counts().at(0);
+  EXPECT_EQ(counts.sectors_read * 32, 602112);     // 3·224·224 floats
+  EXPECT_EQ(counts.sectors_written * 32, 623808);  // 3·228·228 floats
 }
 
-// ---- Tensor cores ----
-
-__global__ void multiply_often(const float* from, float* to, int times) {
-  const float a[4] = {from[threadIdx.x], 1, 1, 1}, b[2] = {1, 1};
-  float sum[4] = {};
-  if (threadIdx.x / 32 == 1) times = 1;
-  for (int i = 0; i < times; ++i) mma_tf32(sum, a, b, sum);
-  to[blockIdx.x * blockDim.x + threadIdx.x] = sum[0];
+// The taps of a 3 x 3 image with one row and column of padding, without the zeros.
+__global__ void im2col_inside_only(const float* input, float* columns) {
+  const int pixel = threadIdx.x, tap = threadIdx.y;
+  const int h = pixel / 3 + tap / 3 - 1, w = pixel % 3 + tap % 3 - 1;
+  if (h < 0 || h >= 3 || w < 0 || w >= 3) return;
+  columns[tap * 9 + pixel] = input[h * 3 + w];
 }
 
-TEST_F(Counting, WarpsThatMultiplyAreCounted) {
-  const Zeros from(96), to(5 * 96);
-  launch(multiply_often, 5, 96, nullptr, from.data(), to.data(), 7);
-  const KernelCounts many = counts();
-  EXPECT_EQ(many.tensor_instructions, 5 * (7 + 1 + 7));
-  EXPECT_EQ(many.load.requests, 5 * 3);  // operands are registers
-  EXPECT_EQ(many.store.requests, 5 * 3);
-  const auto has_metric = [](const KernelCounts& counts) {
-    const auto all = simulator::metrics(counts);
-    return std::count_if(all.begin(), all.end(), [](const auto& metric) {
-      return metric.first == "sm__inst_executed_pipe_tensor_op_hmma.sum" && metric.second == 75;
-    });
-  };
-  EXPECT_EQ(has_metric(many), 1);
-  launch(multiply_often, 5, 32, nullptr, from.data(), to.data(), 0);
-  EXPECT_EQ(has_metric(counts()), 0);
+TEST(PitfallCounts, Im2colElementsThatNobodyWroteAreReported) {
+  const Zeros input(9), filters(9);
+  const DeviceBuffer columns(81), output(9);
+  launch(im2col_inside_only, 1, dim3(9, 9), nullptr, input.data(), columns.data());
+  const std::string message = message_of<CudaError>([&] {
+    sgemm_strided_batched(nullptr, 9, 1, 9, columns.data(), 9, 0, filters.data(), 9, 0,
+                          output.data(), 9, 0, 1);
+  });
+  expect_contains(message, "reads global memory that nobody has written, row 0 of column 0");
 }
 
 }  // namespace

@@ -1,14 +1,11 @@
 // Everything that reads a file or writes one: round trips, and one table of bad input for all readers.
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "common/check/files.h"
 #include "common/check/image.h"
 #include "common/check/npy.h"
-#include "common/check/problems.h"
 #include "common/tests/support.h"
 
 namespace convladder {

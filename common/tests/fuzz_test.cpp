@@ -2,15 +2,9 @@
 // repeats it. The stage computes on the host, so this is for the simulator alone.
 #include "common/check/fuzz.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <sstream>
 #include <tuple>
 
-#include "common/check/reference.h"
 #include "common/command/commands.h"
-#include "common/core/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {

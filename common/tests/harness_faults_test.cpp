@@ -1,8 +1,6 @@
 // What the harness does when a call of the runtime or of cuBLAS fails under it: it reports that with
 // its reason, gives all memory back, and works again. With the faults that the simulator injects,
 // and one stage, which makes every kind of call; what a stage itself must do is in faults_test.cpp.
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include <functional>

@@ -1,58 +1,38 @@
 // What the program's commands are built of: the photograph, the filters, pictures, device memory.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <set>
 
-#include "common/check/device_buffer.h"
 #include "common/check/filter_bank.h"
 #include "common/check/photo.h"
-#include "common/core/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {
 namespace {
 
-const float* filter_of(const TestData& bank, int k) {
-  return &bank.filters[static_cast<std::size_t>(k) * BANK_CHANNELS * BANK_SIZE * BANK_SIZE];
-}
-
-TEST(FilterBank, ZeroMeanUnitNormNonZeroBiasAndHalfIsGrey) {
+TEST(FilterBank, NoFilterIsAnotherOneOrItsTranspose) {
   const TestData bank = make_filter_bank();
   const int plane = BANK_SIZE * BANK_SIZE, taps = BANK_CHANNELS * plane;
   ASSERT_EQ(bank.filters.size(), static_cast<std::size_t>(BANK_FILTERS * taps));
   ASSERT_EQ(bank.bias.size(), static_cast<std::size_t>(BANK_FILTERS));
-  for (int k = 0; k < BANK_FILTERS; ++k) {
-    const float* filter = filter_of(bank, k);
-    EXPECT_NEAR(std::accumulate(filter, filter + taps, 0.0), 0, 1e-5) << k;
-    EXPECT_NEAR(std::inner_product(filter, filter + taps, filter, 0.0), 1, 1e-5) << k;
-    EXPECT_GE(std::fabs(bank.bias[k]), 0.05f) << k;
-    const bool grey = std::equal(filter, filter + 2 * plane, filter + plane);
-    EXPECT_EQ(grey, k < BANK_FILTERS / 2) << k;
-  }
-}
-
-// The largest difference between filter a and filter b, or b with its r and s swapped.
-double difference(const TestData& bank, int a, int b, bool swapped) {
-  double largest = 0;
-  for (int i = 0; i < BANK_CHANNELS * BANK_SIZE * BANK_SIZE; ++i) {
-    const int c = i / (BANK_SIZE * BANK_SIZE), r = i / BANK_SIZE % BANK_SIZE, s = i % BANK_SIZE;
-    const int j = swapped ? (c * BANK_SIZE + s) * BANK_SIZE + r : i;
-    largest = std::fmax(largest, std::fabs(filter_of(bank, a)[i] - filter_of(bank, b)[j]));
-  }
-  return largest;
-}
-
-TEST(FilterBank, NoFilterIsAnotherOneOrItsTranspose) {
-  const TestData bank = make_filter_bank();
   for (int a = 0; a < BANK_FILTERS; ++a) {
+    SCOPED_TRACE(a);
+    const float* const filter = &bank.filters[a * taps];
+    EXPECT_NEAR(std::accumulate(filter, filter + taps, 0.0), 0, 1e-5);
+    EXPECT_NEAR(std::inner_product(filter, filter + taps, filter, 0.0), 1, 1e-5);
+    EXPECT_GE(std::fabs(bank.bias[a]), 0.05f);
+    const bool grey = std::equal(filter, filter + 2 * plane, filter + plane);
+    EXPECT_EQ(grey, a < BANK_FILTERS / 2);
     for (int b = 0; b < BANK_FILTERS; ++b) {
-      if (a != b) {
-        EXPECT_GT(difference(bank, a, b, false), 1e-3) << a << " and " << b;
+      const float* const other = &bank.filters[b * taps];
+      double apart = 0, transposed = 0;  // the largest differences
+      for (int i = 0; i < taps; ++i) {
+        const int c = i / plane, r = i / BANK_SIZE % BANK_SIZE, s = i % BANK_SIZE;
+        apart = std::fmax(apart, std::fabs(filter[i] - other[i]));
+        transposed =
+            std::fmax(transposed, std::fabs(filter[i] - other[c * plane + s * BANK_SIZE + r]));
       }
-      EXPECT_GT(difference(bank, a, b, true), 1e-4) << a << " and " << b << " transposed";
+      EXPECT_TRUE(a == b || apart > 1e-3) << b;
+      EXPECT_GT(transposed, 1e-4) << b;
     }
   }
 }
@@ -69,42 +49,36 @@ TEST(Photo, FirstImageIsThePhotoNormalised) {
 
 TEST(Photo, EveryImageOfABatchDiffers) {
   const Image photo = read_image(CONVLADDER_PHOTO);
-  const int batch = 512;
-  const std::vector<float> images = make_photo_batch(photo, batch);
+  const std::vector<float> images = make_photo_batch(photo, 512);
   std::set<std::vector<float>> different;  // by their first rows
-  for (int n = 0; n < batch; ++n) {
-    const auto image =
-        images.begin() + static_cast<std::ptrdiff_t>(n) * 3 * photo.height * photo.width;
+  for (int n = 0; n < 512; ++n) {
+    const float* const image = &images[int64_t{n} * 3 * photo.height * photo.width];
     different.emplace(image, image + photo.width);
   }
-  EXPECT_EQ(different.size(), static_cast<std::size_t>(batch));
+  EXPECT_EQ(different.size(), 512u);
 }
 
-TEST(Montage, TilesStandRowByRowWithGaps) {
+TEST(Pictures, TilesStandRowByRowWithGapsAndMapsAreGreyAtTheirLevel) {
   const Image black{1, 1, {0, 0, 0}}, red{1, 1, {255, 0, 0}};
   const Image picture = montage({black, red, red}, 2, 2, 1);
-  ASSERT_EQ(picture.width, 7);
-  ASSERT_EQ(picture.height, 7);
-  const auto pixel = [&](int x, int y) {
-    const uint8_t* rgb = &picture.pixels[3 * (y * 7 + x)];
-    return rgb[0] * 65536 + rgb[1] * 256 + rgb[2];
-  };
-  EXPECT_EQ(pixel(0, 0), 0xFFFFFF);
-  EXPECT_EQ(pixel(2, 2), 0x000000);
-  EXPECT_EQ(pixel(3, 1), 0xFFFFFF);
-  EXPECT_EQ(pixel(4, 1), 0xFF0000);
-  EXPECT_EQ(pixel(1, 4), 0xFF0000);
-  EXPECT_EQ(pixel(4, 4), 0xFFFFFF);  // the place of the fourth tile
-}
-
-TEST(Montage, FeatureMapsAreGreyAtTheirLevel) {
-  const float maps[] = {2, 1, 3, 2};
-  const float level = 2;
-  const Image tile = draw_feature_maps(maps, &level, 1, 2, 2).front();
-  EXPECT_EQ(tile.pixels,
+  ASSERT_EQ(picture.pixels.size(), 7u * 7 * 3);
+  std::string drawn;
+  for (std::size_t i = 0; i < picture.pixels.size(); i += 3) {
+    drawn += picture.pixels[i] == 0 ? '#' : picture.pixels[i + 1] == 0 ? 'r' : '.';
+  }
+  EXPECT_EQ(drawn,
+            "......."
+            ".##.rr."
+            ".##.rr."
+            "......."
+            ".rr...."
+            ".rr...."
+            ".......");
+  const float maps[] = {2, 1, 3, 2, 2, 2, 2, 2}, levels[] = {2, 2};
+  const std::vector<Image> tiles = draw_feature_maps(maps, levels, 2, 2, 2);
+  EXPECT_EQ(tiles[0].pixels,
             (std::vector<uint8_t>{128, 128, 128, 0, 0, 0, 255, 255, 255, 128, 128, 128}));
-  const float flat[] = {2, 2, 2, 2};
-  EXPECT_EQ(draw_feature_maps(flat, &level, 1, 2, 2).front().pixels[0], 128);
+  EXPECT_EQ(tiles[1].pixels[0], 128);
 }
 
 using DeviceBufferTest = DeviceTest;
@@ -112,15 +86,12 @@ using DeviceBufferTest = DeviceTest;
 TEST_F(DeviceBufferTest, KeepsWhatItIsGiven) {
   for (const Guards guards : {Guards::kZones, Guards::kNone}) {
     DeviceBuffer buffer(3, 1, guards);
-    float values[3] = {};
-    buffer.download(values);
-    if (guards == Guards::kZones) {
-      for (float value : values) EXPECT_TRUE(std::isnan(value)) << "at first";
+    for (const float value : values_of(buffer)) {
+      EXPECT_TRUE(std::isnan(value) || guards == Guards::kNone) << "at first";
     }
-    const float given[3] = {1, 2, 3};
-    buffer.upload(given);
-    buffer.download(values);
-    EXPECT_TRUE(std::equal(given, given + 3, values));
+    const std::vector<float> given = {1, 2, 3};
+    buffer.upload(given.data());
+    EXPECT_EQ(values_of(buffer), given);
     EXPECT_EQ(buffer.guard_damage(), "");
     EXPECT_EQ(DeviceBuffer(0, 0, guards).count(), 0);
   }

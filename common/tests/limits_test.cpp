@@ -1,12 +1,6 @@
 // Where a grid, an index or a workspace could end, for every stage: each problem is computed right,
 // or rejected with the reason. The limits of make_conv_shape() itself are in conv_shape_test.cpp.
 // What takes many gigabytes needs a GPU; the simulator has sparse_test.cpp.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-
-#include "common/check/backend.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -1,77 +1,40 @@
 // The mistakes of docs/pitfalls.md, each made on purpose: the checks must see them. On both backends.
 #include <cublas_v2.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
 #include <functional>
-#include <limits>
 #include <numeric>
-#include <string>
-#include <vector>
 
-#include "common/check/backend.h"
-#include "common/check/compare.h"
-#include "common/check/device_buffer.h"
-#include "common/check/problems.h"
-#include "common/check/reference.h"
-#include "common/check/test_data.h"
-#include "common/check/trial.h"
 #include "common/core/cublas.h"
-#include "common/core/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {
 namespace {
 
 constexpr int THREADS = 256;
-
-std::vector<float> values_of(const DeviceBuffer& buffer) {
-  std::vector<float> values(buffer.count());
-  buffer.download(values.data());
-  return values;
-}
+constexpr Stage MISTAKE = {"a mistake", "", nullptr, nullptr, false};
 
 bool is_untouched(const DeviceBuffer& buffer) {
   const std::vector<float> values = values_of(buffer);
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v); });
 }
 
-// A problem, its data on both sides, and what the output should be.
-struct Sample {
-  explicit Sample(const ConvArguments& arguments)
-      : shape(make_conv_shape(arguments)),
-        data(make_test_data(shape, DataKind::kUniform, 1)),
-        reference(affordable_reference({shape, data.input.data(), data.filters.data()}, 1)),
-        input(shape.input_count()),
-        filters(shape.filter_count()),
-        output(shape.output_count()) {
-    input.upload(data.input.data());
-    filters.upload(data.filters.data());
-  }
+// A problem without bias, on both sides; no stage runs on it, but what the tests enqueue.
+struct Layer : Sample, Trial {
+  explicit Layer(const std::string& extents)
+      : Sample(extents, DataKind::kUniform, false), Trial(MISTAKE, host()), conv(arguments()) {}
 
   // Of the output on the device, as it is now.
   Comparison judge() const {
-    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    return compare(values_of(output).data(), shape, reference, Rule::kBounded);
+    wait();
+    return compare(output().data(), conv.shape, reference(), Rule::kBounded);
   }
 
-  ConvShape shape;
-  TestData data;
-  Reference reference;  // without a bias
-  DeviceBuffer input, filters, output;
+  const Convolution conv;
 };
 
 // No two extents alike; rows and columns are left over at the far end; padding on all sides.
-ConvArguments odd_problem() {
-  ConvArguments a;
-  a.n = 2, a.c = 3, a.h = 12, a.w = 17, a.k = 5, a.r = 3, a.s = 2;
-  a.stride_h = 4, a.stride_w = 3, a.pad_h = 1, a.pad_w = 2;
-  return a;
-}
+const std::string ODD = "c=3 h=12 w=17 k=5 r=3 s=2 stride_h=4 stride_w=3 pad_h=1 pad_w=2 ";
 
 // Stage 01's loop. PADDED: the input has its zeros around it, and no tap is outside.
 template <bool PADDED, typename Sizes>
@@ -103,10 +66,10 @@ __global__ void conv2d(Sizes size, int blocks_per_image,
 }
 
 template <bool PADDED = false, typename Sizes>
-void run_naive(const Sample& sample, Sizes sizes, const float* input) {
+void run_naive(const Layer& layer, Sizes sizes, const float* input) {
   const int64_t blocks = ceil_div(sizes.K * sizes.P() * sizes.Q(), THREADS);
-  launch(conv2d<PADDED, Sizes>, grid_x(blocks * sample.shape.N), THREADS, nullptr, sizes,
-         static_cast<int>(blocks), input, sample.filters.data(), sample.output.data());
+  launch(conv2d<PADDED, Sizes>, grid_x(blocks * layer.conv.shape.N), THREADS, nullptr, sizes,
+         static_cast<int>(blocks), input, layer.conv.filters, layer.conv.output);
 }
 
 // ---- The size of the output ----
@@ -121,24 +84,23 @@ struct OfSize : ConvShape {
 };
 
 int rounded_up(int input, int filter, int stride, int pad) {
-  const double exact = (input + 2.0 * pad - filter) / stride + 1;
-  return static_cast<int>(std::ceil(exact));
+  return static_cast<int>(std::ceil((input + 2.0 * pad - filter) / stride + 1));
 }
 
 TEST(Pitfalls, OutputSizeRoundedUpIsWrongAndWritesPastTheEnd) {
-  const Sample sample(odd_problem());
-  const ConvShape& s = sample.shape;
-  run_naive(sample, s, sample.input.data());
-  EXPECT_TRUE(sample.judge().pass) << sample.judge().message;
-  EXPECT_EQ(sample.output.guard_damage(), "");
+  const Layer layer(ODD + "n=2");
+  const ConvShape& s = layer.conv.shape;
+  run_naive(layer, s, layer.conv.input);
+  EXPECT_TRUE(layer.judge().pass) << layer.judge().message;
+  EXPECT_EQ(layer.damage(), "");
 
   const int P = rounded_up(s.H, s.R, s.stride_h, s.pad_h);
   const int Q = rounded_up(s.W, s.S, s.stride_w, s.pad_w);
   ASSERT_EQ(P, s.P() + 1);
   ASSERT_EQ(Q, s.Q() + 1);
-  run_naive(sample, OfSize(s, P, Q), sample.input.data());
-  EXPECT_FALSE(sample.judge().pass);
-  expect_contains(sample.output.guard_damage(), "past the end");
+  run_naive(layer, OfSize(s, P, Q), layer.conv.input);
+  EXPECT_FALSE(layer.judge().pass);
+  expect_contains(layer.damage(), "past the end");
 }
 
 // ---- The size of a grid ----
@@ -198,82 +160,69 @@ __global__ void im2col_batch(ConvShape shape, int images, bool zeros, const floa
 }
 
 // The im2col matrix of the whole batch, or of its first images.
-DeviceBuffer im2col(const Sample& sample, int images, bool zeros = true) {
-  const int elements = sample.shape.CRS() * images * sample.shape.PQ();
-  DeviceBuffer columns(elements);
-  launch(im2col_batch, grid_x(ceil_div(elements, THREADS)), THREADS, nullptr, sample.shape, images,
-         zeros, sample.input.data(), columns.data());
+DeviceBuffer im2col(const Layer& layer, int images, bool zeros = true) {
+  const ConvShape& s = layer.conv.shape;
+  DeviceBuffer columns(int64_t{s.CRS()} * images * s.PQ());
+  launch(im2col_batch, grid_x(ceil_div(columns.count(), THREADS)), THREADS, nullptr, s, images,
+         zeros, layer.conv.input, columns.data());
   return columns;
 }
 
-// Row-major [rows, columns] = a [rows, inner] · b [inner, columns], the way stage 02 asks for it.
-void multiply(int rows, int columns, int inner, const float* a, const float* b, float* product) {
-  sgemm_strided_batched(nullptr, columns, rows, inner, b, columns, 0, a, inner, 0, product, columns,
-                        0, 1);
-}
-
-Sample one_image() {
-  ConvArguments a = odd_problem();
-  a.n = 1;
-  return Sample(a);
+// Row-major output [K, columns] = filters [K, C*R*S] · matrix [C*R*S, columns], the way stage 02 asks for
+// it.
+void multiply(const Layer& layer, int columns, const DeviceBuffer& matrix) {
+  const ConvShape& s = layer.conv.shape;
+  sgemm_strided_batched(nullptr, columns, s.K, s.CRS(), matrix.data(), columns, 0,
+                        layer.conv.filters, s.CRS(), 0, layer.conv.output, columns, 0, 1);
 }
 
 TEST(Pitfalls, Im2colWithoutTheZerosOfPaddingIsSeen) {
-  const Sample sample = one_image();
-  const ConvShape& s = sample.shape;
+  const Layer layer(ODD);
   for (const bool zeros : {true, false}) {
-    const DeviceBuffer columns = im2col(sample, 1, zeros);
-    multiply(s.K, s.PQ(), s.CRS(), sample.filters.data(), columns.data(), sample.output.data());
-    EXPECT_EQ(sample.judge().pass, zeros) << sample.judge().message;
+    multiply(layer, layer.conv.shape.PQ(), im2col(layer, 1, zeros));
+    EXPECT_EQ(layer.judge().pass, zeros) << layer.judge().message;
   }
-  expect_contains(sample.judge().message, "never written?");
+  expect_contains(layer.judge().message, "never written?");
 }
 
 // Extents in the order of the formula, leading dimensions that satisfy cuBLAS: no error, and the
 // wrong numbers.
 TEST(Pitfalls, ProductAskedForAsIfMatricesWereColumnMajorIsWrong) {
-  const Sample sample = one_image();
-  const ConvShape& s = sample.shape;
-  const DeviceBuffer columns = im2col(sample, 1);
-  sgemm_strided_batched(nullptr, s.K, s.PQ(), s.CRS(), sample.filters.data(), s.K, 0,
-                        columns.data(), s.CRS(), 0, sample.output.data(), s.K, 0, 1);
-  EXPECT_FALSE(sample.judge().pass);
-  multiply(s.K, s.PQ(), s.CRS(), sample.filters.data(), columns.data(), sample.output.data());
-  EXPECT_TRUE(sample.judge().pass) << sample.judge().message;
+  const Layer layer(ODD);
+  const ConvShape& s = layer.conv.shape;
+  const DeviceBuffer columns = im2col(layer, 1);
+  sgemm_strided_batched(nullptr, s.K, s.PQ(), s.CRS(), layer.conv.filters, s.K, 0, columns.data(),
+                        s.CRS(), 0, layer.conv.output, s.K, 0, 1);
+  EXPECT_FALSE(layer.judge().pass);
+  multiply(layer, s.PQ(), columns);
+  EXPECT_TRUE(layer.judge().pass) << layer.judge().message;
 }
 
 // The lengths of the rows as leading dimensions, without the operands changing places: refused here,
 // since a column of K = 40 floats does not fit a distance of C*R*S = 18.
 TEST(Pitfalls, RowLengthsAsLeadingDimensionsCanBeRefused) {
-  ConvArguments a = odd_problem();
-  a.n = 1, a.k = 40;
-  const Sample sample(a);
-  const ConvShape& s = sample.shape;
-  const DeviceBuffer columns = im2col(sample, 1);
-  EXPECT_THROW(
-      sgemm_strided_batched(nullptr, s.K, s.PQ(), s.CRS(), sample.filters.data(), s.CRS(), 0,
-                            columns.data(), s.PQ(), 0, sample.output.data(), s.PQ(), 0, 1),
-      CudaError);
+  const Layer layer(ODD + "k=40");
+  const ConvShape& s = layer.conv.shape;
+  const DeviceBuffer columns = im2col(layer, 1);
+  EXPECT_THROW(sgemm_strided_batched(nullptr, s.K, s.PQ(), s.CRS(), layer.conv.filters, s.CRS(), 0,
+                                     columns.data(), s.PQ(), 0, layer.conv.output, s.PQ(), 0, 1),
+               CudaError);
 }
 
 TEST(Pitfalls, OneProductForTheBatchIsNotNkpq) {
   for (const int images : {1, 2}) {
-    ConvArguments a = odd_problem();
-    a.n = images;
-    const Sample sample(a);
-    const ConvShape& s = sample.shape;
-    const DeviceBuffer columns = im2col(sample, images);
-    multiply(s.K, images * s.PQ(), s.CRS(), sample.filters.data(), columns.data(),
-             sample.output.data());
-    EXPECT_EQ(sample.judge().pass, images == 1) << sample.judge().message;
+    const Layer layer(ODD + "n=" + std::to_string(images));
+    const ConvShape& s = layer.conv.shape;
+    multiply(layer, images * s.PQ(), im2col(layer, images));
+    EXPECT_EQ(layer.judge().pass, images == 1) << layer.judge().message;
 
     // It is [K,N,P,Q]: with its planes moved, not viewed otherwise, it is right.
-    std::vector<float> knpq = values_of(sample.output), nkpq(knpq.size());
+    std::vector<float> knpq = layer.output(), nkpq(knpq.size());
     for (int plane = 0; plane < s.N * s.K; ++plane) {
       const int n = plane / s.K, k = plane % s.K;
       std::copy_n(&knpq[(k * s.N + n) * s.PQ()], s.PQ(), &nkpq[plane * s.PQ()]);
     }
-    EXPECT_TRUE(compare(nkpq.data(), s, sample.reference, Rule::kBounded).pass);
+    EXPECT_TRUE(compare(nkpq.data(), s, layer.reference(), Rule::kBounded).pass);
   }
 }
 
@@ -318,9 +267,7 @@ double root_mean_square(const std::vector<double>& values) {
 
 // Two models with weights of their own: outputs of the same shape and size, and nothing in common.
 TEST(Pitfalls, TheSameLayerWithOtherRandomWeightsIsAnotherFunction) {
-  ConvArguments a = odd_problem();
-  a.h = 60, a.w = 77, a.c = 16;
-  const ConvShape shape = make_conv_shape(a);
+  const ConvShape shape = shape_of(ODD + "n=2 h=60 w=77 c=16");
   const TestData ours = make_test_data(shape, DataKind::kUniform, 1);
   const TestData theirs = make_test_data(shape, DataKind::kUniform, 2);
   const Reference right = compute_reference({shape, ours.input.data(), ours.filters.data()});
@@ -386,38 +333,32 @@ __global__ void copy_padded(ConvShape shape, const float* __restrict__ input,
   padded[i] = inside ? input[(plane * shape.H + h) * shape.W + w] : 0.0f;
 }
 
-ConvArguments alexnet_conv1() {
-  using A = AlexNetConv1;
-  ConvArguments a;
-  a.n = on_gpu() ? 256 : 1, a.c = A::C, a.h = A::H, a.w = A::W, a.k = A::K, a.r = A::R, a.s = A::S;
-  a.stride_h = A::stride_h, a.stride_w = A::stride_w, a.pad_h = A::pad_h, a.pad_w = A::pad_w;
-  return a;
-}
-
 class PitfallTimes : public testing::Test {
  protected:
-  PitfallTimes() { std::printf("%s, %d image(s)\n", device_name().c_str(), layer_.shape.N); }
+  PitfallTimes() { std::printf("%s, %d image(s)\n", device_name().c_str(), IMAGES); }
 
   // The time of what is right.
   double checked_ms(const std::function<void()>& run) {
-    layer_.output.fill_nan();
+    layer_.fill_nan();
     run();
     EXPECT_TRUE(layer_.judge().pass) << layer_.judge().message;
     return event_ms(run);
   }
 
-  Sample layer_{alexnet_conv1()};
+  static constexpr int IMAGES = on_gpu() ? 256 : 1;
+  Layer layer_{"c=3 h=w=224 k=96 r=s=11 stride_h=stride_w=4 pad_h=pad_w=2 n=" +
+               std::to_string(IMAGES)};
 };
 
 TEST_F(PitfallTimes, SizesAsConstants) {
-  const float* input = layer_.input.data();
-  print("sizes as arguments", checked_ms([&] { run_naive(layer_, layer_.shape, input); }));
+  const float* input = layer_.conv.input;
+  print("sizes as arguments", checked_ms([&] { run_naive(layer_, layer_.conv.shape, input); }));
   print("sizes as constants", checked_ms([&] { run_naive(layer_, AlexNetConv1(), input); }));
 }
 
 TEST_F(PitfallTimes, PaddingByCopying) {
-  const ConvShape& s = layer_.shape;
-  const float* input = layer_.input.data();
+  const ConvShape& s = layer_.conv.shape;
+  const float* input = layer_.conv.input;
   const DeviceBuffer padded(int64_t{s.N} * s.C * PaddedConv1::H * PaddedConv1::W);
   print("taps tested, no copy", checked_ms([&] { run_naive(layer_, AlexNetConv1(), input); }));
   print("the padded copy alone", event_ms([&] {
@@ -429,7 +370,7 @@ TEST_F(PitfallTimes, PaddingByCopying) {
 }
 
 TEST_F(PitfallTimes, NotWaiting) {
-  const auto enqueue = [&] { run_naive(layer_, layer_.shape, layer_.input.data()); };
+  const auto enqueue = [&] { run_naive(layer_, layer_.conv.shape, layer_.conv.input); };
   const double hasty = host_ms(enqueue),
                patient = host_ms([&] {
                  enqueue();
@@ -443,13 +384,13 @@ TEST_F(PitfallTimes, NotWaiting) {
 
 // One image's product of stage 02, [K, C*R*S] times [C*R*S, P*Q].
 TEST_F(PitfallTimes, AHandleMadeInEveryCall) {
-  const ConvShape& s = layer_.shape;
+  const ConvShape& s = layer_.conv.shape;
   const DeviceBuffer columns(int64_t{s.CRS()} * s.PQ()), product(s.KPQ());
   const float one = 1.0f, zero = 0.0f;
   const auto multiply = [&](cublasHandle_t handle) {
     EXPECT_EQ(
         cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, s.PQ(), s.K, s.CRS(), &one, columns.data(),
-                    s.PQ(), layer_.filters.data(), s.CRS(), &zero, product.data(), s.PQ()),
+                    s.PQ(), layer_.conv.filters, s.CRS(), &zero, product.data(), s.PQ()),
         CUBLAS_STATUS_SUCCESS);
     check_cuda(cudaDeviceSynchronize(), "cublasSgemm");
   };

@@ -1,10 +1,10 @@
-// Problem lists: the CSV reader on good, odd and malformed files; the shipped list; the reduction.
-#include "common/check/problems.h"
-
-#include <gtest/gtest.h>
-
+// Lists of problems: the CSV reader on good and odd files (bad ones: files_test.cpp); the shipped lists;
+// the reduction; and problems drawn at random: legal, affordable, the same everywhere, and as awkward
+// as they are meant to be.
+#include <functional>
 #include <set>
 
+#include "common/check/random_problem.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -16,22 +16,19 @@ std::vector<Problem> read_text(const std::string& text) {
 }
 
 TEST(Problems, AColumnForBothAxesIsWarnedOf) {
-  for (const char* name : {"stride", "padding", "dilation", "stride_h", "note"}) {
+  for (const std::string name : {"stride", "padding", "dilation", "stride_h", "note"}) {
     testing::internal::CaptureStderr();
-    const std::string header = std::string("n,c,h,w,k,r,s,") + name;
-    EXPECT_EQ(read_text(header + "\n1,1,4,4,1,3,3,1\n").size(), 1u);
+    EXPECT_EQ(read_text("n,c,h,w,k,r,s," + name + "\n1,1,4,4,1,3,3,1\n").size(), 1u);
     const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(said.find("list.csv:1:15: column '" + std::string(name) + "' is ignored; there is") !=
-                  std::string::npos,
-              name[0] != 'n' && name != std::string("stride_h"))
-        << said;
+    const bool warned =
+        said.find("list.csv:1:15: column '" + name + "' is ignored; there is") != std::string::npos;
+    EXPECT_EQ(warned, name != "note" && name != "stride_h") << said;
   }
 }
 
-TEST(FindProblem, GivesNamesThatHaveThePart) {
-  std::vector<Problem> problems(3);
-  problems[0].name = "alexnet_conv1", problems[1].name = "alexnet_conv2";
-  problems[2].name = "unet";
+TEST(Problems, NearNamesAreNamed) {
+  const std::vector<Problem> problems =
+      problems_of({{"alexnet_conv1", ""}, {"alexnet_conv2", ""}, {"unet", ""}});
   EXPECT_EQ(&find_problem(problems, "alexnet_conv2"), &problems[1]);
   const auto message = [&](const char* name) {
     return message_of<InvalidArgument>([&] { find_problem(problems, name); });
@@ -41,137 +38,64 @@ TEST(FindProblem, GivesNamesThatHaveThePart) {
   EXPECT_EQ(message("resnet152"), "problem 'resnet152' is unknown");
 }
 
-TEST(Problems, ReadsEveryColumn) {
-  const auto problems = read_text(
-      "name,n,c,h,w,k,r,s,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups,bias\n"
-      "first,1,4,30,40,6,2,3,8,9,10,11,12,13,2,0\n");
-  ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems[0].name, "first");
-  EXPECT_FALSE(problems[0].bias);
-  EXPECT_EQ(to_string(make_conv_shape(problems[0].arguments)),
-            "n1 c4 30x40 k6 2x3 stride 8x9 pad 10x11 dil 12x13 groups 2");
-}
-
-TEST(Problems, AbsentAndEmptyColumnsTakeTheDefaults) {
-  for (const char* text :
-       {"k,s,r,w,h,c,n\n7,2,3,5,4,6,8\n",
-        "k,s,r,w,h,c,n,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups,bias,name\n"
-        "7,2,3,5,4,6,8,,,,,,,,,\n"}) {
-    const auto problems = read_text(text);
-    ASSERT_EQ(problems.size(), 1u);
-    EXPECT_EQ(problems[0].name, "row2");
-    EXPECT_TRUE(problems[0].bias);
-    EXPECT_EQ(to_string(make_conv_shape(problems[0].arguments)),
-              "n8 c6 4x5 k7 3x2 stride 1x1 pad 0x0 dil 1x1");
+// Every column; those that are absent or empty; what spreadsheets write; rows that make_conv_shape() will
+// reject.
+TEST(Problems, AreReadWhole) {
+  const std::pair<const char*, const char*> CASES[] = {
+      {"name,n,c,h,w,k,r,s,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups,bias\n"
+       "first,1,4,30,40,6,2,3,8,9,10,11,12,13,2,0\n",
+       "first: 1 4 30 40 6 2 3 8 9 10 11 12 13 2, no bias\n"},
+      {"k,s,r,w,h,c,n\n7,2,3,5,4,6,8\n", "row2: 8 6 4 5 7 3 2 1 1 0 0 1 1 1\n"},
+      {"k,s,r,w,h,c,n,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups,bias,name\n"
+       "7,2,3,5,4,6,8,,,,,,,,,\n",
+       "row2: 8 6 4 5 7 3 2 1 1 0 0 1 1 1\n"},
+      {"\xEF\xBB\xBF"
+       "# a comment\r\n\r\n"
+       "\"name\", n ,c,h,w,k,r,s,remark\r\n"
+       "  \"a \"\"quoted\"\", name\" ,1, 2 ,\"3\",4,5,6,7,\"x,y\"\r\n"
+       "   \t \r\n"
+       "  # another\r\n"
+       "b,1,2,3,4,5,6,7,",
+       "a \"quoted\", name: 1 2 3 4 5 6 7 1 1 0 0 1 1 1\nb: 1 2 3 4 5 6 7 1 1 0 0 1 1 1\n"},
+      {"n,c,h,w,k,r,s,groups\n0,-1,3,4,5,6,7,2\n", "row2: 0 -1 3 4 5 6 7 1 1 0 0 1 1 2\n"}};
+  for (const auto& [text, expected] : CASES) {
+    std::string all;
+    for (const Problem& problem : read_text(text)) {
+      all += problem.name + ":";
+      for (const Extent& e : EXTENTS) all += " " + std::to_string(problem.arguments.*e.given);
+      all += problem.bias ? "\n" : ", no bias\n";
+    }
+    EXPECT_EQ(all, expected);
   }
 }
 
-TEST(Problems, UnderstandsWhatSpreadsheetsWrite) {
-  const auto problems = read_text(
-      "\xEF\xBB\xBF"
-      "# a comment\r\n\r\n"
-      "\"name\", n ,c,h,w,k,r,s,remark\r\n"
-      "  \"a \"\"quoted\"\", name\" ,1, 2 ,\"3\",4,5,6,7,\"x,y\"\r\n"
-      "   \t \r\n"
-      "  # another\r\n"
-      "b,1,2,3,4,5,6,7,");
-  ASSERT_EQ(problems.size(), 2u);
-  EXPECT_EQ(problems[0].name, "a \"quoted\", name");
-  EXPECT_EQ(problems[0].arguments.c, 2);
-  EXPECT_EQ(problems[0].arguments.h, 3);
-  EXPECT_EQ(problems[1].name, "b");
-}
+// ---- The lists here ----
 
-TEST(Problems, RowsThatMustBeRejectedAreStillRead) {
-  const auto problems = read_text("n,c,h,w,k,r,s,groups\n0,-1,3,4,5,6,7,2\n1,1,1,1,1,1,1,1\n");
-  ASSERT_EQ(problems.size(), 2u);
-  EXPECT_EQ(problems[0].arguments.c, -1);
-  EXPECT_EQ(problems[0].arguments.groups, 2);
-}
-
-class ShippedProblems : public testing::Test {
- protected:
-  const std::vector<Problem> problems = read_problems(CONVLADDER_PROBLEMS);
-
-  static bool is_nasty(const Problem& problem) { return problem.name.rfind("nasty_", 0) == 0; }
-};
-
-TEST_F(ShippedProblems, AreLegalAndHavePlainNames) {
-  for (const Problem& problem : problems) {
-    EXPECT_NO_THROW(make_conv_shape(problem.arguments)) << problem.name;
-    EXPECT_EQ(problem.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
-              std::string::npos)
-        << problem.name;
-  }
-}
-
-TEST_F(ShippedProblems, NastyOnesAreManyAndSmall) {
-  int nasty = 0;
-  for (const Problem& problem : problems) {
-    if (!is_nasty(problem)) continue;
-    ++nasty;
-    EXPECT_LE(multiply_adds(problem.arguments), 3e6) << problem.name;
-  }
-  EXPECT_GE(nasty, 40);
+const std::vector<Problem>& shipped() {
+  static const std::vector<Problem> problems = read_problems(CONVLADDER_PROBLEMS);
+  return problems;
 }
 
 // 8, 16, 32, 64 and 128, one less and one more, stand among the nasty ones for each extent that a
 // tile can run along.
-TEST_F(ShippedProblems, NastyOnesSitAroundTheSizesOfTiles) {
+TEST(ShippedProblems, NastyOnesAreManyAndSmallAndSitAroundTheSizesOfTiles) {
   std::set<int64_t> k, p, q, gemm_k, gemm_n;
-  for (const Problem& problem : problems) {
-    if (!is_nasty(problem)) continue;
+  int nasty = 0;
+  for (const Problem& problem : shipped()) {
+    SCOPED_TRACE(problem.name);
     const ConvShape shape = make_conv_shape(problem.arguments);
-    k.insert(shape.K);
-    p.insert(shape.P());
-    q.insert(shape.Q());
-    gemm_k.insert(shape.CRS());
-    gemm_n.insert(int64_t{shape.N} * shape.PQ());
+    EXPECT_EQ(problem.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
+              std::string::npos);
+    if (problem.name.rfind("nasty_", 0) != 0) continue;
+    ++nasty;
+    EXPECT_LE(multiply_adds(problem.arguments), 3e6);
+    k.insert(shape.K), p.insert(shape.P()), q.insert(shape.Q());
+    gemm_k.insert(shape.CRS()), gemm_n.insert(int64_t{shape.N} * shape.PQ());
   }
+  EXPECT_GE(nasty, 40);
   for (const int64_t size : {8, 16, 32, 64, 128}) {
     for (const auto* extents : {&k, &p, &q, &gemm_k, &gemm_n}) {
-      EXPECT_EQ(extents->count(size - 1), 1u) << size;
-      EXPECT_EQ(extents->count(size + 1), 1u) << size;
-    }
-  }
-}
-
-TEST_F(ShippedProblems, HoldTheTwoThatEverythingIsMeasuredOn) {
-  const ConvShape alexnet = make_conv_shape(find_problem(problems, "alexnet_conv1").arguments);
-  EXPECT_EQ(to_string(alexnet), "n256 c3 224x224 k96 11x11 stride 4x4 pad 2x2 dil 1x1");
-  const ConvShape kernelbench = make_conv_shape(find_problem(problems, "kernelbench_63").arguments);
-  EXPECT_EQ(int64_t{kernelbench.N} * kernelbench.PQ() * kernelbench.CRS(), INT64_C(2406491136));
-}
-
-TEST_F(ShippedProblems, ReducedOnesFitAndKeepTheirCharacter) {
-  for (const double limit : {1e5, 3e6, 5e7}) {
-    for (const Problem& problem : problems) {
-      SCOPED_TRACE(problem.name + " to " + std::to_string(limit));
-      const ConvArguments& whole = problem.arguments;
-      const ConvArguments cut = reduce(whole, limit);
-      const ConvShape before = make_conv_shape(whole), after = make_conv_shape(cut);
-      EXPECT_LE(multiply_adds(cut), limit);
-      if (multiply_adds(whole) > limit) {
-        EXPECT_GT(multiply_adds(cut), limit / 500);
-        EXPECT_EQ(cut.n, 1);
-      } else {
-        EXPECT_EQ(to_string(after), to_string(before));
-      }
-      EXPECT_EQ(after.P() % 2, before.P() % 2);
-      EXPECT_EQ(after.Q() % 2, before.Q() % 2);
-      EXPECT_EQ(after.K % 2, before.K % 2);
-      EXPECT_EQ(after.C % 2, before.C % 2);
-      EXPECT_EQ(after.groups % 2, before.groups % 2);
-      EXPECT_EQ(after.groups > 1, before.groups > 1);
-      EXPECT_EQ((before.H - after.H) % (2 * before.stride_h), 0);
-      EXPECT_EQ((before.W - after.W) % (2 * before.stride_w), 0);
-      EXPECT_LE(after.P(), before.P());
-      EXPECT_LE(after.Q(), before.Q());
-      ConvShape restored = after;  // all but N, C, H, W, K and the groups is as it was
-      restored.N = before.N, restored.C = before.C, restored.K = before.K;
-      restored.groups = before.groups;
-      restored.H = before.H, restored.W = before.W;
-      EXPECT_EQ(to_string(restored), to_string(before));
+      EXPECT_EQ(extents->count(size - 1) + extents->count(size + 1), 2u) << size;
     }
   }
 }
@@ -193,48 +117,169 @@ TEST(ShippedLayers, AreManyAndLegalAndOfEveryKind) {
   EXPECT_GE(small_batches, 10);
 }
 
-TEST(Reduce, TakesImagesThenPixelsThenChannels) {
-  const ConvArguments a = arguments_of("n=10 c=64 h=w=66 k=64 r=s=3");  // P = Q = 64
-  const auto reduced = [&](double macs) { return to_string(make_conv_shape(reduce(a, macs))); };
-  const double image = multiply_adds(a) / 10;
-  const std::string rest = " 3x3 stride 1x1 pad 0x0 dil 1x1";
-  EXPECT_EQ(reduced(10 * image), "n10 c64 66x66 k64" + rest);
-  EXPECT_EQ(reduced(9.9 * image), "n1 c64 66x66 k64" + rest);
-  EXPECT_EQ(reduced(image / 2), "n1 c64 34x66 k64" + rest);
-  EXPECT_EQ(reduced(image / 16), "n1 c64 18x18 k64" + rest);
-  EXPECT_EQ(reduced(image / 32), "n1 c64 18x18 k32" + rest);
-  EXPECT_EQ(reduced(image / 256), "n1 c16 18x18 k16" + rest);
-  EXPECT_EQ(reduced(image / 512), "n1 c16 10x18 k16" + rest);
-  EXPECT_EQ(reduced(1), "n1 c2 4x4 k2" + rest);
+// ---- The reduction ----
+
+TEST(Reduce, ShippedOnesFitAndKeepTheirCharacter) {
+  for (const double limit : {1e5, 3e6, 5e7}) {
+    for (const Problem& problem : shipped()) {
+      SCOPED_TRACE(problem.name + " to " + std::to_string(limit));
+      const ConvArguments& whole = problem.arguments;
+      const ConvArguments cut = reduce(whole, limit);
+      const ConvShape before = make_conv_shape(whole), after = make_conv_shape(cut);
+      EXPECT_LE(multiply_adds(cut), limit);
+      if (multiply_adds(whole) > limit) {
+        EXPECT_GT(multiply_adds(cut), limit / 500);
+        EXPECT_EQ(cut.n, 1);
+      } else {
+        EXPECT_EQ(to_string(after), to_string(before));
+      }
+      for (const Extent& e :
+           EXTENTS) {  // N, C, H, W, K and the groups shrink, and stay odd or even
+        const bool shrinks = std::string(e.name).find_first_not_of("chwk") == std::string::npos;
+        const int less = before.*e.taken - after.*e.taken;
+        EXPECT_TRUE(shrinks ? less % 2 == 0 : less == 0 || e.name[0] == 'n' || e.name[0] == 'g');
+      }
+      EXPECT_EQ(after.groups % 2, before.groups % 2);
+      EXPECT_EQ(after.groups > 1, before.groups > 1);
+      EXPECT_EQ((before.H - after.H) % (2 * before.stride_h), 0);
+      EXPECT_EQ((before.W - after.W) % (2 * before.stride_w), 0);
+      EXPECT_LE(after.P(), before.P());
+      EXPECT_LE(after.Q(), before.Q());
+    }
+  }
 }
 
-TEST(Reduce, TakesChannelsOfAGroupThenGroups) {
-  ConvArguments a = arguments_of("c=192 h=w=16 k=768 groups=12");
-  const auto reduced = [&](double part) {
-    return to_string(make_conv_shape(reduce(a, part * multiply_adds(a))));
-  };
-  const std::string rest = " 1x1 stride 1x1 pad 0x0 dil 1x1 groups ";
-  EXPECT_EQ(reduced(1), "n1 c192 16x16 k768" + rest + "12");
-  EXPECT_EQ(reduced(1.0 / 4), "n1 c192 16x16 k192" + rest + "12");
-  EXPECT_EQ(reduced(1.0 / 8), "n1 c96 16x16 k96" + rest + "6");
-  EXPECT_EQ(reduced(1.0 / 24), "n1 c32 16x16 k32" + rest + "2");
-  EXPECT_EQ(reduced(0), "n1 c4 2x2 k4" + rest + "2");
-  a.c = a.k = a.groups = 27;  // depthwise, and odd
-  EXPECT_EQ(reduced(0), "n1 c3 2x2 k3" + rest + "3");
+TEST(Reduce, TakesImagesThenPixelsThenChannelsThenGroups) {
+  const struct {
+    const char* extents;
+    double part;  // of its multiply-adds
+    const char* reduced;
+  } CASES[] = {{"n=10 c=64 h=w=66 k=64 r=s=3", 1, "n10 c64 66x66 k64"},  // P = Q = 64
+               {"n=10 c=64 h=w=66 k=64 r=s=3", 0.99, "n1 c64 66x66 k64"},
+               {"n=10 c=64 h=w=66 k=64 r=s=3", 1.0 / 20, "n1 c64 34x66 k64"},
+               {"n=10 c=64 h=w=66 k=64 r=s=3", 1.0 / 160, "n1 c64 18x18 k64"},
+               {"n=10 c=64 h=w=66 k=64 r=s=3", 1.0 / 320, "n1 c64 18x18 k32"},
+               {"n=10 c=64 h=w=66 k=64 r=s=3", 1.0 / 2560, "n1 c16 18x18 k16"},
+               {"n=10 c=64 h=w=66 k=64 r=s=3", 1.0 / 5120, "n1 c16 10x18 k16"},
+               {"n=10 c=64 h=w=66 k=64 r=s=3", 0, "n1 c2 4x4 k2"},
+               {"c=192 h=w=16 k=768 groups=12", 1, "n1 c192 16x16 k768 groups 12"},
+               {"c=192 h=w=16 k=768 groups=12", 1.0 / 4, "n1 c192 16x16 k192 groups 12"},
+               {"c=192 h=w=16 k=768 groups=12", 1.0 / 8, "n1 c96 16x16 k96 groups 6"},
+               {"c=192 h=w=16 k=768 groups=12", 1.0 / 24, "n1 c32 16x16 k32 groups 2"},
+               {"c=192 h=w=16 k=768 groups=12", 0, "n1 c4 2x2 k4 groups 2"},
+               {"c=27 h=w=16 k=27 groups=27", 0, "n1 c3 2x2 k3 groups 3"},  // depthwise, and odd
+               // The output is padding for the most part: the last row of input stays.
+               {"h=3 w=4 pad_h=pad_w=5000 k=4", 1e-6, "n1 c1 1x2 k2"}};
+  for (const auto& [extents, part, reduced] : CASES) {
+    const ConvArguments a = arguments_of(extents);
+    std::string text = to_string(make_conv_shape(reduce(a, part * multiply_adds(a))));
+    const std::size_t rest = text.find(' ', text.find(" k") + 1), groups = text.find(" groups");
+    text.erase(rest, std::min(groups, text.size()) - rest);  // filters, strides, pads, dilations
+    EXPECT_EQ(text, reduced) << extents << ", " << part;
+  }
+  const ConvArguments illegal = arguments_of("n=1000000 c=0");
+  EXPECT_EQ(reduce(illegal, 1).n, 1000000);
+  EXPECT_EQ(multiply_adds(illegal), 0);
 }
 
-TEST(Reduce, NeverTakesTheLastRowOfInput) {
-  // The output is padding for the most part.
-  const ConvArguments cut = reduce(arguments_of("h=3 w=4 pad_h=pad_w=5000 k=4"), 1000);
-  EXPECT_EQ(cut.h, 1);
-  EXPECT_EQ(cut.w, 2);
-  EXPECT_EQ(cut.pad_h, 5000);
+// ---- At random ----
+
+constexpr double MAX_MACS = 1e6;
+
+const std::vector<RandomProblem>& random_problems() {
+  static const std::vector<RandomProblem> problems = [] {
+    std::vector<RandomProblem> drawn;
+    for (int i = 0; i < 2048; ++i) drawn.push_back(random_problem(1, i, MAX_MACS));
+    return drawn;
+  }();
+  return problems;
 }
 
-TEST(Reduce, LeavesRejectedProblemsAlone) {
-  const ConvArguments a = arguments_of("n=1000000 c=0");
-  EXPECT_EQ(reduce(a, 1).n, 1000000);
-  EXPECT_EQ(multiply_adds(a), 0);
+using P = const RandomProblem&;
+using S = const ConvShape&;
+
+// Each of `kinds` is at least one problem in `parts`.
+void expect_often(int parts, const std::vector<std::function<bool(P, S)>>& kinds) {
+  for (const auto& kind : kinds) {
+    int count = 0;
+    for (P problem : random_problems()) count += kind(problem, problem.shape);
+    EXPECT_GE(count, static_cast<int>(random_problems().size()) / parts)
+        << "kind " << &kind - kinds.data() << " of those that are one in " << parts;
+  }
+}
+
+bool near(int64_t value, std::initializer_list<int64_t> borders) {
+  return std::any_of(borders.begin(), borders.end(),
+                     [=](int64_t border) { return std::abs(value - border) <= 1; });
+}
+
+TEST(RandomProblems, AreLegalAndAffordable) {
+  for (const double max_macs : {1e4, 1e6, 1e8}) {
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      const ConvShape shape = random_problem(seed, 7, max_macs).shape;
+      EXPECT_NO_THROW(validate(shape));
+      EXPECT_LE(shape.flops() / 2, max_macs) << to_string(shape);
+      EXPECT_LE(shape.input_count() + shape.output_count(), 1 << 22) << to_string(shape);
+    }
+  }
+  EXPECT_EQ(message_of<InvalidArgument>([] { random_problem(1, 0, 10); }).rfind("max_macs = ", 0),
+            0u);
+}
+
+TEST(RandomProblems, AreTheSameOnEveryMachine) {
+  EXPECT_EQ(to_string(random_problem(1, 0, MAX_MACS).shape),
+            "n1 c1 9x59 k95 2x7 stride 1x11 pad 0x4 dil 1x1");
+  EXPECT_EQ(to_string(random_problem(9, 1217, MAX_MACS).shape),
+            "n4 c45 2x19 k75 2x5 stride 1x9 pad 0x0 dil 1x4 groups 15");
+}
+
+TEST(RandomProblems, EverySecondOneIsMisaligned) {
+  for (std::size_t i = 0; i < random_problems().size(); ++i) {
+    P problem = random_problems()[i];
+    EXPECT_EQ(problem.is_misaligned(), i % 2 == 1) << i;
+    for (const int offset : problem.placement.offsets) EXPECT_TRUE(offset >= 0 && offset <= 3) << i;
+  }
+}
+
+TEST(RandomProblems, AreAwkward) {
+  expect_often(4,
+               {[](P p, S) { return !p.bias; },  //
+                [](P p, S) { return p.relu; }, [](P p, S) { return p.placement.least_workspace; }});
+  expect_often(5, {[](P, S s) { return s.groups > 1; }});
+  expect_often(
+      20, {[](P, S s) { return s.stride_h > s.R; },  //
+           [](P, S s) { return s.stride_w > s.S; }, [](P, S s) { return s.pad_h > s.R; },
+           [](P, S s) { return s.pad_w > s.S; }, [](P, S s) { return s.R > s.H; },
+           [](P, S s) { return s.S > s.W; }, [](P, S s) { return s.dil_h != s.dil_w; },
+           [](P, S s) { return s.stride_h != s.stride_w; }, [](P, S s) { return near(s.K, {8}); },
+           [](P, S s) {
+             return near(s.N * s.PQ(), {32, 64, 96, 128});
+           },
+           [](P, S s) { return s.groups > 4; },
+           [](P, S s) { return s.groups > 1 && s.KPQ() % 4 != 0; }});
+  expect_often(
+      50, {[](P, S s) { return near(s.CRS(), {8}); }, [](P, S s) { return near(s.CRS(), {32}); },
+           [](P, S s) { return s.groups > 1 && s.C == 1 && s.K == 1; },
+           [](P, S s) { return s.groups > 1 && s.N > 1 && s.C != s.K; },
+           [](P, S s) { return s.groups > 1 && s.PQ() % 4 == 0; }});
+  expect_often(200, {[](P, S s) { return s.PQ() == 1; }});
+  for (const int border : {32, 64, 96, 128}) {
+    expect_often(50, {[=](P, S s) { return near(s.K, {border}); },
+                      [=](P, S s) { return near(s.Q(), {border}); }});
+  }
+  for (const Extent& e : EXTENTS) {
+    if (e.least == 1) expect_often(51, {[&](P, S s) { return s.*e.taken == 1; }});
+  }
+  // The filters with kernels of their own in stage 10, in rows that end with, just before and just
+  // behind a strip of 8.
+  for (const auto& [taps, stride] : {std::pair{3, 1}, {7, 2}, {11, 4}}) {
+    for (const int rest : {7, 0, 1}) {
+      expect_often(100, {[=, S_ = taps, stride_w = stride](P, S s) {
+                     return s.S == S_ && s.stride_w == stride_w && s.dil_w == 1 &&
+                            s.Q() % 8 == rest;
+                   }});
+    }
+  }
 }
 
 }  // namespace

@@ -1,14 +1,8 @@
 // `profile`, and what it has in common with `run` and `check`, on two stages that are made here: one is
 // right, the other is wrong. Builds that count only.
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "common/command/commands.h"
-#include "common/core/launch.h"
-#include "common/core/stage.h"
 #include "common/tests/support.h"
 
 namespace convladder {

@@ -1,20 +1,14 @@
-// The reference is held against sums done by hand, and against a second implementation that shares no
-// line and no loop order with it.
-#include "common/check/reference.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
+// The data that checks run on: reproducible, and of the kind that each rule relies on. And the reference:
+// held against sums done by hand, and against a second implementation that shares no line and no loop
+// order with it.
 #include <set>
 
-#include "common/check/problems.h"
-#include "common/check/test_data.h"
 #include "common/tests/support.h"
 
 namespace convladder {
 namespace {
+
+// ---- The reference ----
 
 // Scatters instead of gathering: every input value goes to all outputs that it reaches, the loops
 // run over the input, and the output position is found by division.
@@ -86,7 +80,7 @@ TEST(Reference, GroupsByHand) {
 }
 
 TEST(Reference, NanStaysNanThroughRelu) {
-  const float input[] = {-1, std::numeric_limits<float>::quiet_NaN(), 2}, filters[] = {1};
+  const float input[] = {-1, NAN, 2}, filters[] = {1};
   const Reference result = compute_reference({shape_of("w=3"), input, filters, nullptr, true});
   EXPECT_EQ(result.value[0], 0);
   EXPECT_TRUE(std::isnan(result.value[1]));
@@ -94,46 +88,33 @@ TEST(Reference, NanStaysNanThroughRelu) {
 }
 
 // Every small problem of problems.csv, and the large ones cut down.
-class ReferenceOfProblem : public testing::TestWithParam<Problem> {};
+TEST(Reference, AgreesWithTheSecondImplementationAndWithItsSamples) {
+  for (const Problem& problem : read_problems(CONVLADDER_PROBLEMS)) {
+    const ConvShape shape = make_conv_shape(reduce(problem.arguments, 1e6));
+    SCOPED_TRACE(problem.name + ": " + to_string(shape));
+    for (const bool relu : {false, true}) {
+      const TestData integers = make_test_data(shape, DataKind::kSmallInteger, 1);
+      const HostProblem exact = host_problem(shape, integers, !relu, relu);
+      const Reference first = compute_reference(exact), second = scatter_reference(exact);
+      ASSERT_EQ(first.value, second.value);
+      ASSERT_EQ(first.magnitude, second.magnitude);
 
-TEST_P(ReferenceOfProblem, AgreesWithTheSecondImplementation) {
-  const ConvShape shape = make_conv_shape(reduce(GetParam().arguments, 1e6));
-  SCOPED_TRACE(to_string(shape));
-  for (const bool relu : {false, true}) {
-    const TestData integers = make_test_data(shape, DataKind::kSmallInteger, 1);
-    const HostProblem exact = host_problem(shape, integers, !relu, relu);
-    const Reference first = compute_reference(exact), second = scatter_reference(exact);
-    EXPECT_EQ(first.value, second.value);
-    EXPECT_EQ(first.magnitude, second.magnitude);
-
-    const TestData reals = make_test_data(shape, DataKind::kUniform, 2);
-    const HostProblem rounded = host_problem(shape, reals, relu, relu);
-    const Reference third = compute_reference(rounded), fourth = scatter_reference(rounded);
-    for (int64_t i = 0; i < shape.output_count(); ++i) {
-      ASSERT_NEAR(third.value[i], fourth.value[i], 1e-13 * fourth.magnitude[i]) << i;
-      ASSERT_NEAR(third.magnitude[i], fourth.magnitude[i], 1e-13 * fourth.magnitude[i]) << i;
+      const TestData reals = make_test_data(shape, DataKind::kUniform, 2);
+      const HostProblem rounded = host_problem(shape, reals, relu, relu);
+      const Reference third = compute_reference(rounded), fourth = scatter_reference(rounded);
+      for (int64_t i = 0; i < shape.output_count(); ++i) {
+        ASSERT_NEAR(third.value[i], fourth.value[i], 1e-13 * fourth.magnitude[i]) << i;
+        ASSERT_NEAR(third.magnitude[i], fourth.magnitude[i], 1e-13 * fourth.magnitude[i]) << i;
+      }
+      const Reference sampled = compute_reference(rounded, sample_outputs(shape, 100, 4));
+      ASSERT_FALSE(sampled.index.empty());
+      for (std::size_t i = 0; i < sampled.index.size(); ++i) {  // the same terms in the same order
+        ASSERT_EQ(sampled.value[i], third.value[sampled.index[i]]);
+        ASSERT_EQ(sampled.magnitude[i], third.magnitude[sampled.index[i]]);
+      }
     }
   }
 }
-
-TEST_P(ReferenceOfProblem, SamplesAreTheSameAsTheWhole) {
-  const ConvShape shape = make_conv_shape(reduce(GetParam().arguments, 1e6));
-  SCOPED_TRACE(to_string(shape));
-  const TestData data = make_test_data(shape, DataKind::kUniform, 3);
-  const HostProblem problem = host_problem(shape, data, true, true);
-  const Reference whole = compute_reference(problem);
-  const Reference sampled = compute_reference(problem, sample_outputs(shape, 100, 4));
-  ASSERT_FALSE(sampled.index.empty());
-  for (std::size_t i = 0; i < sampled.index.size(); ++i) {
-    // Same terms in the same order: the same double.
-    ASSERT_EQ(sampled.value[i], whole.value[sampled.index[i]]);
-    ASSERT_EQ(sampled.magnitude[i], whole.magnitude[sampled.index[i]]);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Csv, ReferenceOfProblem,
-                         testing::ValuesIn(read_problems(CONVLADDER_PROBLEMS)),
-                         [](const auto& info) { return info.param.name; });
 
 TEST(Reference, RejectsIndicesOutsideTheOutput) {
   const ConvShape shape = shape_of("");
@@ -149,6 +130,7 @@ TEST(Reference, RejectsIndicesOutsideTheOutput) {
 TEST(SampleOutputs, HoldsAllCornersAndNoIndexTwice) {
   const ConvShape shape = shape_of("n=16 c=16 h=w=1024 k=128 r=s=3");  // 2.1 billion outputs
   const std::vector<int64_t> sample = sample_outputs(shape, 4096, 1);
+  EXPECT_EQ(sample, sample_outputs(shape, 4096, 1));
   EXPECT_EQ(sample.size(), 4096u);
   EXPECT_TRUE(std::is_sorted(sample.begin(), sample.end()));
   const std::set<int64_t> chosen(sample.begin(), sample.end());
@@ -169,19 +151,111 @@ TEST(SampleOutputs, HoldsAllCornersAndNoIndexTwice) {
   }
   EXPECT_GT(border, 900);
   EXPECT_GE(sample.front(), 0);
+  EXPECT_NE(sample, sample_outputs(shape, 4096, 2));
   EXPECT_EQ(sample.back(), shape.output_count() - 1);
-}
-
-TEST(SampleOutputs, DependsOnTheSeedAlone) {
-  const ConvShape shape = shape_of("n=3 h=50 w=70 k=5");
-  EXPECT_EQ(sample_outputs(shape, 200, 1), sample_outputs(shape, 200, 1));
-  EXPECT_NE(sample_outputs(shape, 200, 1), sample_outputs(shape, 200, 2));
 }
 
 TEST(SampleOutputs, TakesAllWhenThereAreFew) {
   const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  EXPECT_EQ(sample_outputs(shape_of("h=3 w=4"), 100, 1), all);
-  EXPECT_EQ(sample_outputs(shape_of("h=3 w=4"), 12, 1), all);
+  for (const int count : {100, 12}) EXPECT_EQ(sample_outputs(shape_of("h=3 w=4"), count, 1), all);
+}
+
+// ---- The data ----
+
+ConvShape shape_with_gemm_k(int64_t c, int64_t r = 1, int64_t s = 1) {
+  ConvArguments a;
+  a.n = 2, a.c = c, a.h = r, a.w = s, a.k = 3, a.r = r, a.s = s;
+  return make_conv_shape(a);
+}
+
+int64_t count_nonzero(const float* begin, const float* end) {
+  return std::count_if(begin, end, [](float x) { return x != 0; });
+}
+
+// An element depends on its tensor, its index and the seed alone: a longer tensor begins with the shorter
+// one.
+TEST(TestData, SameSeedSameData) {
+  ConvShape shape = shape_with_gemm_k(7, 5, 3), more = shape;
+  more.N = 5000;
+  for (const DataKind kind : DATA_KINDS) {
+    const TestData few = make_test_data(shape, kind, 1), many = make_test_data(more, kind, 1);
+    ASSERT_EQ(static_cast<int64_t>(few.input.size()), shape.input_count());
+    EXPECT_EQ(static_cast<int64_t>(few.filters.size()), shape.filter_count());
+    EXPECT_EQ(count_nonzero(few.bias.data(), few.bias.data() + few.bias.size()), shape.K);
+    EXPECT_TRUE(std::equal(few.input.begin(), few.input.end(), many.input.begin()));
+    EXPECT_EQ(few.filters, many.filters);
+    EXPECT_EQ(few.bias, many.bias);
+    const TestData other = make_test_data(shape, kind, 2);
+    EXPECT_NE(few.input, other.input);
+    EXPECT_NE(few.filters, other.filters);
+    EXPECT_NE(few.bias, other.bias);
+    const TestData alike = make_test_data(shape_of("h=w=r=s=8"), kind, 1);
+    EXPECT_NE(alike.input, alike.filters);
+  }
+}
+
+TEST(TestData, UniformFillsItsInterval) {
+  const TestData data = make_test_data(shape_of("h=w=1000"), DataKind::kUniform, 3);
+  const auto [least, most] = std::minmax_element(data.input.begin(), data.input.end());
+  EXPECT_GE(*least, -1);
+  EXPECT_LT(*least, -0.9999f);
+  EXPECT_LT(*most, 1);
+  EXPECT_GT(*most, 0.9999f);
+  double sum = 0, squares = 0, neighbours = 0;
+  for (std::size_t i = 0; i < data.input.size(); ++i) {
+    sum += data.input[i];
+    squares += double{data.input[i]} * data.input[i];
+    neighbours += double{data.input[i]} * data.input[(i + 1) % data.input.size()];
+  }
+  EXPECT_NEAR(sum / 1e6, 0, 0.003);  // 5 standard errors
+  EXPECT_NEAR(squares / 1e6, 1.0 / 3, 0.0015);
+  EXPECT_NEAR(neighbours / 1e6, 0, 0.0017);
+}
+
+// The sums go from one term to the most that "small" takes, and beyond it.
+TEST(TestData, IntegerKindsStayExactAndAreNotZero) {
+  const ConvShape shapes[] = {shape_with_gemm_k(1),
+                              shape_with_gemm_k(3, 11, 11),
+                              shape_with_gemm_k(4096),
+                              shape_with_gemm_k(4097),
+                              shape_with_gemm_k(10000),
+                              shape_with_gemm_k(2048, 3, 3),
+                              shape_with_gemm_k(1 << 12, 31, 33),
+                              shape_with_gemm_k(13, 409, 787)};
+  for (const ConvShape& shape : shapes) {
+    for (const DataKind kind : {DataKind::kSmallInteger, DataKind::kWideInteger}) {
+      SCOPED_TRACE(to_string(shape) + ", " + to_string(kind));
+      const bool wide = kind == DataKind::kWideInteger;
+      const TestData data = make_test_data(shape, kind, 1);
+      for (const auto* tensor : {&data.input, &data.filters, &data.bias}) {
+        for (const float x : *tensor) ASSERT_EQ(x, std::nearbyint(x));
+      }
+      double largest = 0;
+      for (const float x : data.input) {
+        largest = std::max(largest, std::fabs(double{x}));
+        ASSERT_TRUE(!wide || (std::fabs(x) >= 2049 && static_cast<int>(x) % 2 != 0)) << x;
+      }
+      ASSERT_LE(largest, wide ? 4095 : 64);
+      EXPECT_GE(count_nonzero(data.input.data(), data.input.data() + data.input.size()),
+                shape.input_count() / 2);
+      for (int k = 0; k < shape.K; ++k) {
+        // The worst sum that these filters allow, over all inputs of this kind.
+        const float* const filter = data.filters.data() + int64_t{k} * shape.CRS();
+        double sum = std::fabs(data.bias[k]);
+        for (int i = 0; i < shape.CRS(); ++i) {
+          sum += largest * std::fabs(filter[i]);
+          ASSERT_TRUE(!wide || std::fabs(filter[i]) <= 1) << filter[i];
+        }
+        EXPECT_LE(sum, 0x1p24);
+        // As many as 2^24 allows.
+        const int64_t nonzero = count_nonzero(filter, filter + shape.CRS());
+        EXPECT_GE(nonzero, wide ? std::min(shape.CRS(), 2000) : shape.CRS() / 2);
+      }
+    }
+  }
+  EXPECT_EQ(message_of<InvalidArgument>(
+                [] { make_test_data(shape_with_gemm_k(1 << 24), DataKind::kSmallInteger, 1); }),
+            "c*r*s = 16777216: too many products for exact sums in float32, must be below 2^24");
 }
 
 }  // namespace

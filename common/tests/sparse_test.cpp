@@ -1,12 +1,8 @@
 // Offsets beyond 2^31 in the simulator, for every stage: device memory is the host's there, and
 // what nobody touches of a tensor takes none. Few elements are touched, the last ones above all. On
 // a GPU limits_test.cpp has such tensors in full.
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <numeric>
 
 #include "common/check/random.h"

@@ -1,13 +1,15 @@
-// What several tests need: problems as text, a folder for files, the message of an exception, a problem
-// on the device.
+// What most tests need, and may rely on to be included: problems as text, a folder for files, the message
+// of an exception, a problem on the device.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -128,19 +130,28 @@ class DeviceTest : public testing::Test {
   }
 };
 
+inline std::vector<float> values_of(const DeviceBuffer& buffer) {
+  std::vector<float> values(static_cast<std::size_t>(buffer.count()));
+  buffer.download(values.data());
+  return values;
+}
+
 // A problem, its data and its reference.
 class Sample {
  public:
-  explicit Sample(const ConvShape& shape, DataKind kind = DataKind::kSmallInteger)
+  explicit Sample(const ConvShape& shape, DataKind kind = DataKind::kSmallInteger, bool bias = true)
       : shape_(shape),
         kind_(kind),
+        bias_(bias),
         data_(make_test_data(shape_, kind, 1)),
-        reference_(compute_reference(host())) {}
-  explicit Sample(const std::string& text, DataKind kind = DataKind::kSmallInteger)
-      : Sample(shape_of(text), kind) {}
+        reference_(affordable_reference(host(), 1)) {}
+  explicit Sample(const std::string& text, DataKind kind = DataKind::kSmallInteger,
+                  bool bias = true)
+      : Sample(shape_of(text), kind, bias) {}
 
   const ConvShape& shape() const { return shape_; }
-  HostProblem host() const { return host_problem(shape_, data_); }
+  const Reference& reference() const { return reference_; }
+  HostProblem host() const { return host_problem(shape_, data_, bias_); }
   void expect_right(const std::vector<float>& output) const {
     const Comparison result =
         compare(output.data(), shape_, reference_, rule_for(kind_), error_factor(shape_));
@@ -150,6 +161,7 @@ class Sample {
  private:
   ConvShape shape_;
   DataKind kind_;
+  bool bias_;
   TestData data_;
   Reference reference_;
 };

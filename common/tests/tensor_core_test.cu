@@ -1,17 +1,7 @@
 // The tensor core against the model that the simulator has of it, bit by bit, on either backend. In
 // the simulator that tells whether fragments reach the model as they should; on a Hopper, whether the
 // model is right.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <string>
-#include <vector>
-
-#include "common/check/device_buffer.h"
 #include "common/check/random.h"
-#include "common/core/launch.h"
 #include "common/core/mma.h"
 #include "common/simulator/tensor_core.h"
 #include "common/tests/support.h"
