@@ -151,32 +151,14 @@ TEST_F(BenchHost, OneThatOnlyEnqueuesIsInTime) {
 
 // ---- Whole problems, by stages that stand in for real ones ----
 
-// The right result, plus `error`.
-void compute(const Convolution& conv, float error) {
-  const auto downloaded = [](const float* from, int64_t count) {
-    std::vector<float> values(static_cast<std::size_t>(count));
-    check_cuda(cudaMemcpy(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost),
-               "cudaMemcpy");
-    return values;
-  };
-  const std::vector<float> input = downloaded(conv.input, conv.input_count);
-  const std::vector<float> filters = downloaded(conv.filters, conv.filter_count);
-  const std::vector<float> bias = downloaded(conv.bias, conv.shape.K);
-  const Reference reference =
-      compute_reference({conv.shape, input.data(), filters.data(), bias.data()});
-  std::vector<float> output(reference.value.begin(), reference.value.end());
-  output.back() += error;
-  check_cuda(
-      cudaMemcpy(conv.output, output.data(), output.size() * sizeof(float), cudaMemcpyHostToDevice),
-      "cudaMemcpy");
-}
-
 int calls = 0;
-void right(const Convolution& conv, cudaStream_t) { compute(conv, 0); }
-void wrong(const Convolution& conv, cudaStream_t) { compute(conv, 1); }
-void wrong_later(const Convolution& conv, cudaStream_t) { compute(conv, ++calls > 1 ? 1 : 0); }
+void right(const Convolution& conv, cudaStream_t) { compute_on_host(conv); }
+void wrong(const Convolution& conv, cudaStream_t) { compute_on_host(conv, 1); }
+void wrong_later(const Convolution& conv, cudaStream_t) {
+  compute_on_host(conv, ++calls > 1 ? 1 : 0);
+}
 void idle_later(const Convolution& conv, cudaStream_t) {
-  if (++calls == 1) compute(conv, 0);
+  if (++calls == 1) compute_on_host(conv);
 }
 void refuse(const Convolution&, cudaStream_t) { throw CudaError("refused"); }
 std::size_t too_much(const ConvShape&, std::size_t limit) { return limit + 1; }

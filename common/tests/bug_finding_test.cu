@@ -243,7 +243,7 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
       {"launches are ordered", launching(accumulate, 1, x), {}},
       {"lanes of a warp in step", launching(reduce_in_warp, 2, y), {}},
       {"copy, waited for", launching(copy_tile, 1, x, y, true, true), {}},
-      {"copy without a barrier", launching(copy_tile, 1, x, y, true, false), {"data race"}},
+      {"copy without a barrier", launching(copy_tile, 1, x, y, true, false), {"data race"}, {0}},
       {"copy not waited for",
        launching(copy_tile, 1, x, y, false, false),
        {"reads " + shared + " (tile + 0 bytes), into which an asynchronous copy is under way",

@@ -138,7 +138,8 @@ TEST(Pictures, RoundTripAndThePhotograph) {
   EXPECT_EQ(again.width, 13);
   EXPECT_EQ(again.height, 7);
   EXPECT_EQ(again.pixels, image.pixels);
-  EXPECT_EQ(read_image(CONVLADDER_PHOTO).pixels.size(), 224u * 224 * 3);
+  EXPECT_EQ(read_image(CONVLADDER_SOURCE_DIR "/common/data/raccoon_224.ppm").pixels.size(),
+            224u * 224 * 3);
 }
 
 TEST(Records, LinesNumbersAndWhatIsNotFinite) {

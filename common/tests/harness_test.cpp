@@ -48,7 +48,7 @@ TEST(Photo, FirstImageIsThePhotoNormalised) {
 }
 
 TEST(Photo, EveryImageOfABatchDiffers) {
-  const Image photo = read_image(CONVLADDER_PHOTO);
+  const Image photo = read_image(CONVLADDER_SOURCE_DIR "/common/data/raccoon_224.ppm");
   const std::vector<float> images = make_photo_batch(photo, 512);
   std::set<std::vector<float>> different;  // by their first rows
   for (int n = 0; n < 512; ++n) {

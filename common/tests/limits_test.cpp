@@ -9,12 +9,14 @@ namespace {
 constexpr double GIB = 1024.0 * 1024.0 * 1024.0;
 
 const Stage& stage() { return stages().at(0); }
+bool is(const std::string& name) { return stage().name == name; }
 
-class LimitsTest : public DeviceTest {};
+using Limits = DeviceTest;
+class LimitsTest : public DeviceTest, public testing::WithParamInterface<Problem> {};
 
 // ---- Counts beyond 65,535, where the y and z of a grid end ----
 
-class BeyondSixteenBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
+using BeyondSixteenBits = LimitsTest;
 
 TEST_P(BeyondSixteenBits, IsRight) {
   const Sample sample(make_conv_shape(GetParam().arguments));
@@ -39,41 +41,36 @@ INSTANTIATE_TEST_SUITE_P(Count, BeyondSixteenBits,
 
 // ---- Counts beyond 2^31 ----
 
-class BeyondThirtyOneBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
+using BeyondThirtyOneBits = LimitsTest;
 
-double bytes_on_device(const ConvShape& shape, std::size_t workspace_limit) {
-  const double elements = static_cast<double>(shape.input_count()) +
-                          static_cast<double>(shape.filter_count()) +
-                          static_cast<double>(shape.output_count());
-  const std::size_t workspace = workspace_bytes(stage(), shape, workspace_limit);
-  return sizeof(float) * elements + static_cast<double>(workspace);
-}
-
-// Skips the test where there is no GPU, or too little memory.
-void expect_right_on_gpu(const ConvShape& shape, std::size_t workspace_limit) {
-  const double needed = bytes_on_device(shape, workspace_limit) + GIB / 4;
-  if (!on_gpu()) GTEST_SKIP() << "needs a GPU, with " << needed / GIB << " GiB";
-  if (needed > free_device_memory()) {
-    GTEST_SKIP() << needed / GIB << " GiB of device memory needed, " << free_device_memory() / GIB
-                 << " GiB free";
+TEST_P(BeyondThirtyOneBits, IsRight) {
+  const bool matrix = GetParam().name.rfind("matrix", 0) == 0;
+  if (matrix && !is("02_im2col_gemm")) GTEST_SKIP() << "has no such matrix";
+  const ConvShape whole = make_conv_shape(GetParam().arguments);
+  // The filters in tile order may take more than a stage is given by default.
+  const std::size_t limit =
+      matrix ? SIZE_MAX : std::max(least_workspace_bytes(stage(), whole), DEFAULT_WORKSPACE_LIMIT);
+  const std::size_t workspace = workspace_bytes(stage(), whole, limit);
+  ASSERT_TRUE(!matrix || workspace / sizeof(float) > std::size_t{1} << 31);
+  double needed = static_cast<double>(workspace) / GIB + 0.25;
+  for (const int64_t count : {whole.input_count(), whole.filter_count(), whole.output_count()}) {
+    needed += static_cast<double>(count) * sizeof(float) / GIB;
   }
-  with_memory_for(shape, [&](const ConvShape&) {
+  if (!on_gpu()) GTEST_SKIP() << "needs a GPU, with " << needed << " GiB";
+  const double free = free_device_memory() / GIB;
+  if (needed > free) {
+    GTEST_SKIP() << needed << " GiB of device memory needed, " << free << " GiB free";
+  }
+  with_memory_for(whole, [&](const ConvShape& shape) {
     const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
     const HostProblem host = host_problem(shape, data);
-    const Trial trial(stage(), host, {{}, false, workspace_limit});
+    const Trial trial(stage(), host, {{}, false, limit});
     trial.enqueue();
     trial.wait();
     const Comparison result =
         check_output(trial, trial.output(), affordable_reference(host, 1), Rule::kExact);
     EXPECT_TRUE(result.pass) << result.message;
   });
-}
-
-TEST_P(BeyondThirtyOneBits, IsRight) {
-  const ConvShape shape = make_conv_shape(GetParam().arguments);
-  // The filters in tile order may take more than a stage is given by default.
-  const std::size_t least = least_workspace_bytes(stage(), shape);
-  expect_right_on_gpu(shape, std::max(least, DEFAULT_WORKSPACE_LIMIT));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -91,24 +88,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"strips_of_11_taps", "n=33554433 w=32 k=8 s=11 stride_w=4 pad_w=5"},
         // 2^31 - 73e6 pixels; with 64 in a row, 8 strips, they would be more than 2^31.
         {"large_image_of_strips", "h=36396900 w=57 s=3 pad_w=1"},
+        // Stage 02's matrix, 9 times the input, where the workspace holds all of it.
+        {"matrix_of_many_images", "n=1024 c=64 h=w=64 k=8 r=s=3 pad_h=pad_w=1"},
+        {"matrix_of_one_image", "c=64 h=w=2048 k=8 r=s=3 pad_h=pad_w=1"},
     })),
-    name_of);
-
-// Stage 02's matrix, 9 times the input, where the workspace holds all of it: of many images, and of
-// one.
-class MatrixBeyondThirtyOneBits : public LimitsTest, public testing::WithParamInterface<Problem> {};
-
-TEST_P(MatrixBeyondThirtyOneBits, IsRight) {
-  if (stage().name != std::string("02_im2col_gemm")) GTEST_SKIP() << "has no such matrix";
-  const ConvShape shape = make_conv_shape(GetParam().arguments);
-  ASSERT_GT(workspace_bytes(stage(), shape, SIZE_MAX) / sizeof(float), std::size_t{1} << 31);
-  expect_right_on_gpu(shape, SIZE_MAX);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Of, MatrixBeyondThirtyOneBits,
-    testing::ValuesIn(problems_of({{"many_images", "n=1024 c=64 h=w=64 k=8 r=s=3 pad_h=pad_w=1"},
-                                   {"one_image", "c=64 h=w=2048 k=8 r=s=3 pad_h=pad_w=1"}})),
     name_of);
 
 // ---- Grids beyond 2^31-1 blocks ----
@@ -118,8 +101,8 @@ float* untouchable() { return reinterpret_cast<float*>(std::uintptr_t{1} << 40);
 
 // Legal, but with more blocks than a grid holds: of outputs (256 TiB of them), or, in stage 02, of
 // the columns of one chunk.
-TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
-  const bool columns = stage().name == std::string("02_im2col_gemm");
+TEST_F(Limits, MoreBlocksThanAGridHoldsAreRejected) {
+  const bool columns = is("02_im2col_gemm");
   const ConvShape shape = shape_of(columns ? "n=65535 c=40000" : "n=1073741824 k=65536");
   Convolution conv;
   conv.shape = shape;
@@ -139,10 +122,10 @@ TEST_F(LimitsTest, MoreBlocksThanAGridHoldsAreRejected) {
 
 // ---- Workspace ----
 
-class Workspace : public LimitsTest, public testing::WithParamInterface<Problem> {};
+using Workspace = LimitsTest;
 
-// Every amount between the least and the most that changes what the stage does, and one byte less
-// than the least.
+// Every amount between the least and the most that changes what the stage does. (One byte less than the
+// least: c_api_test.cpp.)
 TEST_P(Workspace, EveryAmountDownToTheLeast) {
   const Sample sample(make_conv_shape(GetParam().arguments));
   const ConvShape& shape = sample.shape();
@@ -161,25 +144,11 @@ TEST_P(Workspace, EveryAmountDownToTheLeast) {
     if (bytes == least) break;
   }
   RecordProperty("amounts", amounts);
-  const std::string name = stage().name;
-  if (name == "02_im2col_gemm") {
+  if (is("02_im2col_gemm")) {
     EXPECT_EQ(amounts, 4 + shape.P() - 1);  // 5, 3, 2, 1 images; then 6 to 1 of the 7 rows
-  } else if ((name == "11_split_k" || name == "12_tensor_cores") &&
-             GetParam().name == "long_sums") {
+  } else if ((is("11_split_k") || is("12_tensor_cores")) && GetParam().name == "long_sums") {
     EXPECT_GT(amounts, 4);  // of parts
   }
-  if (least == 0) return;
-
-  const std::string asked =
-      message_of<InvalidArgument>([&] { workspace_bytes(stage(), shape, least - 1); });
-  EXPECT_EQ(asked.rfind("workspace limit = " + std::to_string(least - 1) + ": ", 0), 0u) << asked;
-  expect_contains(asked, "at least " + std::to_string(least) + " bytes");
-  conv.workspace_bytes = least - 1;
-  device.clear();
-  EXPECT_EQ(message_of<InvalidArgument>([&] { run(stage(), conv, nullptr); }),
-            "workspace holds " + std::to_string(least - 1) + " bytes, " + stage().name +
-                " needs at least " + std::to_string(least));
-  device.expect_output_untouched();
 }
 
 // Two groups, which take turns with the workspace of one where there is none for both.
@@ -191,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 // Sizes that need more than 32 bits, and at the extremes almost 64.
-TEST_F(LimitsTest, WorkspaceOfExtremeShapesDoesNotOverflow) {
+TEST_F(Limits, WorkspaceOfExtremeShapesDoesNotOverflow) {
   using Wide = __int128;
   for (const char* extents :
        {"h=w=46339 r=s=23170",  // most taps times most outputs
@@ -202,7 +171,7 @@ TEST_F(LimitsTest, WorkspaceOfExtremeShapesDoesNotOverflow) {
     const std::size_t most = workspace_bytes(stage(), shape, SIZE_MAX);
     EXPECT_LE(least, most);
     EXPECT_EQ(workspace_bytes(stage(), shape, least), least);
-    if (stage().name == std::string("02_im2col_gemm")) {
+    if (is("02_im2col_gemm")) {
       const Wide column = Wide{4} * shape.CRS();
       EXPECT_TRUE(most >= column * shape.PQ() && most % column == 0) << most;
       EXPECT_TRUE(least >= column * shape.Q() && least <= column * (shape.Q() + 7)) << least;
@@ -222,11 +191,11 @@ void note_launch(const void*, dim3 grid, dim3) {
   most_parts = std::max<int64_t>(most_parts, grid.y);
 }
 
-class PlanTest : public LimitsTest {
+class PlanTest : public DeviceTest {
  protected:
   void SetUp() override {
-    if (stage().name != std::string("11_split_k")) GTEST_SKIP() << "plans nothing";
-    LimitsTest::SetUp();
+    if (!is("11_split_k")) GTEST_SKIP() << "plans nothing";
+    DeviceTest::SetUp();
   }
   void TearDown() override {
     launch_observer = nullptr;

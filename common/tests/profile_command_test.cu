@@ -35,49 +35,39 @@ void wrong(const Convolution& conv, cudaStream_t stream) {
 CONVLADDER_REGISTER_STAGE({"98_right", "", right, nullptr, false});
 const StageRegistration wrong_registration({"99_wrong", "", wrong, nullptr, false});
 
-class ProfileCommand : public testing::Test {
- protected:
-  // What `profile` prints of 64 outputs, and its status.
-  std::string profile(const std::vector<std::string>& stages, int status) {
-    std::vector<std::string> words = {"--n", "1",   "--c", "1",      "--h",
-                                      "4",   "--w", "16",  "--json", json()};
-    for (const std::string& stage : stages) words.insert(words.end(), {"--stage", stage});
-    testing::internal::CaptureStdout();
-    const int got = profile_command(words);
-    const std::string text = testing::internal::GetCapturedStdout();
-    EXPECT_EQ(got, status) << text;
-    return text;
-  }
-
-  std::string json() const { return folder_.path("profile.json"); }
-  const TempFolder folder_;
-};
-
-TEST_F(ProfileCommand, AWrongStageHasNoCounts) {
-  const std::string text = profile({"99_wrong"}, 1);
-  expect_contains(text, "99_wrong: wrong: 3 of 64 outputs; output[n=0,k=0,p=0,q=0] = ");
-  EXPECT_FALSE(std::filesystem::exists(json()));
+// What a command prints of 64 outputs. The record is called x.json.
+std::string printed_by(int (*command)(const std::vector<std::string>&), const TempFolder& folder,
+                       const std::vector<std::string>& stages, int status) {
+  std::vector<std::string> words = {"--n", "1",   "--c", "1",      "--h",
+                                    "4",   "--w", "16",  "--json", folder.path("x.json")};
+  for (const std::string& stage : stages) words.insert(words.end(), {"--stage", stage});
+  testing::internal::CaptureStdout();
+  const int got = command(words);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(got, status) << text;
+  return text;
 }
 
-TEST_F(ProfileCommand, TheOthersAreCountedBesideIt) {
-  const std::string text = profile({"98_right", "99_wrong"}, 1);
-  expect_contains(text, "98_right: right (max error / allowed: ");
-  expect_contains(folder_.read("profile.json"), "98_right");
+TEST(Commands, ProfileHasNoCountsOfAWrongStage) {
+  const TempFolder folder;
+  expect_contains(printed_by(profile_command, folder, {"99_wrong"}, 1),
+                  "99_wrong: wrong: 3 of 64 outputs; output[n=0,k=0,p=0,q=0] = ");
+  EXPECT_EQ(folder.entries(), 0);
+  expect_contains(printed_by(profile_command, folder, {"98_right", "99_wrong"}, 1),
+                  "98_right: right (max error / allowed: ");
+  const std::string record = folder.read("x.json");
   // The input, the filter and the bias are loaded, by two warps each.
-  expect_contains(folder_.read("profile.json"),
-                  "\"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum\":6");
-  EXPECT_EQ(folder_.read("profile.json").find("99_wrong"), std::string::npos);
+  expect_parts(record, {"98_right", "\"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum\":6"});
+  EXPECT_EQ(record.find("99_wrong"), std::string::npos);
 }
 
 TEST(Commands, ShowEachStageAsItEnds) {
   mistakes = 0;  // check runs a stage that is wrong no more
   for (const auto& command : {run_command, check_command, profile_command}) {
-    testing::internal::CaptureStdout();
     const TempFolder folder;
-    command({"--n", "1", "--c", "1", "--h", "4", "--w", "16", "--json", folder.path("x.json")});
-    const std::string text = testing::internal::GetCapturedStdout();
-    expect_contains(text.substr(0, printed), "98_right");
-    EXPECT_EQ(text.substr(0, printed).find("99_wrong"), std::string::npos) << text;
+    const std::string text = printed_by(command, folder, {}, 0).substr(0, printed);
+    expect_contains(text, "98_right");
+    EXPECT_EQ(text.find("99_wrong"), std::string::npos) << text;
   }
   mistakes = 3;
 }

@@ -20,38 +20,23 @@ class SparseTest : public testing::Test {
 
 bool is_im2col_gemm() { return stage().name == std::string("02_im2col_gemm"); }
 
-// Address space for floats that are all zero; a page takes memory only once it is written.
-class SparseFloats {
- public:
-  explicit SparseFloats(int64_t count)
-      : count_(count), bytes_(static_cast<std::size_t>(count) * sizeof(float)) {
-    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory != MAP_FAILED) data_ = static_cast<float*>(memory);
-  }
-  ~SparseFloats() {
-    if (data_) munmap(data_, bytes_);
-  }
-  SparseFloats(const SparseFloats&) = delete;
-
-  float* data() const { return data_; }  // null where the system does not give it
-  int64_t count() const { return count_; }
-
- private:
-  int64_t count_;
-  std::size_t bytes_;
-  float* data_ = nullptr;
-};
+// Address space for floats that are all zero; a page takes memory only once it is written. Null where the
+// system does not give it.
+std::shared_ptr<float> sparse_floats(int64_t count) {
+  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return {memory == MAP_FAILED ? nullptr : static_cast<float*>(memory),
+          [bytes](float* floats) { munmap(floats, bytes); }};
+}
 
 // An integer from -64 to 64.
 float small_integer(int64_t index) {
   return static_cast<float>(random_bits(1, 2, index) % 129) - 64;
 }
 
-void fill_end(const SparseFloats& tensor, int64_t count) {
-  for (int64_t i = std::max<int64_t>(0, tensor.count() - count); i < tensor.count(); ++i) {
-    tensor.data()[i] = small_integer(i);
-  }
+void fill_end(float* floats, int64_t count, int64_t last) {
+  for (int64_t i = std::max<int64_t>(0, count - last); i < count; ++i) floats[i] = small_integer(i);
 }
 
 // Small integers for the filters and the bias of a problem whose input is too large for them.
@@ -61,17 +46,27 @@ TestData filters_and_bias(ConvArguments a) {
   return make_test_data(make_conv_shape(a), DataKind::kSmallInteger, 1);
 }
 
-// The stage on tensors that lie where they are; the workspace is of as many bytes.
-void run_stage(const ConvShape& shape, const float* input, const float* filters, const float* bias,
-               float* output, void* workspace, std::size_t bytes) {
-  run(stage(),
-      {shape, input, filters, bias, output, shape.input_count(), shape.filter_count(),
-       bias ? shape.total_K() : 0, shape.output_count(), false, Precision::kFp32, workspace, bytes},
-      nullptr);
-}
-
 int64_t floats_for(std::size_t bytes) {
   return ceil_div(static_cast<int64_t>(bytes), sizeof(float));
+}
+
+// The stage on tensors that lie where they are; without a workspace, it gets one of its own.
+void run_stage(const HostProblem& problem, float* output, std::size_t bytes,
+               void* workspace = nullptr) {
+  const auto& [shape, input, filters, bias, relu] = problem;
+  const DeviceBuffer own(workspace ? 0 : floats_for(bytes));
+  run(stage(),
+      {shape, input, filters, bias, output, shape.input_count(), shape.filter_count(),
+       bias ? shape.total_K() : 0, shape.output_count(), relu, Precision::kFp32,
+       workspace ? workspace : own.data(), bytes},
+      nullptr);
+  EXPECT_EQ(own.guard_damage(), "");
+}
+
+void expect_equal(const DeviceBuffer& output, const ConvShape& shape, const Reference& reference) {
+  const Comparison result = compare(values_of(output).data(), shape, reference, Rule::kExact);
+  EXPECT_TRUE(result.pass) << result.message;
+  EXPECT_EQ(output.guard_damage(), "");
 }
 
 // ---- Input ----
@@ -98,27 +93,20 @@ TEST_F(SparseTest, InputBeyondThirtyTwoBits) {
       "dil_w=900");
   const ConvShape shape = make_conv_shape(a);
   ASSERT_GT(shape.input_count(), INT64_C(1) << 32);
-  const SparseFloats input(shape.input_count());
-  if (!input.data()) GTEST_SKIP() << "no address space for " << shape.input_count() << " floats";
-  for_each_input(shape, [&](int64_t i) { input.data()[i] = small_integer(i); });
+  const auto input = sparse_floats(shape.input_count());
+  if (!input) GTEST_SKIP() << "no address space for " << shape.input_count() << " floats";
+  for_each_input(shape, [&](int64_t i) { input.get()[i] = small_integer(i); });
   const TestData data = filters_and_bias(a);
+  const HostProblem problem = {shape, input.get(), data.filters.data(), data.bias.data()};
   DeviceBuffer output(shape.output_count());
-  const Reference reference =
-      compute_reference({shape, input.data(), data.filters.data(), data.bias.data()});
+  const Reference reference = compute_reference(problem);
   // All images at a time, and one after the other: then the host computes their offsets.
   for (const std::size_t bytes :
        {workspace_bytes(stage(), shape), least_workspace_bytes(stage(), shape)}) {
     SCOPED_TRACE(std::to_string(bytes) + " bytes of workspace");
-    const DeviceBuffer workspace(floats_for(bytes));
     output.fill_nan();
-    run_stage(shape, input.data(), data.filters.data(), data.bias.data(), output.data(),
-              workspace.data(), bytes);
-    std::vector<float> values(output.count());
-    output.download(values.data());
-    const Comparison result = compare(values.data(), shape, reference, Rule::kExact);
-    EXPECT_TRUE(result.pass) << result.message;
-    EXPECT_EQ(output.guard_damage(), "");
-    EXPECT_EQ(workspace.guard_damage(), "");
+    run_stage(problem, output.data(), bytes);
+    expect_equal(output, shape, reference);
   }
 }
 
@@ -135,30 +123,25 @@ class SparseOutput : public SparseTest, public testing::WithParamInterface<Probl
 TEST_P(SparseOutput, EndIsRight) {
   if (is_im2col_gemm()) GTEST_SKIP() << "computes all outputs: the product is one call";
   const ConvShape shape = make_conv_shape(GetParam().arguments);
-  const SparseFloats input(shape.input_count()), output(shape.output_count());
-  if (!input.data() || !output.data()) {
-    GTEST_SKIP() << "no address space for " << input.count() + output.count() << " floats";
-  }
-  fill_end(input, INPUTS);
+  const auto input = sparse_floats(shape.input_count());
+  const auto output = sparse_floats(shape.output_count());
+  if (!input || !output) GTEST_SKIP() << "no address space for " << to_string(shape);
+  fill_end(input.get(), shape.input_count(), INPUTS);
   const TestData data = filters_and_bias(GetParam().arguments);
+  const HostProblem problem = {shape, input.get(), data.filters.data(), data.bias.data()};
   std::vector<int64_t> last(OUTPUTS);
-  std::iota(last.begin(), last.end(), output.count() - OUTPUTS);
-  Reference reference =
-      compute_reference({shape, input.data(), data.filters.data(), data.bias.data()}, last);
+  std::iota(last.begin(), last.end(), shape.output_count() - OUTPUTS);
+  Reference reference = compute_reference(problem, last);
   reference.index.clear();
   ConvShape row;  // the last outputs, for compare(), as a tensor of their own
   row.W = OUTPUTS;
-  float* const end = output.data() + last.front();
+  float* const end = output.get() + last.front();
 
   simulator::run_last_blocks_only(BLOCKS);
-  const std::size_t bytes = workspace_bytes(stage(), shape);
-  const DeviceBuffer workspace(floats_for(bytes));
   std::fill_n(end, OUTPUTS, NAN);
-  run_stage(shape, input.data(), data.filters.data(), data.bias.data(), output.data(),
-            workspace.data(), bytes);
+  run_stage(problem, output.get(), workspace_bytes(stage(), shape));
   const Comparison result = compare(end, row, reference, Rule::kExact);
   EXPECT_TRUE(result.pass) << "of the last outputs: " << result.message;
-  EXPECT_EQ(workspace.guard_damage(), "");
 }
 
 // On each path of stage 10. Small images, but more than 2^31 planes and 2^32 pixels; and one image
@@ -187,26 +170,18 @@ TEST_F(SparseTest, MatrixBeyondThirtyOneBits) {
   const ConvShape part = shape_of("c=256 w=9 s=2");  // the last channels: of as many blocks
   const std::size_t bytes = workspace_bytes(stage(), shape, SIZE_MAX);
   ASSERT_GT(bytes / sizeof(float), std::size_t{1} << 31);
-  const SparseFloats input(shape.input_count()), filters(shape.filter_count());
-  const SparseFloats matrix(floats_for(bytes));
-  if (!input.data() || !filters.data() || !matrix.data()) {
-    GTEST_SKIP() << "no address space for " << input.count() + filters.count() + matrix.count()
-                 << " floats";
-  }
-  fill_end(input, part.input_count());
-  fill_end(filters, part.filter_count());
+  const auto input = sparse_floats(shape.input_count());
+  const auto filters = sparse_floats(shape.filter_count());
+  const auto matrix = sparse_floats(floats_for(bytes));
+  if (!input || !filters || !matrix) GTEST_SKIP() << "no address space for " << to_string(shape);
+  fill_end(input.get(), shape.input_count(), part.input_count());
+  fill_end(filters.get(), shape.filter_count(), part.filter_count());
   DeviceBuffer output(shape.output_count());
   simulator::run_last_blocks_only(BLOCKS);
-  run_stage(shape, input.data(), filters.data(), nullptr, output.data(), matrix.data(), bytes);
-
-  std::vector<float> values(output.count());
-  output.download(values.data());
-  const Reference reference =
-      compute_reference({part, input.data() + input.count() - part.input_count(),
-                         filters.data() + filters.count() - part.filter_count()});
-  const Comparison result = compare(values.data(), shape, reference, Rule::kExact);
-  EXPECT_TRUE(result.pass) << result.message;
-  EXPECT_EQ(output.guard_damage(), "");
+  run_stage({shape, input.get(), filters.get()}, output.data(), bytes, matrix.get());
+  expect_equal(output, shape,
+               compute_reference({part, input.get() + shape.input_count() - part.input_count(),
+                                  filters.get() + shape.filter_count() - part.filter_count()}));
 }
 
 }  // namespace

@@ -183,6 +183,31 @@ void with_memory_for(const ConvShape& shape, const Check& check) {
   }
 }
 
+// The right result, by the host, but for `error` in the last output: for stages of tests' own.
+inline void compute_on_host(const Convolution& conv, float error = 0) {
+  const auto read = [](const float* from, int64_t count) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    check_cuda(cudaMemcpy(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost),
+               "cudaMemcpy");
+    return values;
+  };
+  ConvShape image = conv.shape;  // of one group; images lie a pitch apart
+  image.N = image.groups = 1;
+  const std::vector<float> filters = read(conv.filters, image.filter_count());
+  const std::vector<float> bias = read(conv.bias, conv.bias ? image.K : 0);
+  for (int64_t n = 0; n < conv.shape.N; ++n) {
+    const std::vector<float> input =
+        read(conv.input + n * conv.shape.input_pitch(), image.input_count());
+    const Reference reference = compute_reference(
+        {image, input.data(), filters.data(), conv.bias ? bias.data() : nullptr, conv.relu});
+    std::vector<float> output(reference.value.begin(), reference.value.end());
+    if (n == conv.shape.N - 1) output.back() += error;
+    check_cuda(cudaMemcpy(conv.output + n * conv.shape.output_pitch(), output.data(),
+                          output.size() * sizeof(float), cudaMemcpyHostToDevice),
+               "cudaMemcpy");
+  }
+}
+
 // A trial with its own stream; its runs follow one another.
 class OnDevice : public Trial {
  public:
