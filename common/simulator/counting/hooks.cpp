@@ -107,6 +107,48 @@ void __sanitizer_cov_trace_pc() {
   watching = observer;
 }
 
+// C++'s own atomic operations are the host's: of a std::shared_ptr, say.
+#define CONVLADDER_FETCH(bits, operation)                                                         \
+  uint##bits##_t __tsan_atomic##bits##_fetch_##operation(volatile void* at, uint##bits##_t value, \
+                                                         int) {                                   \
+    return __atomic_fetch_##operation(static_cast<volatile uint##bits##_t*>(at), value,           \
+                                      __ATOMIC_SEQ_CST);                                          \
+  }
+#define CONVLADDER_ATOMICS(bits)                                                                 \
+  uint##bits##_t __tsan_atomic##bits##_load(const volatile void* at, int) {                      \
+    return __atomic_load_n(static_cast<const volatile uint##bits##_t*>(at), __ATOMIC_SEQ_CST);   \
+  }                                                                                              \
+  void __tsan_atomic##bits##_store(volatile void* at, uint##bits##_t value, int) {               \
+    __atomic_store_n(static_cast<volatile uint##bits##_t*>(at), value, __ATOMIC_SEQ_CST);        \
+  }                                                                                              \
+  uint##bits##_t __tsan_atomic##bits##_exchange(volatile void* at, uint##bits##_t value, int) {  \
+    return __atomic_exchange_n(static_cast<volatile uint##bits##_t*>(at), value,                 \
+                               __ATOMIC_SEQ_CST);                                                \
+  }                                                                                              \
+  bool __tsan_atomic##bits##_compare_exchange_strong(volatile void* at, void* expected,          \
+                                                     uint##bits##_t value, int, int) {           \
+    return __atomic_compare_exchange_n(static_cast<volatile uint##bits##_t*>(at),                \
+                                       static_cast<uint##bits##_t*>(expected), value, false,     \
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
+  }                                                                                              \
+  bool __tsan_atomic##bits##_compare_exchange_weak(volatile void* at, void* expected,            \
+                                                   uint##bits##_t value, int order, int other) { \
+    return __tsan_atomic##bits##_compare_exchange_strong(at, expected, value, order, other);     \
+  }                                                                                              \
+  CONVLADDER_FETCH(bits, add)                                                                    \
+  CONVLADDER_FETCH(bits, sub)                                                                    \
+  CONVLADDER_FETCH(bits, and)                                                                    \
+  CONVLADDER_FETCH(bits, or)                                                                     \
+  CONVLADDER_FETCH(bits, xor)
+CONVLADDER_ATOMICS(8)
+CONVLADDER_ATOMICS(16)
+CONVLADDER_ATOMICS(32)
+CONVLADDER_ATOMICS(64)
+#undef CONVLADDER_ATOMICS
+#undef CONVLADDER_FETCH
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_signal_fence(int) {}
+
 void __tsan_init() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
