@@ -23,26 +23,13 @@ float rounded(float x) {
 
 constexpr Round to_tf32 = rounded<13>, to_bfloat16 = rounded<16>;
 
-// A convolution in float32 as a kernel would do it, operands passed through `round`; the terms in
+// The convolution in float32 as a kernel would do it, operands passed through `round`; the terms in
 // falling or rising order.
-std::vector<float> convolve(const ConvShape& s, const TestData& data, Round round = keep,
+std::vector<float> convolve(const ConvShape& shape, TestData data, Round round = keep,
                             bool backwards = false) {
-  std::vector<float> output(s.output_count());
-  for (int64_t i = 0; i < s.output_count(); ++i) {
-    const int q = i % s.Q(), p = i / s.Q() % s.P(), k = i / s.PQ() % s.K, n = i / s.KPQ();
-    float sum = 0;
-    for (int j = 0; j < s.CRS(); ++j) {
-      const int crs = backwards ? s.CRS() - 1 - j : j;
-      const int c = crs / (s.R * s.S), r = crs / s.S % s.R, t = crs % s.S;
-      const int h = p * s.stride_h - s.pad_h + r * s.dil_h;
-      const int w = q * s.stride_w - s.pad_w + t * s.dil_w;
-      if (h < 0 || h >= s.H || w < 0 || w >= s.W) continue;
-      sum += round(data.input[((int64_t{n} * s.C + c) * s.H + h) * s.W + w]) *
-             round(data.filters[int64_t{k} * s.CRS() + crs]);
-    }
-    output[i] = sum + data.bias[k];
-  }
-  return output;
+  std::transform(data.input.begin(), data.input.end(), data.input.begin(), round);
+  std::transform(data.filters.begin(), data.filters.end(), data.filters.begin(), round);
+  return scatter<float>(host_problem(shape, data), backwards).first;
 }
 
 Reference reference_of(const ConvShape& shape, const TestData& data) {

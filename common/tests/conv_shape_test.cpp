@@ -53,26 +53,6 @@ TEST(ConvShape, IllegalArgumentsAreNamed) {
   }
 }
 
-// C of a group, K of a group and the number of groups all differ: none can stand for another.
-TEST(ConvShape, DescribesOneGroupAndTheWayToTheNextImage) {
-  const ConvShape shape = shape_of(SMALL + "c=12 k=15 groups=3");  // 11x16 outputs
-  EXPECT_EQ(shape.groups, 3);
-  EXPECT_EQ(shape.C, 4);
-  EXPECT_EQ(shape.K, 5);
-  EXPECT_EQ(shape.CHW(), 4 * 13 * 17);
-  EXPECT_EQ(shape.CRS(), 4 * 3 * 2);
-  EXPECT_EQ(shape.KPQ(), 5 * 11 * 16);
-  EXPECT_EQ(shape.total_C(), 12);
-  EXPECT_EQ(shape.total_K(), 15);
-  EXPECT_EQ(shape.input_pitch(), 12 * 13 * 17);
-  EXPECT_EQ(shape.output_pitch(), 15 * 11 * 16);
-  EXPECT_EQ(shape.input_count(), 2 * 12 * 13 * 17);
-  EXPECT_EQ(shape.filter_count(), 15 * 4 * 3 * 2);
-  EXPECT_EQ(shape.output_count(), 2 * 15 * 11 * 16);
-  EXPECT_EQ(shape.flops(), 2.0 * 2 * 15 * 11 * 16 * 4 * 3 * 2);
-  EXPECT_EQ(to_string(shape), "n2 c12 13x17 k15 3x2 stride 1x1 pad 0x0 dil 1x1 groups 3");
-}
-
 TEST(ConvShape, AxesAreNotSwapped) {
   const ConvShape shape =
       shape_of(SMALL + "h=31 w=37 s=5 stride_h=3 stride_w=2 pad_h=7 pad_w=5 dil_h=2 dil_w=3");

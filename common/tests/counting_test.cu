@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "common/core/cublas.h"
 #include "common/core/mma.h"
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/counts.h"
@@ -349,48 +348,6 @@ TEST_F(Counting, TraceKeepsTheFirstTimesOfALongLoop) {
   ASSERT_EQ(warp.times.size(), 2u);
   EXPECT_EQ(warp.times.begin()->second, 4096);
   EXPECT_EQ(warp.executions.size(), 512u + 1u);  // with the store behind the loop
-}
-
-// ---- The mistakes of docs/pitfalls.md that show in counts, or in what this simulator reports ----
-
-// The input with its zeros around it, so that no kernel has to ask whether a tap is outside.
-__global__ void copy_padded(ConvShape shape, const float* input, float* padded) {
-  const int H = shape.H + 2 * shape.pad_h, W = shape.W + 2 * shape.pad_w;
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= shape.C * H * W) return;
-  const int c = i / (H * W), h = i / W % H - shape.pad_h, w = i % W - shape.pad_w;
-  const bool inside = h >= 0 && h < shape.H && w >= 0 && w < shape.W;
-  padded[i] = inside ? input[(c * shape.H + h) * shape.W + w] : 0.0f;
-}
-
-TEST(PitfallCounts, PaddingByCopyingMovesTheInputTwiceMore) {
-  const ConvShape s = shape_of("c=3 h=w=224 k=96 r=s=11 stride_h=stride_w=4 pad_h=pad_w=2");
-  const Zeros input(s.input_count()), padded(3 * 228 * 228);
-  simulator::take_kernel_counts();
-  launch(copy_padded, grid_x(ceil_div(padded.count(), 256)), 256, nullptr, s, input.data(),
-         padded.data());
-  const KernelCounts counts = simulator::take_kernel_counts().at(0);
-  EXPECT_EQ(counts.sectors_read * 32, 602112);     // 3·224·224 floats
-  EXPECT_EQ(counts.sectors_written * 32, 623808);  // 3·228·228 floats
-}
-
-// The taps of a 3 x 3 image with one row and column of padding, without the zeros.
-__global__ void im2col_inside_only(const float* input, float* columns) {
-  const int pixel = threadIdx.x, tap = threadIdx.y;
-  const int h = pixel / 3 + tap / 3 - 1, w = pixel % 3 + tap % 3 - 1;
-  if (h < 0 || h >= 3 || w < 0 || w >= 3) return;
-  columns[tap * 9 + pixel] = input[h * 3 + w];
-}
-
-TEST(PitfallCounts, Im2colElementsThatNobodyWroteAreReported) {
-  const Zeros input(9), filters(9);
-  const DeviceBuffer columns(81), output(9);
-  launch(im2col_inside_only, 1, dim3(9, 9), nullptr, input.data(), columns.data());
-  const std::string message = message_of<CudaError>([&] {
-    sgemm_strided_batched(nullptr, 9, 1, 9, columns.data(), 9, 0, filters.data(), 9, 0,
-                          output.data(), 9, 0, 1);
-  });
-  expect_contains(message, "reads global memory that nobody has written, row 0 of column 0");
 }
 
 }  // namespace

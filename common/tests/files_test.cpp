@@ -1,8 +1,6 @@
 // Everything that reads a file or writes one: round trips, and one table of bad input for all readers.
 #include <sys/stat.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/check/files.h"
 #include "common/check/image.h"
 #include "common/check/npy.h"
@@ -140,15 +138,6 @@ TEST(Pictures, RoundTripAndThePhotograph) {
   EXPECT_EQ(again.pixels, image.pixels);
   EXPECT_EQ(read_image(CONVLADDER_SOURCE_DIR "/common/data/raccoon_224.ppm").pixels.size(),
             224u * 224 * 3);
-}
-
-TEST(Records, LinesNumbersAndWhatIsNotFinite) {
-  const TempFolder folder;
-  const std::string path = folder.path("x.json");
-  write_json(path, Json::array({{{"a", number(3)}, {"b", number(0.5)}}, {{"a", std::nan("")}}}));
-  EXPECT_EQ(folder.read("x.json"), "[\n{\"a\":3,\"b\":0.5},\n{\"a\":null}\n]\n");
-  write_json(path, {{"z", "\"\n"}, {"a", Json::array({1, 2})}});
-  EXPECT_EQ(folder.read("x.json"), "{\n\"z\": \"\\\"\\n\",\n\"a\": [\n1,\n2\n]\n}\n");
 }
 
 TEST(WrittenFiles, AreWholeOrNotThere) {

@@ -1,4 +1,4 @@
-// What the program's commands are built of: the photograph, the filters, pictures, device memory.
+// What the program's commands are built of: the photograph, the filters, device memory.
 #include <numeric>
 #include <set>
 
@@ -56,29 +56,6 @@ TEST(Photo, EveryImageOfABatchDiffers) {
     different.emplace(image, image + photo.width);
   }
   EXPECT_EQ(different.size(), 512u);
-}
-
-TEST(Pictures, TilesStandRowByRowWithGapsAndMapsAreGreyAtTheirLevel) {
-  const Image black{1, 1, {0, 0, 0}}, red{1, 1, {255, 0, 0}};
-  const Image picture = montage({black, red, red}, 2, 2, 1);
-  ASSERT_EQ(picture.pixels.size(), 7u * 7 * 3);
-  std::string drawn;
-  for (std::size_t i = 0; i < picture.pixels.size(); i += 3) {
-    drawn += picture.pixels[i] == 0 ? '#' : picture.pixels[i + 1] == 0 ? 'r' : '.';
-  }
-  EXPECT_EQ(drawn,
-            "......."
-            ".##.rr."
-            ".##.rr."
-            "......."
-            ".rr...."
-            ".rr...."
-            ".......");
-  const float maps[] = {2, 1, 3, 2, 2, 2, 2, 2}, levels[] = {2, 2};
-  const std::vector<Image> tiles = draw_feature_maps(maps, levels, 2, 2, 2);
-  EXPECT_EQ(tiles[0].pixels,
-            (std::vector<uint8_t>{128, 128, 128, 0, 0, 0, 255, 255, 255, 128, 128, 128}));
-  EXPECT_EQ(tiles[1].pixels[0], 128);
 }
 
 using DeviceBufferTest = DeviceTest;

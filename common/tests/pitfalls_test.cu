@@ -6,6 +6,9 @@
 #include <numeric>
 
 #include "common/core/cublas.h"
+#ifdef CONVLADDER_COUNTING
+#include "common/simulator/counts.h"
+#endif
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -321,8 +324,8 @@ struct PaddedConv1 : AlexNetConv1 {
   static constexpr int H = 228, W = 228, pad_h = 0, pad_w = 0;
 };
 
-__global__ void copy_padded(ConvShape shape, const float* __restrict__ input,
-                            float* __restrict__ padded) {
+__global__ void copy_with_zeros(ConvShape shape, const float* __restrict__ input,
+                                float* __restrict__ padded) {
   const int H = shape.H + 2 * shape.pad_h, W = shape.W + 2 * shape.pad_w;
   const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x;
   if (i >= int64_t{shape.N} * shape.C * H * W) return;
@@ -331,6 +334,11 @@ __global__ void copy_padded(ConvShape shape, const float* __restrict__ input,
   const int64_t plane = i / (H * W);
   const bool inside = h >= 0 && h < shape.H && w >= 0 && w < shape.W;
   padded[i] = inside ? input[(plane * shape.H + h) * shape.W + w] : 0.0f;
+}
+
+void copy_padded(const ConvShape& shape, const float* input, const DeviceBuffer& padded) {
+  launch(copy_with_zeros, grid_x(ceil_div(padded.count(), THREADS)), THREADS, nullptr, shape, input,
+         padded.data());
 }
 
 class PitfallTimes : public testing::Test {
@@ -361,10 +369,7 @@ TEST_F(PitfallTimes, PaddingByCopying) {
   const float* input = layer_.conv.input;
   const DeviceBuffer padded(int64_t{s.N} * s.C * PaddedConv1::H * PaddedConv1::W);
   print("taps tested, no copy", checked_ms([&] { run_naive(layer_, AlexNetConv1(), input); }));
-  print("the padded copy alone", event_ms([&] {
-          launch(copy_padded, grid_x(ceil_div(padded.count(), THREADS)), THREADS, nullptr, s, input,
-                 padded.data());
-        }));
+  print("the padded copy alone", event_ms([&] { copy_padded(s, input, padded); }));
   print("taps not tested, after the copy",
         checked_ms([&] { run_naive<true>(layer_, PaddedConv1(), padded.data()); }));
 }
@@ -404,6 +409,30 @@ TEST_F(PitfallTimes, AHandleMadeInEveryCall) {
           EXPECT_EQ(cublasDestroy(handle), CUBLAS_STATUS_SUCCESS);
         }));
 }
+
+#ifdef CONVLADDER_COUNTING
+// ---- What shows in counts, or in what the counting simulator reports ----
+
+TEST(PitfallCounts, PaddingByCopyingMovesTheInputTwiceMore) {
+  const ConvShape s = shape_of("c=3 h=w=224 k=96 r=s=11 stride_h=stride_w=4 pad_h=pad_w=2");
+  DeviceBuffer input(s.input_count());
+  const DeviceBuffer padded(3 * 228 * 228);
+  input.upload(std::vector<float>(input.count()).data());
+  simulator::take_kernel_counts();
+  copy_padded(s, input.data(), padded);
+  const simulator::KernelCounts counts = simulator::take_kernel_counts().at(0);
+  EXPECT_EQ(counts.sectors_read * 32, 602112);     // 3·224·224 floats
+  EXPECT_EQ(counts.sectors_written * 32, 623808);  // 3·228·228 floats
+}
+
+TEST(PitfallCounts, Im2colElementsThatNobodyWroteAreReported) {
+  const Layer layer(ODD);
+  const DeviceBuffer columns = im2col(layer, 1, false);
+  const std::string message =
+      message_of<CudaError>([&] { multiply(layer, layer.conv.shape.PQ(), columns); });
+  expect_contains(message, "reads global memory that nobody has written, row 0 of column 0");
+}
+#endif
 
 }  // namespace
 }  // namespace convladder

@@ -136,6 +136,43 @@ inline std::vector<float> values_of(const DeviceBuffer& buffer) {
   return values;
 }
 
+// Sums and their magnitudes by an implementation that shares no line and no loop order with
+// compute_reference(). It scatters instead of gathering: every input value goes to all outputs that it
+// reaches, the loops run over the input, forwards or backwards, and the output position is found by
+// division.
+template <typename T>
+std::pair<std::vector<T>, std::vector<T>> scatter(const HostProblem& problem,
+                                                  bool backwards = false) {
+  const ConvShape& s = problem.shape;
+  const int64_t P = s.P(), Q = s.Q(), count = s.input_count();
+  std::vector<T> value(s.output_count()), magnitude(s.output_count());
+  for (int64_t j = 0; j < count; ++j) {
+    const int64_t i = backwards ? count - 1 - j : j;
+    const int64_t w = i % s.W, h = i / s.W % s.H, plane = i / s.W / s.H;  // (n*groups + g)*C + c
+    const int64_t c = plane % s.C, g = plane / s.C % s.groups, n = plane / s.C / s.groups;
+    for (int64_t filter = s.R * s.S - 1; filter >= 0; --filter) {
+      const int64_t up = h + s.pad_h - filter / s.S * s.dil_h;
+      const int64_t left = w + s.pad_w - filter % s.S * s.dil_w;
+      if (up < 0 || left < 0 || up % s.stride_h != 0 || left % s.stride_w != 0) continue;
+      const int64_t p = up / s.stride_h, q = left / s.stride_w;
+      if (p >= P || q >= Q) continue;
+      for (int64_t k = g * s.K; k < (g + 1) * s.K; ++k) {
+        const T product = T{problem.input[i]} * problem.filters[(k * s.C + c) * s.R * s.S + filter];
+        const int64_t to = ((n * s.groups * s.K + k) * P + p) * Q + q;
+        value[to] += product;
+        magnitude[to] += std::fabs(product);
+      }
+    }
+  }
+  for (int64_t i = 0; i < s.output_count(); ++i) {
+    const T bias = problem.bias ? problem.bias[i / (P * Q) % (s.groups * s.K)] : 0;
+    value[i] += bias;
+    magnitude[i] += std::fabs(bias);
+    if (problem.relu) value[i] = std::max(value[i], T{0});
+  }
+  return {value, magnitude};
+}
+
 // A problem, its data and its reference.
 class Sample {
  public:
