@@ -96,11 +96,6 @@ float multiply_add_half(const float* x, const float* w, int count, float addend)
   return multiply_add(a, b, addend);
 }
 
-void mma_tf32(LaneProduct product, Place place) {
-  meet({"mma_tf32", place, ~0u, LaneCall::Kind::kMatrix, &product,
-        [](void* const* parts, unsigned) { multiply(parts); }});
-}
-
 void multiply(void* const* parts) {
   const LaneProduct* lanes[32];
   for (int lane = 0; lane < 32; ++lane) lanes[lane] = static_cast<LaneProduct*>(parts[lane]);

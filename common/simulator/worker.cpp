@@ -16,6 +16,7 @@
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
 #include "common/simulator/report.h"
+#include "common/simulator/tensor_core.h"
 
 namespace convladder::simulator {
 namespace {
@@ -546,6 +547,13 @@ int sync_threads(bool predicate, Place place) {
   return current_worker->sync_threads(predicate, place);
 }
 void meet(const LaneCall& call) { current_worker->meet(call); }
+
+// Not in tensor_core.cpp, which GPU builds hold against the tensor core.
+void mma_tf32(LaneProduct product, Place place) {
+  meet({"mma_tf32", place, ~0u, LaneCall::Kind::kMatrix, &product,
+        [](void* const* parts, unsigned) { multiply(parts); }});
+}
+
 void spin(Place place) { current_worker->spin(place); }
 void sync_grid(Place place) { current_worker->sync_grid(place); }
 void begin_atomic(void* address, std::size_t bytes) {
