@@ -6,7 +6,6 @@ exercise_judge.
 """
 
 import concurrent.futures
-import io
 import json
 import os
 import pathlib
@@ -73,8 +72,8 @@ class Formulas(unittest.TestCase):
         nothing = tasks.evaluate("K / 0", {"K": 1})
         self.assertNotEqual(nothing, nothing)  # NaN meets no goal
 
-    def test_nothing_else(self):
-        for formula in ("__import__('os')", "K.real", "'a'", "[K]", "K ** 9", "lambda: 1", "2 *"):
+    def test_what_is_no_formula_is_said(self):
+        for formula in ("__import__('os')", "K + J", "K + 'a'", "2 *"):
             with self.subTest(formula), self.assertRaises(tasks.BadTask):
                 tasks.evaluate(formula, {"K": 1})
 
@@ -100,8 +99,8 @@ class Formulas(unittest.TestCase):
 class Messages(unittest.TestCase):
     def test_the_simulators_words_about_the_runtime_are_left_out(self):
         self.assertEqual(judge.plainer(
-            "small integers: kernel launch: an illegal memory access was encountered (kernel f, block (0,0,0), thread "
-            "(1,0,0): data race: reads 4 bytes at a.cu:3; and no barrier lies between)"),
+            "small integers: kernel launch: an illegal memory access was encountered (kernel f, block "
+            "(0,0,0), thread (1,0,0): data race: reads 4 bytes at a.cu:3; and no barrier lies between)"),
             "f, block (0,0,0), thread (1,0,0) reads 4 bytes at a.cu:3; and no barrier lies between")
 
     def test_kinds(self):
@@ -188,13 +187,13 @@ class Gpu(FolderTest):
     def test_readings_of_stage_01_meet_its_goals(self):
         launches = self.readings("01_naive", "alexnet_conv1_n1")
         self.assertEqual([kernel for kernel, _ in launches], ["conv2d", "add_bias_kernel"])
-        for name, states in (("first_kernel", {"met"}), ("coalesce", {"met"}), ("two_filters", {"met", "missed"}),
-                             ("race", {"missed", "needs the simulator"})):
+        for name, states in (("first_kernel", {"met"}), ("coalesce", {"met"}),
+                             ("two_filters", {"met", "missed"}), ("race", {"missed", "needs the simulator"})):
             self.assertEqual(set(self.judged(name, launches, {"n": 1}).values()), states, name)
 
     def test_launches_are_dealt_out_to_problems(self):
         launch = self.readings("01_naive", "alexnet_conv1_n1")[0][1]
-        every = [("conv2d", launch), ("add_bias_kernel", launch), ("conv2d", launch), ("add_bias_kernel", launch)]
+        every = [("conv2d", launch), ("add_bias_kernel", launch)] * 2
         lines = ['{"counted": "a", "launches": 1}', "x", '{"counted": "b", "launches": 3}']
         counted = judge.counted_by(every, lines)
         self.assertEqual([(problem, record["kernel"], record["launches"], record["blocks"])
@@ -225,14 +224,15 @@ class Gpu(FolderTest):
 
     def test_a_verdict_without_the_simulator(self):
         status, screen, record = self.judge(self.readings("01_naive", "alexnet_conv1_n1"))
-        self.assertEqual((status, record["kind"], record["gpu"]["milliseconds"]), (0, "", {"alexnet_conv1": 19.7}))
+        self.assertEqual((status, record["kind"]), (0, ""))
+        self.assertEqual(record["gpu"]["milliseconds"], {"alexnet_conv1": 19.7})
         for part in ("races, unwritten reads: needs the simulator", "8.784  at most 8.8  met",
                      "NVIDIA X: 19.7 ms on alexnet_conv1", "passed"):
             self.assertIn(part, screen)
 
     def test_without_counters_goals_are_not_met(self):
         status, screen, record = self.judge("no counters of the GPU: ERR_NVGPUCTRPERM")
-        self.assertEqual((status, record["status"], record["kind"], record["goals"]), (1, "fail", "counters", []))
+        self.assertEqual((status, record["kind"], record["goals"]), (1, "counters", []))
         self.assertIn("gpu      no counters of the GPU: ERR_NVGPUCTRPERM", screen)
         self.assertIn("NVIDIA X: 19.7 ms", screen)
 
@@ -294,7 +294,8 @@ class Page(FolderTest):
 class Golf(unittest.TestCase):
     def test_our_best_has_the_score_that_its_page_says(self):
         kernel = files.read(os.path.join(ROOT, variants.kernel_of("05_fused_bias")))
-        verdict, _ = judged(tasks.golf(), kernel.replace("TM = 12", "TM = 16").replace("(THREADS, 3)", "(THREADS)"))
+        larger = kernel.replace("TM = 12", "TM = 16").replace("(THREADS, 3)", "(THREADS)")
+        verdict, _ = judged(tasks.golf(), larger)
         self.assertEqual(verdict.kind, "", verdict.message)
         self.assertIn(f"| {tasks.golf().score(verdict.counted):,} | stage 05's kernel with `TM = 16`",
                       tasks.golf().text("README.md"))
@@ -375,10 +376,10 @@ HOSTILE = {
                                 "void (*volatile taken)(float*) = hidden;",
                                 ENQUEUE, "launch(taken, dim3(1), dim3(1), stream, conv.output);"),
     "a grid of its own": (judge.REFUSED, "would not be counted", "simulator::launch", ENQUEUE,
-                          "simulator::launch(dim3(1), dim3(1), stream, [=] { conv.output[0] = 0; }, nullptr);"),
+                          "simulator::launch(1, 1, stream, [=] { conv.output[0] = 0; }, nullptr);"),
     "a grid without a lambda": (judge.REFUSED, "launched by launch", "run_grid", FILE,
                                 "void body(const void*) {}", ENQUEUE,
-                                "simulator::run_grid({dim3(1), dim3(1), body, nullptr, 0, nullptr, stream});"),
+                                "simulator::run_grid({1, 1, body, nullptr, 0, nullptr, stream});"),
     "too much of its own": (judge.REFUSED, "would not be in registers", "__global__", KERNEL,
                             "float y[2000]; for (int i = 0; i < 2000; ++i) y[i] = image[i % 7 + kpq % 5]; "
                             "float sum = y[kpq % 2000];\n#"),

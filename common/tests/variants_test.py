@@ -39,7 +39,8 @@ class Variants(unittest.TestCase):
     def test_mistakes_fit_their_solutions(self):
         for each in task.read_all():
             for mistake in each.variants():
-                self.assertEqual(mistake.apply(each.solved()) != each.solved(), bool(mistake.edits), mistake.title)
+                changed = mistake.apply(each.solved()) != each.solved()
+                self.assertEqual(changed, bool(mistake.edits), mistake.title)
 
     def test_bad_files(self):
         for text, message in BAD.items():

@@ -15,7 +15,8 @@ from common.show import files
 from common.show.files import ROOT
 
 EXEMPLAR = "01_naive/naive.cu"  # every kernel is compiled as this one is
-TRANSLATE = [sys.executable, "-B", os.path.join(ROOT, "common/simulator/translate.py")]  # as the build has it
+# As the build has .cu files translated.
+TRANSLATE = [sys.executable, "-B", os.path.join(ROOT, "common/simulator/translate.py")]
 MOST_LOAD = 4  # times the seconds, on a machine that others keep busy
 OUTPUT_KB = 64 << 10
 
@@ -97,8 +98,8 @@ class Build:
         """Compiles a kernel, with the words `before` and `after` the build's own options."""
         folder, (compiler, *words) = self.compile_words()
         translate = [] if self.on_gpu else TRANSLATE
-        return run_limited([*translate, compiler, *before, *words, *after, "-o", output, "-c", source], folder,
-                           **limits)
+        return run_limited([*translate, compiler, *before, *words, *after, "-o", output, "-c", source],
+                           folder, **limits)
 
     def link_words(self, target, objects, replaced, program, first=True):
         """(folder, words): links bin/`target` as `program`, without the kernel `replaced` (the name of its

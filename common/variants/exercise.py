@@ -119,9 +119,10 @@ def record_of(task, source, verdict):
               "message": verdict.message, "problem": verdict.problem,
               "goals": [{"name": r.name, "problem": r.problem, "counted": r.value, "relation": r.relation,
                          "bound": r.bound, "met": r.met} for r in verdict.results],
-              "gpu": gpu and {"counted": {r.name: r.value for r in gpu.results if r.problem in task.counted()},
-                              "note": gpu.note, "milliseconds": {
-                                  problem: timed["milliseconds"] for problem, timed in gpu.timed.items()}}}
+              "gpu": gpu and {
+                  "counted": {r.name: r.value for r in gpu.results if r.problem in task.counted()},
+                  "note": gpu.note,
+                  "milliseconds": {problem: timed["milliseconds"] for problem, timed in gpu.timed.items()}}}
     if "score" in task.goal:
         record["score"] = None if verdict.kind else task.score(verdict.counted)
     return record
@@ -210,8 +211,8 @@ def show(task, source, verdict, predicted, screen=None):
         show_counts(task, verdict, predicted, screen)
         show_costly_line(task, verdict, source, screen)
     if "score" in task.goal and not kind:
-        paragraph("score", f"{task.score(verdict.counted):,}: {task.goal['score']}, over {len(verdict.counted)} "
-                  "layers", screen)
+        paragraph("score", f"{task.score(verdict.counted):,}: {task.goal['score']}, over "
+                  f"{len(verdict.counted)} layers", screen)
     gpu = verdict if verdict.on_gpu else verdict.gpu
     for problem, timed in gpu.timed.items() if gpu else ():
         paragraph("gpu", f"{timed['device']}: {timed['milliseconds']:.4g} ms on {problem} (median of "
@@ -371,8 +372,9 @@ def measure(build, path):
         else:
             records.append(record)
             device = next(iter(record["after"].values()))["device"]
-            print(f"{task.name}: " + ", ".join(f"{timed['milliseconds']:.4g} ms {when}" for when in
-                                               ("before", "after") for timed in record[when].values()), flush=True)
+            print(f"{task.name}: " + ", ".join(f"{each['milliseconds']:.4g} ms {when}"
+                                               for when in ("before", "after")
+                                               for each in record[when].values()), flush=True)
     if records:
         path = path or TIMES.format(re.sub(r"\W+", "_", device.replace("NVIDIA ", "").lower()))
         new = {record["exercise"] for record in records}

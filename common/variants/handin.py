@@ -11,18 +11,20 @@ import subprocess
 from common.show import files
 
 SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ variables
-# Of a thread's own memory: 255 registers are what it has at most, and more would go to global memory. Unrolled
-# loops and the hooks add theirs in the build that counts.
+# Of a thread's own memory: 255 registers are what it has at most, and more would go to global memory.
+# Unrolled loops and the hooks add theirs in the build that counts.
 OWN_BYTES = 4 * 255 * 4
 
 # A function with this attribute is a kernel: all that it calls and has a body has become part of it.
 KERNEL = "flatten"
 ATTRIBUTES = {KERNEL, "always_inline", "noinline"}
-HOOKS = r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|write)(_range|\d+))|sanitizer_cov_trace_pc)"
+HOOKS = (r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|write)(_range|\d+))"
+         r"|sanitizer_cov_trace_pc)")
 MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|sin|cos"
          r"|tan|sinh|cosh|tanh|erfc?|floor|ceil|l?l?round|trunc|l?l?rint|copysign|isnan|clz|ctz|ffs|popcount"
          r")(f|l|ll)?")
-DEVICE = r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|mma_tf32|meet|lane_id|note_undefined|fail_kernel)"
+DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|mma_tf32|meet|lane_id"
+          r"|note_undefined|fail_kernel)")
 OTHERS = r"printf|puts|putchar|__printf_chk|__assert_fail|abort|(__builtin_)?(unreachable|trap|expect)"
 IN_KERNELS = re.compile(rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+")
 
@@ -42,7 +44,8 @@ WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the fu
 
 # The function that calls a kernel for each thread, as launch() of common/core/launch.h makes it, and <<<>>>;
 # and the function that these are given.
-LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*>\(void \(\*\)|KernelPointer<[^()]*>::on)\(")
+LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*>\(void \(\*\)"
+                      r"|KernelPointer<[^()]*>::on)\(")
 LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = |\b(?:launch|simulator::kernel)<.*> \()"
                       r"(?:\[[^\]]*\] )?([^,;)]+)", re.M)
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
@@ -95,7 +98,8 @@ def attributes_of(function):
 
 def in_functions(text, dump, source):
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
-    kernels = {plain(function.split(" (_")[0]) for function in functions if KERNEL in attributes_of(function)}
+    kernels = {plain(function.split(" (_")[0]) for function in functions
+               if KERNEL in attributes_of(function)}
     for function in functions:
         name, words = function.split(" (_")[0], attributes_of(function)
         launched = [] if name.startswith(HANDS_ON) else map(plain, LAUNCHED.findall(function))
@@ -104,8 +108,8 @@ def in_functions(text, dump, source):
         own = re.search(rf"\[{re.escape(source)}:(\d+):", function)
         launches = name.startswith("convladder::simulator::launch<")
         if name.endswith("::_FUN") and not (LAUNCHER.match(name) if launches else not own):
-            return int(own[1]) if own else 1, "a function by its address, or a grid that is not launch()'s: " \
-                "what it does with memory would not be counted"
+            return int(own[1]) if own else 1, ("a function by its address, or a grid that is not launch()'s: "
+                                               "what it does with memory would not be counted")
         if words - ATTRIBUTES:
             return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
         if "__asm__" in function:
@@ -161,6 +165,6 @@ def too_much_of_its_own(usage, source):
         place, size, _ = row.split("\t")
         path, line, _, function = place.split(":", 3)
         if path == source and int(size) > OWN_BYTES:
-            return int(line), (f"a thread of {plain(function)} keeps {int(size):,} bytes of its own; more than "
-                               f"{OWN_BYTES:,} would not be in registers")
+            return int(line), (f"a thread of {plain(function)} keeps {int(size):,} bytes of its own; more "
+                               f"than {OWN_BYTES:,} would not be in registers")
     return None

@@ -177,7 +177,8 @@ def judge(build, source, asked, start="", seconds=9, seed=1):
             verdict.fail(CRASH, f"{name}: ends the process before it is judged")
         if not verdict.kind and build.on_gpu and "count" in asked:
             try:
-                verdict.counted = read_counters(program_words(program, folder, {"count": asked["count"]}, seed))
+                verdict.counted = read_counters(
+                    program_words(program, folder, {"count": asked["count"]}, seed))
             except ncu.NcuError as error:
                 verdict.note = f"no counters of the GPU: {error}"
     return verdict

@@ -262,7 +262,7 @@ class Measured:
             checked = os.path.join(os.path.dirname(program), "checked.json")
             try:
                 run([program, *CHECK, "--stage", experiment.stage, "--json", checked])
-                record["after"] = self.measure(program, experiment)  # a race shows now and then: checks again
+                record["after"] = self.measure(program, experiment)  # checks again: races show now and then
             except Failed as failed:
                 wrong = [row["message"] for row in json.loads(files.read_existing(checked) or "[]")
                          if row["status"] == "fail"] + re.findall(r"\w+: fail: .*", str(failed))
@@ -388,7 +388,7 @@ def list_all():
         for each in own:
             if each.kind == "experiment":
                 print(f"  {each.name:24} {each.about}")
-    print("\n./ladder variant NAME tries one; --kind bug tries the bugs, --kind mistake those of the exercises")
+    print("\n./ladder variant NAME tries one; --kind bug the bugs, --kind mistake those of the exercises")
 
 
 def main(words):

@@ -1,11 +1,8 @@
 """KernelBench level 1, problem 50: AlexNet's first layer, batch 256."""
 
-import sys
-
 import torch
 
 from common.bindings.convladder import Conv2d
-from common.bindings.examples import measure
 
 
 class ModelNew(torch.nn.Module):
@@ -23,7 +20,3 @@ def get_inputs():
 
 def get_init_inputs():
     return [1000]
-
-
-if __name__ == "__main__":
-    sys.exit(measure.main("KernelBench 1/50", ModelNew(*get_init_inputs()), get_inputs))

@@ -1,11 +1,8 @@
 """KernelBench level 1, problem 63: 128 filters 3x3 on 16 channels of 1024x1024, without bias."""
 
-import sys
-
 import torch
 
 from common.bindings.convladder import Conv2d
-from common.bindings.examples import measure
 
 
 class ModelNew(torch.nn.Module):
@@ -25,7 +22,3 @@ def get_inputs():
 
 def get_init_inputs():
     return [16, 128, 3]
-
-
-if __name__ == "__main__":
-    sys.exit(measure.main("KernelBench 1/63", ModelNew(*get_init_inputs()), get_inputs))
