@@ -141,39 +141,34 @@ def _padding(padding, filter_size, stride, dilation):
     return totals[0] // 2, totals[1] // 2
 
 
-def _check_tensor(name, tensor, shape, device):
-    """`shape` is "[K,C,R,S]", say: as many dimensions as that has are wanted."""
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{name} is a {type(tensor).__name__}: must be a tensor")
-    if tensor.dtype != torch.float32:
-        raise TypeError(f"{name} is {tensor.dtype}: must be torch.float32")
-    if tensor.layout != torch.strided:
-        raise TypeError(f"{name} is {tensor.layout}: must be dense")
-    if tensor.dim() != shape.count(",") + 1:
-        raise ValueError(f"{name} has {tensor.dim()} dimensions: must be {shape}")
-    if tensor.device != device:
-        raise ValueError(f"{name} is on {tensor.device}: must be on {device}, as x is")
-
-
 def _check_tensors(x, w, b, groups):
-    _check_tensor("x", x, "[N,C,H,W]", getattr(x, "device", None))
-    wanted = {"gpu": "cuda", "sim": "cpu"}[backend()]
-    if x.device.type != wanted:
-        raise ValueError(
-            f"x is on {x.device}: {_library()._name} takes {wanted} tensors (its backend is "
-            f"{backend()}); CONVLADDER_LIBRARY names another library"
-        )
-    _check_tensor("w", w, "[K,C/groups,R,S]", x.device)
+    """The library knows extents alone; what it can reject, it does."""
+    for name, tensor, shape in (("x", x, "[N,C,H,W]"), ("w", w, "[K,C/groups,R,S]"), ("b", b, "[K]")):
+        if tensor is None and name == "b":
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}: must be a tensor")
+        if tensor.dtype != torch.float32:
+            raise TypeError(f"{name} is {tensor.dtype}: must be torch.float32")
+        if tensor.layout != torch.strided:
+            raise TypeError(f"{name} is {tensor.layout}: must be dense")
+        if tensor.dim() != shape.count(",") + 1:
+            raise ValueError(f"{name} has {tensor.dim()} dimensions: must be {shape}")
+        if tensor.device != x.device:
+            raise ValueError(f"{name} is on {tensor.device}: must be on {x.device}, as x is")
+        if x.device.type != (wanted := {"gpu": "cuda", "sim": "cpu"}[backend()]):
+            raise ValueError(
+                f"x is on {x.device}: {_library()._name} takes {wanted} tensors (its backend is "
+                f"{backend()}); CONVLADDER_LIBRARY names another library"
+            )
     if not _integers((groups,)):
         raise ValueError(f"groups = {groups!r}: must be an integer")
     # The library rejects groups that don't divide the channels.
     if groups >= 1 and x.shape[1] % groups == 0 and w.shape[1] != x.shape[1] // groups:
         of_groups = f" in {groups} groups" if groups > 1 else ""
         raise ValueError(f"w has {w.shape[1]} input channels, x has {x.shape[1]}{of_groups}")
-    if b is not None:
-        _check_tensor("b", b, "[K]", x.device)
-        if b.shape[0] != w.shape[0]:
-            raise ValueError(f"b has {b.shape[0]} elements, w has {w.shape[0]} filters")
+    if b is not None and b.shape[0] != w.shape[0]:
+        raise ValueError(f"b has {b.shape[0]} elements, w has {w.shape[0]} filters")
 
 
 # ---- The convolution ----

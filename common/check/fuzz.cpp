@@ -4,14 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "common/check/backend.h"
 #include "common/check/checker.h"
 #include "common/check/progress.h"
 #include "common/check/random_problem.h"
 #include "common/core/extents.h"
-#include "kernels_digest.h"  // made by common/command/cmake/KernelsDigest.cmake
 
 namespace convladder {
 namespace {
@@ -90,23 +88,6 @@ std::vector<StageFuzz> fuzz(const FuzzSettings& settings) {
     }
   }
   return results;
-}
-
-Json fuzz_json(const FuzzSettings& settings, const std::vector<StageFuzz>& results) {
-  Json stages = Json::object();
-  for (const StageFuzz& result : results) {
-    stages[result.stage] = {{"problems", result.problems},
-                            {"failed", result.failed},
-                            {"misaligned", result.misaligned},
-                            {"reproduce", result.reproduce}};
-  }
-  return {{"format", "convladder fuzz"},
-          {"version", 1},
-          {"kernels", KERNELS_DIGEST},
-          {"backend", backend_name()},
-          {"device", device_name()},
-          {"seed", settings.seed},
-          {"stages", stages}};
 }
 
 }  // namespace convladder

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "common/check/files.h"
 #include "common/core/stage.h"
 
 namespace convladder {
@@ -30,9 +29,5 @@ struct StageFuzz {
 // Prints a line for every failure as it comes: the command that repeats it, and why. Ends early
 // where the GPU becomes unusable.
 std::vector<StageFuzz> fuzz(const FuzzSettings& settings);
-
-// {"format": "convladder fuzz", "version": 1, "backend", "device", "seed", "stages": {NAME:
-// {"problems", "failed", "misaligned", "reproduce"}}}
-Json fuzz_json(const FuzzSettings& settings, const std::vector<StageFuzz>& results);
 
 }  // namespace convladder

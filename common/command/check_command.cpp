@@ -157,7 +157,7 @@ FuzzSettings fuzz_settings(const Options& options) {
   for (const OptionSpec& spec : option_specs()) {
     const bool taken = spec.name == "--fuzz" || spec.name == "--seconds" ||
                        spec.name == "--max-gmac" || spec.name == "--stage" ||
-                       spec.name == "--precision" || spec.name == "--seed" || spec.name == "--json";
+                       spec.name == "--precision" || spec.name == "--seed";
     if (!taken && options.has(spec.name)) {
       throw UsageError(spec.name + " can't be given with --fuzz, which draws the problems itself");
     }
@@ -173,7 +173,6 @@ FuzzSettings fuzz_settings(const Options& options) {
 
 int check_random_problems(const Options& options) {
   const FuzzSettings settings = fuzz_settings(options);
-  const std::string path = json_path(options);
   require_device();
   const std::vector<StageFuzz> results = fuzz(settings);
   bool ok = true;
@@ -186,7 +185,6 @@ int check_random_problems(const Options& options) {
   }
   fmt::print("{} random problems, {} failed; seed {} (backend: {})\n", problems, failed,
              settings.seed, backend_name());
-  if (!path.empty()) write_json(path, fuzz_json(settings, results));
   return ok ? 0 : 1;
 }
 

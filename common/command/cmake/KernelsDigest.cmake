@@ -1,7 +1,5 @@
-# cmake -D ROOT=... [-D HEADER=...] -P KernelsDigest.cmake: which kernels those of ROOT are, as 12
-# digits: a SHA-256 of the stages and common/core/*, without comments and white space, which make no other
-# kernel. Writes a header for the program that is built with them; without HEADER prints the digits
-# to stderr.
+# cmake -D ROOT=... -P KernelsDigest.cmake prints to stderr which kernels those of ROOT are, as 12 digits: a
+# SHA-256 of the stages and common/core/*, without comments and white space, which make no other kernel.
 string(REGEX REPLACE "([[*?])" "[\\1]" pattern "${ROOT}")
 file(GLOB paths RELATIVE "${ROOT}" "${pattern}/[0-9][0-9]_*/*.cu" "${pattern}/common/core/*")
 if(NOT paths)
@@ -18,8 +16,4 @@ foreach(path IN LISTS paths)
 endforeach()
 string(SHA256 digest "${code}")
 string(SUBSTRING "${digest}" 0 12 digest)
-if(HEADER)
-  file(WRITE "${HEADER}" "#pragma once\n\nconstexpr char KERNELS_DIGEST[] = \"${digest}\";\n")
-else()
-  message("${digest}")
-endif()
+message("${digest}")
