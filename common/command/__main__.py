@@ -12,7 +12,7 @@ from common.command.building import Lacking, build, configure, folder
 from common.command.machine import foreground, gpus, nvcc, say
 from common.show import files
 from common.show.files import ROOT
-from common.show.support import REPORT, fail, stage_called
+from common.show.support import REPORT, fail, run_main, stage_called
 
 USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
 
@@ -284,14 +284,4 @@ def main(words):
 
 
 if __name__ == "__main__":
-    try:
-        status = main(sys.argv[1:])
-        sys.stdout.flush()
-    except BrokenPipeError:  # who read along has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
-    except KeyboardInterrupt:
-        status = 130
-    except OSError as error:
-        fail(f"{error.filename or 'standard output'}: {error.strerror}")
-    sys.exit(status)
+    run_main(main)

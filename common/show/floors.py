@@ -150,26 +150,21 @@ TOLERANCE = 0.01  # of the clock, which may be above the highest that the driver
 
 class Case(NamedTuple):
     """A stage on a layer that has both a time and a least time, in milliseconds."""
-    problem: str
+    share: float  # of the time, that the floor is
     stage: str
+    problem: str
     floor: float
-    limit: str
     measured: float  # the fastest run with a cold L2
-
-    @property
-    def share(self):
-        return self.floor / self.measured
+    limit: str
 
 
 def read_floors(path):
-    """{(problem, shape): {stage: (milliseconds, limit)}} as count_floors.py wrote it. Raises BadInput."""
-    floors = {}
-    for row in files.read_rows(path):
-        if list(row) != COLUMNS:
-            raise records.BadInput(f"{path}: its columns aren't {', '.join(COLUMNS)}")
-        floors.setdefault((row["problem"], row["shape"]), {})[row["stage"]] = (
-            float(row["floor_ms"]), row["limit"])
-    return floors
+    """{(problem, shape, stage): (milliseconds, limit)} as count_floors.py wrote it. Raises BadInput."""
+    rows = files.read_rows(path)
+    if rows and list(rows[0]) != COLUMNS:
+        raise records.BadInput(f"{path}: its columns aren't {', '.join(COLUMNS)}")
+    return {(row["problem"], row["shape"], row["stage"]): (float(row["floor_ms"]), row["limit"])
+            for row in rows}
 
 
 def cases(benches, floors):
@@ -177,11 +172,11 @@ def cases(benches, floors):
     have one."""
     found = {}
     for problem in (problem for bench in benches for problem in bench.problems if problem.bias):
-        known = floors.get((problem.name, problem.shape), {})
         for stage, timing in problem.stages.items():
-            if timing.cold and stage in known:
-                found.setdefault((problem.name, stage),
-                                 Case(problem.name, stage, *known[stage], timing.cold.min))
+            floor, limit = floors.get((problem.name, problem.shape, stage), (None, ""))
+            if timing.cold and floor:
+                found.setdefault((problem.name, stage), Case(
+                    floor / timing.cold.min, stage, problem.name, floor, timing.cold.min, limit))
     return list(found.values())
 
 
@@ -189,22 +184,16 @@ def above_time(all_cases):
     return [case for case in all_cases if case.share > 1 + TOLERANCE]
 
 
-def case_row(case, layers):
-    return [case.stage, layers, f"{case.share:.3f}", case.problem, formats.milliseconds(case.floor),
-            formats.milliseconds(case.measured), case.limit]
-
-
 def report(benches, floors):
     """docs/results/floors.md: what share of each stage's time its floor is, where most and least;
     empty without both."""
-    all_cases = cases(benches, floors)
-    if not all_cases:
-        return ""
-    rows = []
+    all_cases, rows = cases(benches, floors), []
     for stage in sorted({case.stage for case in all_cases}):
-        own = sorted((case for case in all_cases if case.stage == stage), key=lambda case: case.share)
-        rows += [case_row(own[-1], str(len(own))), case_row(own[0], "")]
-    return "\n".join([
+        own = sorted(case for case in all_cases if case.stage == stage)
+        rows += [[stage, layers, f"{case.share:.3f}", case.problem, formats.milliseconds(case.floor),
+                  formats.milliseconds(case.measured), case.limit]
+                 for case, layers in ((own[-1], str(len(own))), (own[0], ""))]
+    return rows and "\n".join([
         f"{len(all_cases)} cases, stages on {len({case.problem for case in all_cases})} layers: the floor is "
         f"above the measured time in {len(above_time(all_cases))} of them. The highest share of the time "
         "that it explains of each stage, and the lowest:\n",

@@ -70,31 +70,27 @@ def make_page(options):
     return 0
 
 
-def make_docs(data, options):
-    new_texts = {name: blocks.renewed(data, name)[1] for name in blocks.texts(data.root)}
-    for name, new in new_texts.items():
-        files.write(os.path.join(data.root, name), new)
-    files.write(data.picture_path(), data.picture())
-    files.write(data.page_path(), data.page(options.trace, options.run))
-    print(f"renewed from {blocks.FOLDER}: {len(new_texts)} texts, a picture and the page")
-    return 0
-
-
-def check_docs(data):
-    complaints = blocks.stale(data)
-    for complaint in complaints:
-        print(f"ladder report: {complaint}; ./ladder report --docs renews it", file=sys.stderr)
-    if not complaints:
-        print(f"up to date with {blocks.FOLDER}: {len(blocks.texts(data.root))} texts, a picture, the page")
-    return 1 if complaints else 0
+def renew_docs(options):
+    """The exit status."""
+    found = blocks.all_renewed(blocks.Results(ROOT), options.trace, options.run)
+    stale = [name for name, old, new in found if old != new]
+    if not options.check:
+        for name, _, new in found:
+            files.write(os.path.join(ROOT, name), new)
+        print(f"renewed from {blocks.FOLDER}: {len(stale)} of {len(found)} texts, a picture and the page")
+        return 0
+    for name in stale:
+        print(f"ladder report: {name} disagrees with {blocks.FOLDER}; ./ladder report --docs renews it",
+              file=sys.stderr)
+    if not stale:
+        print(f"up to date with {blocks.FOLDER}: {len(found)} texts, a picture and the page")
+    return 1 if stale else 0
 
 
 def main(arguments):
     options = parse(arguments)
     try:
-        if options.check:
-            return check_docs(blocks.Results(ROOT))
-        return make_docs(blocks.Results(ROOT), options) if options.docs else make_page(options)
+        return renew_docs(options) if options.docs else make_page(options)
     except (records.BadInput, OSError) as error:
         fail(str(error))
 

@@ -1,5 +1,4 @@
 """What the scripts of common/ share."""
-import errno
 import json
 import os
 import sys
@@ -12,19 +11,18 @@ REPORT = os.path.join(ROOT, "build", "report")
 
 def run_main(main):
     """Ends the program with what main(words) returns; with 130 when it is interrupted, and with 1
-    when what it printed could not be written."""
+    when a file can't be written or read, or nobody reads what it prints."""
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
         sys.exit(status)
     except KeyboardInterrupt:
-        print("\nladder: interrupted", file=sys.stderr)
         sys.exit(130)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
         sys.stdout = None  # nothing is flushed at the end, which would fail again
-        fail("standard output can't be written: " + error.strerror)
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)
+        fail(f"{error.filename or 'standard output'}: {error.strerror}")
 
 
 def fail(message, status=1):
@@ -52,14 +50,9 @@ def progress(text):
 
 def require_folder(path):
     """Fails unless a file can be made at `path`: better before measuring than after."""
-    if not path:
-        fail("--json needs a value: --json FILE", 2)
-    if os.path.isdir(path):
-        fail(f"{path}: is a folder")
     folder = os.path.dirname(os.path.abspath(path))
-    if not os.access(folder, os.W_OK):
-        fail(f"{path}: {'can not be written to' if os.path.isdir(folder) else 'there is no'} "
-             f"folder {folder}")
+    if not path or os.path.isdir(path) or not os.access(folder, os.W_OK):
+        fail(f"'{path}' can't be written: it is a folder, or there is no folder {folder} to write to")
 
 
 def write_json(path, value):
@@ -67,10 +60,7 @@ def write_json(path, value):
     text = json.dumps(value, indent=1)
     if isinstance(value, list):
         text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
-    try:
-        files.write(path, text + "\n")
-    except OSError as error:
-        fail(f"{path}: {error.strerror}")
+    files.write(path, text + "\n")
 
 
 def shortened(path):

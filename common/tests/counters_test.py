@@ -247,7 +247,7 @@ class LeastTimes(FolderTest):
         cases = floors.cases(benches, floors.read_floors(os.path.join(ROOT, "docs/results/floors.csv")))
         self.assertGreaterEqual(len(cases), 40)
         self.assertEqual(floors.above_time(cases), [])
-        self.assertEqual(len(floors.above_time([cases[0]._replace(floor=cases[0].measured * 1.02)])), 1)
+        self.assertEqual(len(floors.above_time([cases[0]._replace(share=1.02)])), 1)
 
     def test_a_file_of_rates_that_is_none_is_refused(self):
         good = read_json(profile.H200)

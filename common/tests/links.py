@@ -1,10 +1,8 @@
-#!/usr/bin/env python3
 """Checks the links of all pages: files exist, headings exist, and lines are where they are said to be.
 
 A link to a line names a piece of that line as its title: [P()](conv_shape.h#L45 "int P() const").
 A line that has moved is told of; `--fix` corrects its number.
 """
-
 import pathlib
 import re
 import sys
@@ -14,11 +12,12 @@ LINK = re.compile(r'\]\(([^()\s]+)(?:\s+"((?:[^"\\]|\\.)*)")?\)')
 FENCE = re.compile(r"^\s*```")
 
 
-def pages(root):
-    """The Markdown files of the repository."""
-    folders = [folder for folder in root.iterdir()
+def pages():
+    """The Markdown files of the repository, and its notebooks."""
+    folders = [folder for folder in ROOT.iterdir()
                if folder.is_dir() and folder.name != "build" and not folder.name.startswith(".")]
-    return sorted([*root.glob("*.md"), *(page for f in folders for page in f.rglob("*.md"))])
+    return sorted([*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md")),
+                   *ROOT.glob("docs/*.ipynb")])
 
 
 def anchor(title):
@@ -47,8 +46,7 @@ def wrong_target(page, target, title):
     if not title:
         return f'{target}: give a piece of the line as title: (FILE#L12 "piece")', None
     lines = [i for i, line in enumerate(text.split("\n"), 1) if title in line]
-    number = int(fragment[1:])
-    if number in lines:
+    if int(fragment[1:]) in lines:
         return None, None
     if len(lines) != 1:
         return f"{target}: {title!r} is on {len(lines)} lines of that file", None
@@ -74,10 +72,8 @@ def check(page, fix):
 
 
 def main(words):
-    errors, moved = [], []
-    for page in [*pages(ROOT), *ROOT.glob("docs/*.ipynb")]:
-        for found, more in zip((errors, moved), check(page, words == ["--fix"])):
-            found += more
+    found = [check(page, words == ["--fix"]) for page in pages()]
+    errors, moved = (sum(lists, []) for lists in zip(*found))
     sys.stderr.writelines(complaint + "\n" for complaint in errors + moved)
     if moved:
         print("lines have moved: common/tests/links.py --fix corrects their numbers", file=sys.stderr)
