@@ -94,10 +94,6 @@ campaign() {
   return "$status"
 }
 
-python_with_torch() {
-  grep -q $'^found\tPyTorch' build/gpu/needs.tsv && sed -n 's/^_Python3_EXECUTABLE:.*=//p' build/gpu/CMakeCache.txt
-}
-
 # in_time COMMAND...: for a command that keeps what it has when it is cut off, and cleans up behind itself.
 CUT_OFF=124 KILLED=137  # timeout's status then
 in_time() {
@@ -133,13 +129,6 @@ step floors json "docs/results/floors_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 3 --competitors none "${layers[@]}"
 step pitfall_times into "docs/results/pitfall_times_$name.txt" \
   build/gpu/bin/pitfalls_test --gtest_brief=1 --gtest_filter='PitfallTimes.*'
-python=$(python_with_torch 2>/dev/null) || true
-if [[ -n $python || -n $list ]]; then
-  step pytorch_defaults into "docs/results/pytorch_defaults_$name.txt" \
-    "$python" -m common.measure.pytorch_defaults
-else
-  say "no PyTorch here: its defaults are left out"
-fi
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
 step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00002
 step readings_stages python3 -B -m common.measure.readings stages

@@ -513,6 +513,14 @@ function begin() {
   choose(state.stage);
 }
 
+const PARTS = {ladder: "The ladder", neighbours: "Two neighbours", warp: "A warp, line by line", roofline: "Roofline",
+               traffic: "Traffic by level", pictures: "Pictures"};
+for (const [id, title] of Object.entries(PARTS)) {
+  document.querySelector("nav").append(h("a", {href: "#" + id}, title), " ");
+  document.querySelector("main").append(h("section", {id, "aria-labelledby": id + "-title"},
+    h("h2", {id: id + "-title"}, title), h("div", {class: "body"})));
+}
+
 const tip = document.getElementById("tip");
 function tell(event) {
   const about = event.target.closest && event.target.closest("[data-tip]");

@@ -12,12 +12,11 @@ LINK = re.compile(r'\]\(([^()\s]+)(?:\s+"((?:[^"\\]|\\.)*)")?\)')
 FENCE = re.compile(r"^\s*```")
 
 
-def pages():
-    """The Markdown files of the repository, and its notebooks."""
-    folders = [folder for folder in ROOT.iterdir()
+def pages(root):
+    """The Markdown files of the repository."""
+    folders = [folder for folder in root.iterdir()
                if folder.is_dir() and folder.name != "build" and not folder.name.startswith(".")]
-    return sorted([*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md")),
-                   *ROOT.glob("docs/*.ipynb")])
+    return sorted([*root.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))])
 
 
 def anchor(title):
@@ -72,7 +71,7 @@ def check(page, fix):
 
 
 def main(words):
-    found = [check(page, words == ["--fix"]) for page in pages()]
+    found = [check(page, words == ["--fix"]) for page in [*pages(ROOT), *ROOT.glob("docs/*.ipynb")]]
     errors, moved = (sum(lists, []) for lists in zip(*found))
     sys.stderr.writelines(complaint + "\n" for complaint in errors + moved)
     if moved:
