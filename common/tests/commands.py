@@ -145,7 +145,8 @@ def run_all(commands, folder, gpu, slow):
         if "manual" in own.needs or "gpu" in own.needs and not gpu:
             text, remark = None, f"  (left out: {'manual' if 'manual' in own.needs else 'needs a GPU'})"
         elif "slow" in own.needs and not slow:
-            text, remark = own.stand_in, f"  (instead: {own.stand_in or 'nothing'})"
+            text = own.stand_in
+            remark = f"  (instead: {text})" if text else "  (left out: slow)"
         if text and not slow and own.bare in ran:
             text, remark = None, f"  (as at {ran[own.bare]})"
         begin, (status, output) = time.monotonic(), run(text, folder) if text else (None, "")
