@@ -44,7 +44,7 @@ class Ladder(unittest.TestCase):
         """(status, output) of a line of bash."""
         done = subprocess.run(["bash", "-c", line], cwd=self.root, stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                              env={**self.environment, **environment}, timeout=60)
+                              env={**self.environment, **environment}, timeout=300)
         return done.returncode, done.stdout
 
     def check(self, line, status, *patterns, **environment):
