@@ -22,7 +22,6 @@ import signal
 import sys
 
 WAYS = [("fp32", "nchw"), ("tf32", "nchw"), ("tf32", "nhwc")]  # the second is what PyTorch does by default
-FLUSH_BYTES = 1 << 28  # more than twice the L2 of any GPU
 
 
 class Stopwatch:
@@ -57,17 +56,6 @@ class Stopwatch:
         output = call()
         stop.record()
         return output, not start.query()
-
-
-def time_in_turns(torch, calls, runs):
-    """Milliseconds of the cold runs of each call, so many of each."""
-    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-    stopwatch = Stopwatch(torch, flush, 4, 1024)
-    times = [[] for _ in calls]
-    for _ in range(runs):
-        for call, row in zip(calls, times):
-            row.append(stopwatch.time(call)[1][0])
-    return times
 
 
 class Way:
