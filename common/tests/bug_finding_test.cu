@@ -1,5 +1,5 @@
-// The bugs that the counting simulator finds: each in every order of the threads, with its place; and
-// kernels without a bug are clean. More kinds of them: the programs of programs_test.py.
+// The bugs that the counting simulator finds in a stage: each in every order of the threads, with its
+// place; and kernels without a bug are clean. More kinds of them: the programs of programs_test.py.
 #include <cuda_pipeline.h>
 
 #include <functional>
@@ -43,7 +43,17 @@ __global__ void stray_in_shared(float* y, int from, int to) {
   y[t] = tile[t == 2 ? from : t];  // reads beyond the tile
 }
 
+__global__ void misaligned_quad(const float* x, float* y) {
+  const float4 quad = *reinterpret_cast<const float4*>(x + 2 + threadIdx.x * 4);
+  y[threadIdx.x] = quad.x + quad.y + quad.z + quad.w;
+}
+
 // ---- Memory that nobody has written ----
+
+__global__ void read_output(float* y, int last) {
+  if (static_cast<int>(threadIdx.x) < last) y[threadIdx.x] = 0.0f;
+  y[threadIdx.x] += 1.0f;  // reads the output
+}
 
 __global__ void read_shared_unwritten(float* y) {
   __shared__ float tile[THREADS];
@@ -81,6 +91,8 @@ __global__ void exchange(float* y, bool barrier) {
 __global__ void accumulate(float* y) {
   if (threadIdx.x == 0) y[0] += 1.0f;  // adds up
 }
+
+__global__ void write_in_every_block(float* y) { y[threadIdx.x] = 1.0f; }  // all write
 
 __global__ void read_and_one_writes(float* x, float* y) {
   y[blockIdx.x * blockDim.x + threadIdx.x] = x[0];
@@ -153,6 +165,10 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
   const std::vector<float> ones(1024, 1.0f);
   float* const x = input.data();
   float* const y = output.data();
+  float* freed = nullptr;
+  check_cuda(cudaMalloc(&freed, 1 << 20), "cudaMalloc");
+  check_cuda(cudaMemset(freed, 0, 1 << 20), "cudaMemset");
+  check_cuda(cudaFree(freed), "cudaFree");
   struct Case {
     std::string what;
     std::function<void()> work;
@@ -174,6 +190,18 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
        {"thread (16,0,0): copies " + global + " out of bounds, 0 bytes past its end, at " +
         line_of("copies")},
        {0}},
+      {"reads what was freed",
+       launching(stray, 1, freed, y, 0, 0),
+       {"reads " + global + " out of"}},
+      {"misaligned",
+       launching(misaligned_quad, 1, x, y),
+       {"reads 16 bytes of global memory, not aligned to as many"}},
+      {"writes its output",
+       launching(read_output, 1, y, THREADS),
+       {}},  // which then counts no more
+      {"reads its output",
+       launching(read_output, 1, y, 40),
+       {"reads " + global + " that nobody has written, at " + line_of("reads the output")}},
       // In every block anew: what the block before left there is not defined.
       {"reads shared memory that is not written",
        launching(read_shared_unwritten, 2, y),
@@ -197,6 +225,10 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
       {"blocks add to one word",
        launching(accumulate, 5, x),
        {"data race", line_of("adds up"), "nothing orders the blocks of a grid"}},
+      {"blocks write one word",
+       launching(write_in_every_block, 2, y),
+       {"data race: writes " + global, line_of("all write"),
+        "nothing orders the blocks of a grid"}},
       {"a block writes what others read", launching(read_and_one_writes, 9, x, y), {"data race"}},
       {"one block adds", launching(accumulate, 1, x), {}},  // launches are ordered
       {"launches are ordered", launching(accumulate, 1, x), {}},

@@ -75,20 +75,15 @@ Outcome command(int (*run)(const std::vector<std::string>&)) {
   return outcome;
 }
 
-TEST(HarnessFaults, CheckSurvivesEveryFault) {
-  expect_every_fault_survived([] { return command(check_command); });
-}
-
-TEST(HarnessFaults, RunSurvivesEveryFault) {
-  expect_every_fault_survived([] { return command(run_command); });
+TEST(HarnessFaults, CheckAndRunSurviveEveryFault) {
+  for (const auto& run : {check_command, run_command}) {
+    expect_every_fault_survived([&] { return command(run); });
+  }
 }
 
 // Measures a problem as `bench` does, on a machine that is made up.
 TEST(HarnessFaults, BenchSurvivesEveryFault) {
-  Problem problem;
-  problem.name = "small";
-  ConvArguments& a = problem.arguments;
-  a.n = 2, a.c = 3, a.h = 9, a.w = 8, a.k = 5, a.r = 3, a.s = 2;
+  const Problem problem = {"small", arguments_of("n=2 c=3 h=9 w=8 k=5 r=3 s=2")};
   Machine machine;
   machine.peak_flops = machine.fma_flops = machine.copy_bytes = 1e30;
   machine.l2_bytes = 1024;

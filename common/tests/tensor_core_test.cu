@@ -49,21 +49,12 @@ class TensorCore : public DeviceTest {
     return values;
   }
 
-  static std::string hex(float value) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%a", static_cast<double>(value));
-    return text;
-  }
-
   static void expect_the_model(const std::vector<float>& a, const std::vector<float>& b,
                                const std::vector<float>& c) {
     DeviceBuffer x(a.size()), w(b.size()), addend(c.size()), result(c.size());
     x.upload(a.data()), w.upload(b.data()), addend.upload(c.data());
     launch(multiply, PRODUCTS, 32, nullptr, x.data(), w.data(), addend.data(), result.data());
-    std::vector<float> d(c.size());
-    result.download(d.data());
-    int64_t wrong = 0, first = -1;
-    float first_expected = 0;
+    const std::vector<float> d = values_of(result);
     for (std::size_t i = 0; i < d.size(); ++i) {
       float row[8], column[8];
       for (int k = 0; k < 8; ++k) {
@@ -71,11 +62,10 @@ class TensorCore : public DeviceTest {
         column[k] = b[i / 128 * 64 + i % 8 * 8 + k];
       }
       const float expected = simulator::multiply_add_tf32(row, column, c[i]);
-      if (d[i] == expected || (std::isnan(d[i]) && std::isnan(expected))) continue;
-      if (wrong++ == 0) first = static_cast<int64_t>(i), first_expected = expected;
+      ASSERT_TRUE(d[i] == expected || (std::isnan(d[i]) && std::isnan(expected)))
+          << std::hexfloat << "sum " << i << " of " << d.size() << ": " << d[i] << ", by the model "
+          << expected;
     }
-    EXPECT_EQ(wrong, 0) << "of " << d.size() << "; the first, " << first << ": " << hex(d[first])
-                        << ", by the model " << hex(first_expected);
   }
 };
 
