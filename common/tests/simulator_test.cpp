@@ -203,6 +203,20 @@ TEST_F(Simulator, WhatCannotBeIsAnErrorOfItsLaunchAlone) {
   }
 }
 
+// ---- The lanes of a warp ----
+
+__global__ void leave_before_warp_barrier(int* output) {
+  if (threadIdx.x % 2 == 0) return;
+  __syncwarp();  // threads that have left are not waited for
+  output[threadIdx.x] = 1;
+}
+
+TEST_F(Simulator, WarpBarrierWaitsForThoseThatAreLeft) {
+  std::vector<int> output(40, 0);
+  launch(leave_before_warp_barrier, 1, 40, nullptr, output.data());  // a whole warp and a part
+  for (int t = 0; t < 40; ++t) EXPECT_EQ(output[t], t % 2);
+}
+
 // ---- Shared memory ----
 
 template <int SIZE>
