@@ -2,6 +2,7 @@
 kernel's object then takes another's place. And how what comes of it is run: with limits.
 """
 import contextlib
+import functools
 import json
 import os
 import re
@@ -33,10 +34,36 @@ class Failed(Exception):
         self.kind = kind
 
 
-def run_limited(words, folder=ROOT, said="", seconds=None, memory=None):
+@functools.cache
+def sandbox():
+    """The words before a command that is to see no network, no other process, no environment, and of the files
+    only the system's programs and libraries: bubblewrap's. None where it isn't there, or may not do so."""
+    words = ["bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--clearenv", "--proc", "/proc",
+             "--dev", "/dev", "--tmpfs", "/tmp"]
+    for path in ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"):
+        words += ["--ro-bind-try", path, path]
+    with contextlib.suppress(OSError):
+        if subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0:
+            return words
+    return None
+
+
+def innermost(process):
+    """Of a process that only waits for another, and so on, the last one's number."""
+    while True:
+        children = files.read_existing(f"/proc/{process}/task/{process}/children").split()
+        if not children:
+            return process
+        process = int(children[0])
+
+
+def run_limited(words, folder=ROOT, said="", seconds=None, memory=None, sealed=None):
     """The CompletedProcess, with all that it printed; `said` is its standard input. With limits on time and
     memory (bytes) it gets SIGALRM when time is up, and its returncode is -SIGALRM; nothing in its session
-    outlives it."""
+    outlives it. `sealed`: it runs in the sandbox, if there is one, and sees this folder."""
+    walls = sealed and sandbox()
+    if walls:
+        words = [*walls, "--ro-bind", sealed, sealed, "--chdir", sealed, *words]
     limits = ["ulimit -c 0"]
     if memory:
         limits.append(f"ulimit -v {memory >> 10} -f {OUTPUT_KB}")
@@ -55,12 +82,15 @@ def run_limited(words, folder=ROOT, said="", seconds=None, memory=None):
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 status = -signal.SIGALRM
-                process.send_signal(signal.SIGALRM)  # the judge says where it stands
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(innermost(process.pid), signal.SIGALRM)  # the judge says where it stands
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(2)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
+        if walls and status > 128:  # bubblewrap's word for a signal
+            status = 128 - status
         output.seek(0)
         return subprocess.CompletedProcess(words, status, output.read())
 

@@ -15,9 +15,9 @@ import time
 from common.show import files
 from common.show.files import ROOT
 from common.show.support import fail, run_main, write_json
-from common.variants import judge
+from common.variants import grade, judge
 from common.variants import task as tasks
-from common.variants.build import Build, BuildError, Failed
+from common.variants.build import Build, BuildError, Failed, sandbox
 from common.variants.judge import shown
 from common.variants.task import number
 
@@ -75,9 +75,12 @@ def make_mine(task):
 # --- judging -------------------------------------------------------------------------------------
 
 
-def seed_for(source):
-    """Another one every day, and for every text: nobody can tell what it will be."""
-    return random.Random(f"{datetime.date.today()} {files.read_existing(source)}").getrandbits(32)
+def seed_for(source, salt=""):
+    """Another one every day, and for every text: nobody can tell what it will be. With salt, of each student's
+    file, its folder and name, another one, and always the same."""
+    student = "/".join(os.path.abspath(source).split("/")[-2:])
+    words = f"{salt} {student}" if salt else f"{datetime.date.today()} {files.read_existing(source)}"
+    return random.Random(words).getrandbits(32)
 
 
 def judge_task(task, source, builds, seed=None):
@@ -329,7 +332,7 @@ def reset(task, notes):
     print(f"{shown(mine(task))} is as in the beginning")
 
 
-def judge_all(by_name, builds, folder):
+def judge_all(by_name, builds, folder, salt=""):
     """Every NAME.cu below the folder. The records."""
     records = []
     if not os.path.isdir(folder):
@@ -340,7 +343,7 @@ def judge_all(by_name, builds, folder):
                                    for file in names if file.endswith(".cu")):
             if name not in by_name:
                 continue
-            verdict = judge_task(by_name[name], source, builds)
+            verdict = judge_task(by_name[name], source, builds, seed_for(source, salt))
             records.append(record_of(by_name[name], source, verdict))
             first = verdict.message.split("\n")[0]
             print(f"{shown(source)}: " + (f"{verdict.kind}: {first}" if verdict.kind else "passed"),
@@ -423,11 +426,18 @@ def parse(arguments):
                         help="what you expect to be counted; kept, shown beside it")
     parser.add_argument("--folder", help="with --all: files to be judged, NAME.cu at any depth")
     parser.add_argument("--json", metavar="FILE", help="what was found, for other programs")
+    parser.add_argument("--grade", metavar="FILE", help="with --all: marks, in Gradescope's format; of a FILE.xml in "
+                        "JUnit's")
+    parser.add_argument("--tasks", metavar="DIR", help="a teacher's exercises, folders with a goal.json; with --all "
+                        "all of them must be handed in")
+    parser.add_argument("--seed", metavar="TEXT", default="", help="with --all: decides which sizes are drawn, for each "
+                        "student's file others; without it they change every day")
     parser.add_argument("--yes", action="store_true", help="with --solution: although yours has not passed")
     parser.add_argument("--builds", default="sim-count", help=argparse.SUPPRESS)  # of ./ladder
     options = parser.parse_args(arguments)
-    if options.folder and options.action != "all":
-        parser.error("--folder goes with --all")
+    for option in ("folder", "grade", "seed"):
+        if getattr(options, option) and options.action != "all":
+            parser.error(f"--{option} goes with --all")
     if options.action not in (None, "all", "measure") and not options.name:
         parser.error(f"--{options.action} needs the name of one: ./ladder exercise lists them")
     if options.name and options.action in ("all", "measure"):
@@ -468,15 +478,23 @@ def run_one(task, options, builds, notes):
 def main(arguments):
     options = parse(arguments)
     notes, builds = Notes(), {preset: Build(preset) for preset in options.builds.split(",")}
-    by_name = {task.name: task for task in [*tasks.read_all(), tasks.golf()]}
-    status, records = 0, None
+    chosen = tasks.read_folder(options.tasks) if options.tasks else [*tasks.read_all(), tasks.golf()]
+    if not chosen:
+        fail(f"{options.tasks}: holds no folder with a goal.json")
+    by_name = {task.name: task for task in chosen}
+    status, records, begun = 0, None, time.monotonic()
     if options.action == "measure":
         return measure(builds["gpu"], options.json)
     if options.action == "all":
-        records = judge_all(by_name, builds, options.folder or MINE)
+        records = judge_all(by_name, builds, options.folder or MINE, options.seed)
         status = 0 if all(record["status"] == "pass" for record in records) else 1
+        if options.grade:
+            walls = "Kernels ran without network and files (bubblewrap)." if sandbox() else (
+                "Kernels ran with limits of time and memory alone: bubblewrap isn't here, or may not make namespaces.")
+            grade.write(options.grade, chosen if options.tasks else [by_name[record["exercise"]] for record in records],
+                        records, time.monotonic() - begun, walls)
     elif not options.name:
-        show_list(tasks.read_all(), notes)
+        show_list([task for task in chosen if task != tasks.golf()], notes)
     elif options.name in by_name:
         status, records = run_one(by_name[options.name], options, builds, notes)
     else:

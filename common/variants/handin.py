@@ -81,13 +81,14 @@ def why(symbol, otherwise):
 
 
 def directive(text, start):
-    """Nothing may be compiled here that is not compiled there: conditions and pragmas are the start's."""
+    """Nothing may be compiled here that is not compiled there, and nothing of somebody else's: conditions and
+    pragmas are the start's, headers those of C++ and of common/core."""
     known = set(map(str.strip, start.splitlines()))
     bare = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), text, flags=re.S)
     for number, line in enumerate(bare.replace("\\\n", " \n").splitlines(), 1):
-        if re.match(r"\s*(#|%:|\?\?=)\s*(?!include\s*[<\"]|define|undef|else|endif)\w", line) and \
+        if re.match(r"\s*(#|%:|\?\?=)\s*(?!include\s*(<\w+>|\"common/core/\w+\.h\")\s*(//|$)|define|undef|else|endif)\w", line) and \
                 line.strip() not in known:
-            return number, f"'{line.strip()}': no conditions and no pragmas but those of the start"
+            return number, f"'{line.strip()}': no conditions, pragmas and other files but those of the start"
     return None
 
 

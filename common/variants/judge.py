@@ -159,7 +159,8 @@ def judge(build, source, asked, start="", seconds=9, seed=1):
             verdict.fail(failure.kind, str(failure))
             return verdict
         # Of a GPU's process the address space is as large as it likes.
-        limits = {"seconds": GPU_SECONDS} if build.on_gpu else {"seconds": seconds, "memory": MEMORY}
+        limits = {"seconds": GPU_SECONDS} if build.on_gpu else {
+            "seconds": seconds, "memory": MEMORY, "sealed": folder}
         begun, secret = time.monotonic(), secrets.token_hex(16)
         words = program_words(program, folder, asked, seed)
         done = run_limited([*words, "--secret", "stdin"], said=secret + "\n", **limits)

@@ -243,6 +243,13 @@ def called(name):
     return next(task for task in [*read_all(), golf()] if task.name == name)
 
 
+def read_folder(folder):
+    """A teacher's own: those whose goal.json says which of ours they are `like` have only what differs."""
+    found = map(_read, sorted(glob.glob(os.path.join(glob.escape(folder), "*/goal.json"))))
+    return [dataclasses.replace(called(task.goal["like"]), name=task.name, goal=called(task.goal["like"]).goal | task.goal)
+            if "like" in task.goal else task for task in found]
+
+
 def _read(path, *seconds):
     folder = os.path.dirname(path)
     try:
