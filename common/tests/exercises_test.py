@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 import unittest
@@ -21,7 +22,7 @@ from common.show.files import ROOT
 from common.tests.folder_test import FolderTest, called
 from common.variants import exercise, handin, judge, variants
 from common.variants import task as tasks
-from common.variants.build import Build
+from common.variants.build import Build, run_limited, sandbox
 
 TASKS = tasks.read_all()
 TASK = {task.name: task for task in TASKS}
@@ -160,7 +161,8 @@ class Command(FolderTest):
     def test_usage_errors(self):
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],
                       ["--folder", "x"], ["tail", "--folder", "x"], ["tail", "--all"], ["--json", "x.json"],
-                      ["tail", "--hint", "--show"], ["tail", "--predict", "stores=nan"],
+                      ["tail", "--hint", "--show"], ["tail", "--grade", "x.json"], ["--seed", "x"],
+                      ["tail", "--predict", "stores=nan"],
                       ["tail", "--predict", "stores=-5"], ["tail", "--predict", "loads=1"]):
             self.assertEqual(self.run_command(*words)[0], 2, words)
 
@@ -383,6 +385,26 @@ HOSTILE = {
     "too much of its own": (judge.REFUSED, "would not be in registers", "__global__", KERNEL,
                             "float y[2000]; for (int i = 0; i < 2000; ++i) y[i] = image[i % 7 + kpq % 5]; "
                             "float sum = y[kpq % 2000];\n#"),
+    # What is somebody else's, or is to be seen by the judge alone.
+    "a stage": (judge.REFUSED, "no conditions, pragmas and other files", "#include \"01", FILE,
+                "#include \"01_naive/naive.cu\""),
+    "a file that the compiler shows": (judge.REFUSED, "other files", "#include \"/", FILE,
+                                       "#include \"/etc/passwd\""),
+    "a library's product": (judge.REFUSED, "cublasSgemm_v2", "cublas", FILE,
+                            "extern \"C\" int cublasSgemm_v2(); const int x = cublasSgemm_v2();"),
+    "the reference": (judge.REFUSED, "reference_output", "", FILE,
+                      "void reference_output(float*);\nvoid (*volatile taken)(float*) = reference_output;"),
+    "a file": (judge.REFUSED, "fopen", "fopen", FILE,
+               "void* const opened = std::fopen(\"/proc/self/maps\", \"r\");"),
+    "the environment": (judge.REFUSED, "getenv", "getenv", FILE,
+                        "const char* const home = std::getenv(\"HOME\");"),
+    "threads of the host": (judge.REFUSED, "pthread_create", "", FILE,
+                            "extern \"C\" int pthread_create(void*, void*, void* (*)(void*), void*);\n"
+                            "const int made = pthread_create(nullptr, nullptr, nullptr, nullptr);"),
+    "a pragma in disguise": (judge.REFUSED, "attribute optimize", "conv2d", FILE,
+                             "_Pragma(\"GCC optimize(\\\"O3\\\")\")"),
+    "fast for the sizes that are shown": (judge.COUNTERS, "loads per warp and tap", "", LOOPS,
+                                          "if (shape.H != 224) sum += 0 * image[h * shape.W + w];\n" + LOOPS),
     "printed findings": ("", "", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
     "a library's function redefined": ("", "", "", FILE, "}\nstruct Comparison;\ninline int compare() "
                                        "{ return 1; }\nnamespace {"),
@@ -424,6 +446,43 @@ class Dangers(unittest.TestCase):
         self.assertEqual([record["status"] for record in found], ["pass", "fail"])
         self.assertEqual(found[1]["kind"], judge.COMPILE)
         self.assertTrue(all(goal["met"] for goal in found[0]["goals"]))
+
+    def test_a_class(self):
+        """Problems of a teacher's own, marks, and for each student other sizes, the same every time."""
+        own = {"like": "first_kernel", "points": 8, "check": [{"shape": "nasty_primes", "c": 7}],
+               "count": [{"shape": "alexnet_conv1", "n": 1, "k": 2, "h": 41}]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            for name, goal in (("first_kernel", own), ("tail", {"like": "tail"})):
+                (path / "tasks" / name).mkdir(parents=True)
+                (path / "tasks" / name / "goal.json").write_text(json.dumps(goal), encoding="utf-8")
+            for name in ("anna", "bela"):
+                (path / "in" / name).mkdir(parents=True)
+                (path / "in" / name / "first_kernel.cu").write_text(
+                    TASK["first_kernel"].solved(), encoding="utf-8")
+            drawn = []
+            for _ in range(2):
+                called(exercise.main, ["--all", "--folder", f"{path}/in", "--tasks", f"{path}/tasks",
+                                       "--seed", "autumn", "--grade", f"{path}/marks.json",
+                                       "--json", f"{path}/found.json"])
+                drawn.append([[goal["problem"] for goal in record["goals"]]
+                              for record in json.loads(files.read(f"{path}/found.json"))])
+            marks = json.loads(files.read(f"{path}/marks.json"))
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(*drawn[0])
+        self.assertEqual(drawn[0][0][0], "alexnet_conv1_n1_k2_h41")
+        self.assertEqual(sum(test["score"] for test in marks["tests"]), 2 * 8)
+        self.assertIn("not handed in", [test["output"] for test in marks["tests"]])
+
+    def test_what_a_sandbox_shows(self):
+        if not sandbox():
+            self.skipTest("no bubblewrap here, or it may not make namespaces")
+        with tempfile.TemporaryDirectory() as folder:
+            for command, status in ((f"ls {folder}", 0), (f"ls {ROOT}", 2), ("cat /etc/passwd", 1),
+                                    ("touch x", 1), ("exec 3<>/dev/tcp/127.0.0.1/1", 1), ("kill -SEGV $$", -signal.SIGSEGV),
+                                    ("sleep 60", -signal.SIGALRM), ('[ -z "$HOME$USER" ]', 0)):
+                done = run_limited(["bash", "-c", command], seconds=2, sealed=folder)
+                self.assertEqual(done.returncode, status, f"{command}: {done.stdout}")
 
 
 def suite(words):

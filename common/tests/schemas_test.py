@@ -1,6 +1,7 @@
 """Files that other people's programs read, held against their schemas. Status 77 (skipped) where the checkers
 can't be installed."""
 import glob
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ import unittest
 from common.command import tools
 from common.show import files
 from common.show.files import ROOT
+from common.tests.grade_test import Written
+
+DATA = os.path.join(ROOT, "common/tests/data")
 
 
 def run(program, *words):
@@ -17,7 +21,22 @@ def run(program, *words):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-class Schemas(unittest.TestCase):
+class Schemas(Written):
+    def test_marks(self):
+        done = run("check-jsonschema", "--schemafile", f"{DATA}/gradescope.schema.json",
+                   self.written("results.json"))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        done = run("python", "-c", "import sys, xmlschema; xmlschema.validate(*sys.argv[1:])",
+                   self.written("results.xml"), f"{DATA}/junit.xsd")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_a_mark_that_is_none(self):
+        wrong = json.loads(files.read(self.written("results.json")))
+        wrong["tests"][0]["status"] = "perhaps"
+        done = run("check-jsonschema", "--schemafile", f"{DATA}/gradescope.schema.json",
+                   self.save("wrong.json", wrong))
+        self.assertEqual(done.returncode, 1, done.stdout)
+
     def test_workflows_forms_and_citation(self):
         for schema, pattern in (("github-workflows", ".github/workflows/*"),
                                 ("github-issue-config", ".github/*/config.yml"),

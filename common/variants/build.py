@@ -36,10 +36,10 @@ class Failed(Exception):
 
 @functools.cache
 def sandbox():
-    """The words before a command that is to see no network, no other process, no environment, and of the files
-    only the system's programs and libraries: bubblewrap's. None where it isn't there, or may not do so."""
-    words = ["bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--clearenv", "--proc", "/proc",
-             "--dev", "/dev", "--tmpfs", "/tmp"]
+    """The words before a command that is to see no network, no other process, no environment, and of the
+    files only the system's programs and libraries: bubblewrap's. None where it isn't there, or may not."""
+    words = ["bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--clearenv",
+             "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     for path in ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"):
         words += ["--ro-bind-try", path, path]
     with contextlib.suppress(OSError):

@@ -76,8 +76,8 @@ def make_mine(task):
 
 
 def seed_for(source, salt=""):
-    """Another one every day, and for every text: nobody can tell what it will be. With salt, of each student's
-    file, its folder and name, another one, and always the same."""
+    """Another one every day, and for every text: nobody can tell what it will be. With salt, for each
+    student's file, its folder and name, another one, and always the same."""
     student = "/".join(os.path.abspath(source).split("/")[-2:])
     words = f"{salt} {student}" if salt else f"{datetime.date.today()} {files.read_existing(source)}"
     return random.Random(words).getrandbits(32)
@@ -426,12 +426,12 @@ def parse(arguments):
                         help="what you expect to be counted; kept, shown beside it")
     parser.add_argument("--folder", help="with --all: files to be judged, NAME.cu at any depth")
     parser.add_argument("--json", metavar="FILE", help="what was found, for other programs")
-    parser.add_argument("--grade", metavar="FILE", help="with --all: marks, in Gradescope's format; of a FILE.xml in "
-                        "JUnit's")
-    parser.add_argument("--tasks", metavar="DIR", help="a teacher's exercises, folders with a goal.json; with --all "
-                        "all of them must be handed in")
-    parser.add_argument("--seed", metavar="TEXT", default="", help="with --all: decides which sizes are drawn, for each "
-                        "student's file others; without it they change every day")
+    parser.add_argument("--grade", metavar="FILE",
+                        help="with --all: marks, in Gradescope's format; of a FILE.xml in JUnit's")
+    parser.add_argument("--tasks", metavar="DIR", help="a teacher's exercises, folders with a goal.json; with "
+                        "--grade all of them must be handed in")
+    parser.add_argument("--seed", metavar="TEXT", default="", help="with --all: decides which sizes are drawn, "
+                        "for each student's file others; without it they change every day")
     parser.add_argument("--yes", action="store_true", help="with --solution: although yours has not passed")
     parser.add_argument("--builds", default="sim-count", help=argparse.SUPPRESS)  # of ./ladder
     options = parser.parse_args(arguments)
@@ -489,10 +489,10 @@ def main(arguments):
         records = judge_all(by_name, builds, options.folder or MINE, options.seed)
         status = 0 if all(record["status"] == "pass" for record in records) else 1
         if options.grade:
-            walls = "Kernels ran without network and files (bubblewrap)." if sandbox() else (
-                "Kernels ran with limits of time and memory alone: bubblewrap isn't here, or may not make namespaces.")
-            grade.write(options.grade, chosen if options.tasks else [by_name[record["exercise"]] for record in records],
-                        records, time.monotonic() - begun, walls)
+            walls = "without network and files (bubblewrap)" if sandbox() else (
+                "with limits of time and memory alone: bubblewrap isn't here, or may not make namespaces")
+            wanted = chosen if options.tasks else [by_name[record["exercise"]] for record in records]
+            grade.write(options.grade, wanted, records, time.monotonic() - begun, f"Kernels ran {walls}.")
     elif not options.name:
         show_list([task for task in chosen if task != tasks.golf()], notes)
     elif options.name in by_name:

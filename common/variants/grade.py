@@ -10,22 +10,24 @@ import xml.etree.ElementTree as xml
 
 from common.show import files
 from common.show.support import write_json
+from common.variants.task import number
 
 POINTS = 10  # of an exercise whose goal.json names no others
 
 
 def marks_of(task, record):
     """[{name, max_score, score, output}] of one exercise; `record` is None where nothing was handed in."""
-    points, goals = task.goal.get("points", POINTS), dict.fromkeys(goal["name"] for goal in task.goal["goals"])
+    points, goals = task.goal.get("points", POINTS), {goal["name"]: goal for goal in task.goal["goals"]}
     counted = record and record["kind"] in ("", "counters")
     said = "not handed in" if record is None else record["message"] or "passed"
-    marks = [("right, without races or stray accesses", 1 if goals else 2, counted, "passed" if counted else said)]
+    marks = [("right, without races or stray accesses", 1 if goals else 2, counted,
+              "passed" if counted else said)]
     for goal in goals:
         own = [each for each in record["goals"] if each["name"] == goal] if counted else []
         missed = next((each for each in own if not each["met"]), None)
         text = "met" if own and not missed else "not judged: " + said if not own else (
-            f"counted {missed['counted']:,.6g}, must be {missed['relation'].replace('_', ' ')} "
-            f"{missed['bound']:,.6g}, on {missed['problem']}")
+            f"counted {number(missed['counted'])}, must be {missed['relation'].replace('_', ' ')} "
+            f"{number(missed['bound'])}, on {missed['problem']}")
         marks.append((goal, 1 / len(goals), own and not missed, text))
     return [{"name": f"{task.name}: {name}", "max_score": round(points / 2 * share, 4),
              "score": round(points / 2 * share, 4) if passed else 0, "output": text}
@@ -44,7 +46,7 @@ def gradescope(entries, seconds, sandbox):
 
 
 def junit(entries, seconds, sandbox):
-    """One test suite for each exercise and file: as Ant writes it, which is what the strictest readers want."""
+    """One test suite for each exercise and file, as Ant writes it: the strictest readers want that."""
     top, now = xml.Element("testsuites"), datetime.datetime.now().isoformat(timespec="seconds")
     for i, (task, record) in enumerate(entries):
         marks = marks_of(task, record)

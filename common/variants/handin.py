@@ -50,16 +50,17 @@ LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = |\b(?:launch|
                       r"(?:\[[^\]]*\] )?([^,;)]+)", re.M)
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 
+HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
 CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
                   r"(?!if |switch |return )([\w.:~]+(?:\(D\))?) \(", re.M)
 
 
-def refused(source, folder, start):
+def refused(source, folder):
     """(line, what is wrong), or None, of kernel.o, and of what the compiler has said of it in kernel.dump and
-    kernel.su. `start`: the text whose directives are taken as they are."""
+    kernel.su."""
     compiled, dump, usage = (os.path.join(folder, "kernel." + suffix) for suffix in ("o", "dump", "su"))
     text, dump = files.read(source), files.read(dump)
-    return (directive(text, start) or in_functions(text, dump, source) or
+    return (in_functions(text, dump, source) or
             unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), source))
 
@@ -81,12 +82,12 @@ def why(symbol, otherwise):
 
 
 def directive(text, start):
-    """Nothing may be compiled here that is not compiled there, and nothing of somebody else's: conditions and
-    pragmas are the start's, headers those of C++ and of common/core."""
+    """As refused(). Nothing may be compiled here that is not compiled there, and nothing of somebody else's:
+    conditions and pragmas are those of the text `start`, headers those of C++ and of common/core."""
     known = set(map(str.strip, start.splitlines()))
     bare = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), text, flags=re.S)
     for number, line in enumerate(bare.replace("\\\n", " \n").splitlines(), 1):
-        if re.match(r"\s*(#|%:|\?\?=)\s*(?!include\s*(<\w+>|\"common/core/\w+\.h\")\s*(//|$)|define|undef|else|endif)\w", line) and \
+        if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{HEADER}|define|undef|else|endif)\w", line) and \
                 line.strip() not in known:
             return number, f"'{line.strip()}': no conditions, pragmas and other files but those of the start"
     return None

@@ -87,6 +87,13 @@ def compile_kernel(build, source, folder, target="exercise_judge", start=""):
     Failed where the kernel is at fault, BuildError where the machine is."""
     source, compiled = os.path.abspath(source), os.path.join(folder, "kernel.o")
     program = os.path.join(folder, target)
+
+    def refuse(wrong):
+        if wrong:
+            raise Failed(f"{shown(source)}:{wrong[0]}: {wrong[1]}", REFUSED)
+
+    if not build.on_gpu:  # first: a compiler's message shows what it has read
+        refuse(handin.directive(files.read(source), start))
     if build.on_gpu:
         done = build.compile(source, compiled, seconds=GPU_SECONDS)
     else:
@@ -96,10 +103,7 @@ def compile_kernel(build, source, folder, target="exercise_judge", start=""):
     if done.returncode != 0:
         raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
-        refused = handin.refused(source, folder, start)
-        if refused:
-            where, what = refused
-            raise Failed(f"{shown(source)}:{where}: {what}", REFUSED)
+        refuse(handin.refused(source, folder))
     done = build.link(target, [compiled], os.path.basename(EXEMPLAR), program, first=False)
     if done.returncode != 0:
         reason = re.search(r"multiple definition of .*?'|.*\Z", done.stdout.strip())[0]
