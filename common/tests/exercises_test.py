@@ -479,7 +479,8 @@ class Dangers(unittest.TestCase):
             self.skipTest("no bubblewrap here, or it may not make namespaces")
         with tempfile.TemporaryDirectory() as folder:
             for command, status in ((f"ls {folder}", 0), (f"ls {ROOT}", 2), ("cat /etc/passwd", 1),
-                                    ("touch x", 1), ("exec 3<>/dev/tcp/127.0.0.1/1", 1), ("kill -SEGV $$", -signal.SIGSEGV),
+                                    ("touch x", 1), ("exec 3<>/dev/tcp/127.0.0.1/1", 1),
+                                    ("kill -SEGV $$", -signal.SIGSEGV),
                                     ("sleep 60", -signal.SIGALRM), ('[ -z "$HOME$USER" ]', 0)):
                 done = run_limited(["bash", "-c", command], seconds=2, sealed=folder)
                 self.assertEqual(done.returncode, status, f"{command}: {done.stdout}")

@@ -428,10 +428,10 @@ def parse(arguments):
     parser.add_argument("--json", metavar="FILE", help="what was found, for other programs")
     parser.add_argument("--grade", metavar="FILE",
                         help="with --all: marks, in Gradescope's format; of a FILE.xml in JUnit's")
-    parser.add_argument("--tasks", metavar="DIR", help="a teacher's exercises, folders with a goal.json; with "
-                        "--grade all of them must be handed in")
-    parser.add_argument("--seed", metavar="TEXT", default="", help="with --all: decides which sizes are drawn, "
-                        "for each student's file others; without it they change every day")
+    parser.add_argument("--tasks", metavar="DIR", help="a teacher's exercises, folders with a goal.json; "
+                        "with --grade all of them must be handed in")
+    parser.add_argument("--seed", metavar="TEXT", default="", help="with --all: decides which sizes are "
+                        "drawn, for each student's file others; without it they change every day")
     parser.add_argument("--yes", action="store_true", help="with --solution: although yours has not passed")
     parser.add_argument("--builds", default="sim-count", help=argparse.SUPPRESS)  # of ./ladder
     options = parser.parse_args(arguments)

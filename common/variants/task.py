@@ -245,7 +245,7 @@ def called(name):
 
 def read_folder(folder):
     """A teacher's own: those whose goal.json says which of ours they are `like` have only what differs."""
-    found = map(_read, sorted(glob.glob(os.path.join(glob.escape(folder), "*/goal.json"))))
+    found = list(map(_read, sorted(glob.glob(os.path.join(glob.escape(folder), "*/goal.json")))))
     like = {task.name: called(task.goal["like"]) for task in found if "like" in task.goal}
     return [dataclasses.replace(like[task.name], name=task.name, goal=like[task.name].goal | task.goal)
             if task.name in like else task for task in found]
