@@ -161,7 +161,7 @@ def main(arguments):
     if options.count:
         print_counts(report, options, os.path.basename(options.files[0]))
     if options.json:
-        write_json(options.json, report)
+        write_json(options.json, {"status": status, **report})
     return status or min(found, 1)
 
 
