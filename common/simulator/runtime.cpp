@@ -61,6 +61,8 @@ cudaDeviceProp properties() {
   p.memoryClockRate = 3201000;
   p.memoryBusWidth = 6144;
   p.l2CacheSize = 60 << 20;
+  p.persistingL2CacheMaxSize = p.l2CacheSize / 4 * 3;  // this and the next as an A100's: not asked
+  p.accessPolicyMaxWindowSize = 128 << 20;
   p.totalConstMem = 65536;
   p.textureAlignment = 512;
   p.major = is_program() ? 9 : 0;
@@ -89,7 +91,7 @@ int resident_blocks(const void* kernel, int threads, std::size_t dynamic_bytes) 
 }
 
 // As CUDA begins with them, by cudaLimit; nothing acts on them here.
-std::atomic<std::size_t> limits[] = {1024, 1 << 20, 8 << 20, 2, 2048};
+std::atomic<std::size_t> limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
 // The fault that a test asks for, without a lock: a forked process may find that held.
 constexpr int64_t HAPPENED = -1, NONE = -2;
@@ -229,13 +231,13 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
-  if (limit > cudaLimitDevRuntimePendingLaunchCount) return set_last_error(cudaErrorInvalidValue);
+  if (limit > cudaLimitPersistingL2CacheSize) return set_last_error(cudaErrorInvalidValue);
   limits[limit] = value;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
-  if (!value || limit > cudaLimitDevRuntimePendingLaunchCount) {
+  if (!value || limit > cudaLimitPersistingL2CacheSize) {
     return set_last_error(cudaErrorInvalidValue);
   }
   *value = limits[limit];

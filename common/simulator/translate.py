@@ -41,7 +41,14 @@ REFUSED = [
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
     (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
-    (r"cudaIpc\w+", "memory shared between processes is not simulated")]
+    (r"cudaIpc\w+", "memory shared between processes is not simulated"),
+    (r"cu(?:Init|Ctx[A-Z]\w*|Module[A-Z]\w*|LaunchKernel|Mem(?:Alloc|cpy|Create|Map|Address)\w*|DeviceGet\w*)|"
+     r"CU(?:device|deviceptr|context|module|function)", "the driver API is not simulated"),
+    (r"__shfl(?:_up|_down|_xor)?|__ballot|__any|__all",
+     "which compute capability 7.0 and later do not have: its successor ends in _sync")]
+# Names of what CUDA's other headers bring.
+LIBRARIES = re.compile(r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|npp\w*)/|"
+                       r"(?:curand|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasLt|cublasXt|nccl)\w*\.h)")
 INLINE_PTX = [  # (instructions, the function of simulator/ptx.h that does the same)
 ]
 
@@ -58,6 +65,8 @@ class Unit:
         markers = list(MARKER.finditer(text))
         self.begins = [marker.end() + 1 for marker in markers]
         self.places = [(marker[2], int(marker[1])) for marker in markers]
+        self.libraries = [(marker.start() - 1, found[0].strip("/")) for marker in markers
+                          if marker[3] == " 1 3" and (found := LIBRARIES.search(marker[2]))]
         self.kinds, self.words, self.starts, self.ends = [], [], [], []
         for number, marker in enumerate(markers):
             if "3" in marker[3].split():  # a system's header
@@ -77,6 +86,7 @@ class Unit:
         self.types = {}       # of kernels' parameters
         self.finders = []     # (kernel, position, what finds out which is meant)
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
+        self.defaults = set()  # kernels with default arguments
 
     def line(self, position):
         """"FILE:LINE"."""
@@ -209,12 +219,21 @@ class Unit:
         types = ", ".join(self.flat(first, self.without_default(first, behind))
                           for first, behind in self.split(name + 2, end))
         kernel = self.words[name]
+        if "=" in self.words[name + 2:end] and not is_template:
+            self.declare_defaults(kernel, name + 2, end, self.ends[last])
         self.finders.append((kernel, self.ends[last],
                              f" {header}__attribute__((unused)) {SIMULATOR}Kernel<"
                              f"static_cast<void (*)({types})>(&{kernel}{arguments})> "
                              f"{kernel}__kernel({self.flat(name + 2, end)});"))
         if is_template or self.types.setdefault(kernel, types) != types:
             self.deduced.add(kernel)
+
+    def declare_defaults(self, kernel, first, end, behind):
+        """Behind a kernel whose parameters have defaults: a function that puts them in."""
+        names = [self.parameter(*part) for part in self.split(first, end)]
+        self.defaults.add(kernel)
+        self.edits.append((behind, behind, f" __attribute__((unused)) static auto {kernel}__arguments("
+                           f"{self.flat(first, end)}) {{ return ::std::make_tuple({', '.join(names)}); }}"))
 
     def without_default(self, first, end):
         for i in range(first, end):
@@ -226,7 +245,7 @@ class Unit:
         """A template's parameter as the argument that stands for it."""
         end = self.without_default(first, end)
         if self.kinds[end - 1] != "word" or end - first < 2:
-            self.refuse(first, "the template of a kernel has a parameter without a name")
+            self.refuse(first, "a parameter of this kernel needs a name")
         return self.words[end - 1] + ("..." if self.words[end - 2] == "." else "")
 
     def declare_shared(self, i):
@@ -314,7 +333,12 @@ class Unit:
             self.insert(first, SIMULATOR + "kernel(")
             before = ")"
         self.replace(i, before + ".on(", i + 2)
-        self.replace(end, ")", end + 2)
+        if name in self.defaults and name not in self.deduced:
+            self.insert(first, "::std::apply(")
+            self.replace(end, f"), {name}__arguments", end + 2)
+            self.insert(self.closing(end + 3), ")")
+        else:
+            self.replace(end, ")", end + 2)
 
     def strip_cast(self, i):
         """cudaLaunchKernel((void*)kernel, ...): the cast hides what the kernel takes."""
@@ -358,6 +382,8 @@ class Unit:
                   "cudaLaunchKernel": self.strip_cast, "cudaLaunchCooperativeKernel": self.strip_cast,
                   "asm": self.assembly, "__asm__": self.assembly, "__asm": self.assembly}
         refused = re.compile("|".join(f"({words})" for words, _ in REFUSED))
+        for position, library in self.libraries:
+            raise Refused(position, f"{library}: this library of CUDA's is not simulated")
         launches = []
         for i, (kind, word) in enumerate(zip(self.kinds, self.words)):
             if kind == "word":

@@ -140,6 +140,8 @@ class thread_block_tile : public coalesced_group {
 
  public:
   thread_block_tile() : coalesced_group(detail::tile_mask(SIZE)) {}
+  template <typename Other>
+  thread_block_tile(const thread_block_tile<SIZE, Other>&) : thread_block_tile() {}
   static constexpr unsigned long long size() { return SIZE; }
   static constexpr unsigned long long num_threads() { return SIZE; }
   template <typename T>

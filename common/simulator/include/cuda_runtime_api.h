@@ -93,6 +93,7 @@ struct cudaDeviceProp {
   int concurrentManagedAccess, cooperativeLaunch, cooperativeMultiDeviceLaunch;
   std::size_t sharedMemPerBlockOptin;
   int maxBlocksPerMultiProcessor, hostNativeAtomicSupported;
+  int persistingL2CacheMaxSize, accessPolicyMaxWindowSize;
 };
 
 // The members of cudaDeviceProp by number.
@@ -149,7 +150,9 @@ enum cudaLimit {
   cudaLimitPrintfFifoSize,
   cudaLimitMallocHeapSize,
   cudaLimitDevRuntimeSyncDepth,
-  cudaLimitDevRuntimePendingLaunchCount
+  cudaLimitDevRuntimePendingLaunchCount,
+  cudaLimitMaxL2FetchGranularity,
+  cudaLimitPersistingL2CacheSize
 };
 enum cudaFuncCache {
   cudaFuncCachePreferNone,
@@ -171,6 +174,19 @@ enum {
   cudaDeviceMapHost = 8
 };
 constexpr int cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2;
+
+// Where managed memory should be; a hint that has nothing to act on here.
+enum cudaMemLocationType {
+  cudaMemLocationTypeInvalid,
+  cudaMemLocationTypeDevice,
+  cudaMemLocationTypeHost,
+  cudaMemLocationTypeHostNuma,
+  cudaMemLocationTypeHostNumaCurrent
+};
+struct cudaMemLocation {
+  cudaMemLocationType type;
+  int id;
+};
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDevice(int* device);
@@ -286,6 +302,31 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* data,
                                   unsigned flags);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* data);
+// What a stream's kernels should keep in L2, and other hints that have nothing to act on here.
+enum cudaAccessProperty {
+  cudaAccessPropertyNormal,
+  cudaAccessPropertyStreaming,
+  cudaAccessPropertyPersisting
+};
+struct cudaAccessPolicyWindow {
+  void* base_ptr;
+  std::size_t num_bytes;
+  float hitRatio;
+  cudaAccessProperty hitProp, missProp;
+};
+struct cudaStreamAttrValue {
+  cudaAccessPolicyWindow accessPolicyWindow;
+  int priority;
+};
+enum cudaStreamAttrID {
+  cudaStreamAttributeAccessPolicyWindow = 1,
+  cudaStreamAttributePriority = 8
+};
+inline cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID,
+                                          const cudaStreamAttrValue*) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
 template <typename T>
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, T*, std::size_t = 0, unsigned = 0) {
   return cudaSuccess;
@@ -390,7 +431,14 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 inline cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t = nullptr) {
   return cudaSuccess;
 }
+inline cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, cudaMemLocation, unsigned,
+                                        cudaStream_t = nullptr) {
+  return cudaSuccess;
+}
 inline cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, cudaMemLocation) {
   return cudaSuccess;
 }
 
