@@ -16,7 +16,8 @@ from common.show.support import REPORT, fail, run_main, stage_called
 
 USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
 
-  run      the stages on a photograph through AlexNet's first layer: table and pictures
+  run      the stages on a photograph through AlexNet's first layer: table and pictures; --machine GPU: with
+           the least time that they take on it (h200, t4, rtx4090 ...)
   test     every stage on every problem, races, planted bugs, the host's code: minutes; --all: all that
            there is, 35 minutes; --minutes N: no part of it begins later; --stage NAME, as often as you
            like: that stage's tests alone
@@ -25,7 +26,7 @@ USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
   bench    timing on a GPU, cold and warm, beside cuDNN and PyTorch: --shape NAME,
            --shapes FILE.csv, --stage NAME, --competitors all|none|cudnn,pytorch; --machine FILE
            writes the GPU's rates
-  profile  memory traffic per stage, and the least time that it takes on a GPU (--machine FILE):
+  profile  memory traffic per stage, and the least time that it takes on a GPU (--machine GPU):
            Nsight Compute on one, counted in the simulator without; options as for check; --show: a
            page with every warp's addresses, line by line; --trace FILE: the same as JSON
   sim      any CUDA program without a GPU: sim FILE.cu [--count] [-- ARGUMENT...] runs it, and finds races and
@@ -118,7 +119,13 @@ class Door:
             fail(f"{command} needs a GPU, and nvcc{instead}", 2)
 
     def run(self, *words):
+        own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        own.add_argument("--machine")
+        machine, words = own.parse_known_args(words)
         status = self.program("run", *words)
+        if machine.machine and not status:
+            print(flush=True)
+            return self.profile("--machine", machine.machine, *words)
         if status or words or self.chosen == "gpu":
             return status
         print(flush=True)

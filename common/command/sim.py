@@ -10,7 +10,7 @@ them, with file and line. docs/simulator.md says what of CUDA there is.
   -D NAME[=VALUE] a macro
   -std=c++20      the language, by default C++17
   --count         what the kernels ask of memory, and the least time that it takes on a GPU
-  --machine FILE  that GPU's rates (default: those of an H200)
+  --machine GPU   that GPU's rates: a name of common/machines/, or a FILE (default: h200)
   --seed N        another order of blocks and threads
   --json FILE     the report as JSON
   --keep FILE     the program that was compiled
@@ -27,11 +27,10 @@ import tempfile
 
 from common.show import counter_tables, floors, formats
 from common.show.files import ROOT
-from common.show.records import profiles_of
+from common.show.records import BadInput, profiles_of
 from common.show.support import fail, run_main, write_json
 from common.variants.build import Build, BuildError
 
-H200 = os.path.join(ROOT, "common", "machines", "h200.json")
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
 # As nvcc defines them; code for the GPU is compiled as for an H200.
 DEFINED = ["__CUDACC__", "__NVCC__", "__CUDA_ARCH__=900", "CUDART_VERSION=12080", "__CUDACC_VER_MAJOR__=12",
@@ -48,7 +47,7 @@ def parse(words):
         parser.add_argument("-" + letter, action="append", default=[])
     parser.add_argument("-std", "--std", default="c++17")
     parser.add_argument("--count", action="store_true")
-    parser.add_argument("--machine", default=H200)
+    parser.add_argument("--machine", default="h200")
     for name in ("--seed", "--json", "--keep"):
         parser.add_argument(name)
     place = words.index("--") if "--" in words else len(words)
@@ -56,6 +55,10 @@ def parse(words):
     options.arguments = words[place + 1:]
     options.flags = ["-std=" + options.std.replace("c++", "gnu++"), *("-D" + name for name in options.D),
                      *("-I" + os.path.abspath(folder) for folder in options.I)]
+    try:
+        options.machine = floors.read_machine(options.machine)
+    except BadInput as error:
+        fail(str(error), 2)
     for file in options.files:
         if not os.path.isfile(file):
             fail(f"{file}: no such file", 2)
@@ -126,7 +129,7 @@ def print_finding(finding):
 
 def print_counts(report, options, name):
     """The tables of profile."""
-    gpu, rates = floors.read_machine(options.machine)
+    gpu, rates = options.machine
     same = {"version": 1, "stage": name, "problem": name, "shape": "", "flop": 1, "source": "simulator"}
     records = [{**same, **kernel} for kernel in report["kernels"] if "work" in kernel]
     if not records:

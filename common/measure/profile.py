@@ -3,8 +3,9 @@
   python3 -m common.measure.profile --program build/PRESET/bin/convladder [OPTION...]
 
   --json FILE   where the records go (default build/report/profile.json)
-  --machine FILE  a GPU's rates, for the least time of each kernel (default: those of common/machines/ that
-                have the GPU's name, on the simulator an H200's; ./ladder bench --machine FILE writes one)
+  --machine GPU   a GPU's rates, for the least time of each kernel: a name of common/machines/ (h200, t4), or
+                a FILE, which ./ladder bench --machine FILE writes (default: those of the GPU that is here, on
+                the simulator an H200's)
   --show        in the simulator: shows the page with every warp's addresses, line by line. What build/report
                 has of other stages on the same problem stays, and of these stages what they were before
                 their last change
@@ -87,7 +88,7 @@ def add_floors(found, machine):
     if machine or not gpu:
         gpu, rates = floors.read_machine(machine or H200)
     else:
-        rates = floors.machine_of(gpu)
+        gpu, rates = floors.machine_of(gpu)
     if rates:
         floors.add(found, rates, gpu)
     else:

@@ -1,7 +1,7 @@
 """The least time that a kernel can take on a GPU, and how near the stages come to it.
 
 It is a bound, no estimate: the longest of what its multiplications, its wavefronts and its bytes take at the
-rates of the GPU (common/machines/*.json). Latencies, other instructions, what misses the caches and how
+rates of the GPU (common/machines). Latencies, other instructions, what misses the caches and how
 blocks are shared out can only add to it.
 """
 import glob
@@ -16,11 +16,32 @@ FORMAT, VERSION = "convladder machine", 1
 RATES = ("multiprocessors", "clock_mhz", "fmas_per_cycle", "wavefronts_per_cycle", "dram_tb_per_s",
          "l2_bytes", "fma_tflops")
 OTHER_RATES = ("launch_us", "tf32_tflops")  # where they have been measured
+BY_DATA_SHEET = " (by the data sheet)"
 TENSOR_FLOP = 2 * 16 * 8 * 8  # of an instruction of stage 12; other kernels here have none
 
 
+def data_sheets():
+    """{name: (the GPU's name, {rate: value}, its compute capability)} of GPUs that were not measured."""
+    known = {}
+    for row in files.read_rows(os.path.join(FOLDER, "data_sheets.csv")):
+        rates = {name: float(row[name]) for name in RATES + OTHER_RATES if row.get(name)}
+        rates["wavefronts_per_cycle"] = 1.0  # 32 banks of 4 bytes, in all of them
+        rates["fma_tflops"] = 2e-6 * (rates["multiprocessors"] * rates["fmas_per_cycle"] *
+                                      rates["clock_mhz"])
+        known[row["name"]] = row["gpu"] + BY_DATA_SHEET, rates, row["compute_capability"]
+    return known
+
+
 def read_machine(path):
-    """(the GPU's name, {rate: value}). Raises BadInput."""
+    """(the GPU's name, {rate: value}) of a file, or of a GPU by its short name: h200. Raises BadInput."""
+    if os.sep not in path and not os.path.exists(path):
+        known, measured = data_sheets(), os.path.join(FOLDER, path + ".json")
+        if path in known:
+            return known[path][:2]
+        if not os.path.exists(measured):
+            raise records.BadInput(f"--machine {path}: no such file, and no GPU that is known: "
+                                   f"{', '.join(['h200', *known])}")
+        path = measured
     value = records.read_file(path, FORMAT, VERSION)
     with records.well_formed(path):
         rates = {rate["name"]: rate["value"] for rate in value["rates"]}
@@ -31,9 +52,11 @@ def read_machine(path):
 
 
 def machine_of(gpu):
-    """The rates of the GPU with that name; None where no file has them."""
+    """(name, rates) of the GPU with that name; without rates where they are not known."""
     known = dict(map(read_machine, sorted(glob.glob(os.path.join(FOLDER, "*.json")))))
-    return known.get(gpu)
+    sheets = {name: rates for name, rates, _ in data_sheets().values()}
+    by_sheet = gpu + BY_DATA_SHEET
+    return (by_sheet, sheets[by_sheet]) if gpu not in known and by_sheet in sheets else (gpu, known.get(gpu))
 
 
 # --- of kernels ----------------------------------------------------------------------------------

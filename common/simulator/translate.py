@@ -45,10 +45,10 @@ REFUSED = [
     (r"cu(?:Init|Ctx[A-Z]\w*|Module[A-Z]\w*|LaunchKernel|Mem(?:Alloc|cpy|Create|Map|Address)\w*|DeviceGet\w*)|"
      r"CU(?:device|deviceptr|context|module|function)", "the driver API is not simulated"),
     (r"__shfl(?:_up|_down|_xor)?|__ballot|__any|__all",
-     "which compute capability 7.0 and later do not have: its successor ends in _sync")]
+     "functions of a warp without _sync, which GPUs since compute capability 7.0 lack, are not simulated")]
 # Names of what CUDA's other headers bring.
 LIBRARIES = re.compile(r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|npp\w*)/|"
-                       r"(?:curand|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasLt|cublasXt|nccl)\w*\.h)")
+                       r"(?:curand|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasXt|nccl)\w*\.h)")
 INLINE_PTX = [  # (instructions, the function of simulator/ptx.h that does the same)
 ]
 
@@ -65,7 +65,7 @@ class Unit:
         markers = list(MARKER.finditer(text))
         self.begins = [marker.end() + 1 for marker in markers]
         self.places = [(marker[2], int(marker[1])) for marker in markers]
-        self.libraries = [(marker.start() - 1, found[0].strip("/")) for marker in markers
+        self.libraries = [(marker.start(), found[0].strip("/")) for marker in markers
                           if marker[3] == " 1 3" and (found := LIBRARIES.search(marker[2]))]
         self.kinds, self.words, self.starts, self.ends = [], [], [], []
         for number, marker in enumerate(markers):
@@ -314,20 +314,18 @@ class Unit:
             if self.words[first] == "::" and self.kinds[first - 1] != "word" and self.words[first - 1] != ">":
                 break
         depth, end = 0, i + 3
-        while depth or not self.adjacent(end, ">>>"):
+        while depth or self.words[end:end + 4] != [">", ">", ">", "("]:
             if self.kinds[end] == "end":
                 self.refuse(i, "'<<<' is not closed")
             depth += (self.words[end] in OPENING) - (self.words[end] in CLOSING)
             end += 1
-        if self.words[end + 3] != "(":
-            self.refuse(end, "no arguments behind '>>>'")
         for j in range(end + 4, self.closing(end + 3)):
             if self.words[j] == "__null":
                 self.replace(j, "nullptr")
         if name in self.deduced:
             at = i - 1 if self.words[i - 1] != ">" else self.opening(i - 1) - 1
             self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
-            self.insert(at + 1, "__kernel")
+            self.edits.append((self.ends[at], self.ends[at], "__kernel"))
             before = "(static_cast<decltype(a)>(a)...)) { return {}; })"
         else:
             self.insert(first, SIMULATOR + "kernel(")
@@ -383,7 +381,7 @@ class Unit:
                   "asm": self.assembly, "__asm__": self.assembly, "__asm": self.assembly}
         refused = re.compile("|".join(f"({words})" for words, _ in REFUSED))
         for position, library in self.libraries:
-            raise Refused(position, f"{library}: this library of CUDA's is not simulated")
+            raise Refused(position, f"{library}: this part of CUDA is not simulated")
         launches = []
         for i, (kind, word) in enumerate(zip(self.kinds, self.words)):
             if kind == "word":
@@ -396,7 +394,8 @@ class Unit:
             elif kind == "pragma" and (found := re.match(r"\s*#\s*pragma\s+unroll\s*\(?\s*(\d*)", word)):
                 loop = self.words[i + 1] in ("for", "while", "do")
                 self.replace(i, f"#pragma GCC unroll {found[1] or 16}" if loop else "")
-            elif word == "<" and self.adjacent(i, "<<<") and self.words[i - 1] not in ("operator", "<"):
+            elif (word == "<" and self.words[i + 1:i + 3] == ["<", "<"] and self.adjacent(i, "<<") and
+                  self.words[i - 1] not in ("operator", "<")):  # "<< <" is one as well
                 launches.append(i)
         for i in launches:  # when all kernels are known
             self.launch(i)

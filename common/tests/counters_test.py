@@ -239,7 +239,7 @@ class LeastTimes(FolderTest):
         for kernels in committed("h200").stages.values():
             for kernel in kernels:
                 self.assertLessEqual(kernel.floor_ms, 1.01 * counters.profiled_ms(kernel))
-        h200 = floors.machine_of("NVIDIA H200")
+        _, h200 = floors.machine_of("NVIDIA H200")
         ceiling = 2e-6 * h200["fmas_per_cycle"] * h200["multiprocessors"] * h200["clock_mhz"]
         self.assertLessEqual(h200["fma_tflops"], ceiling)
         benches = [read_bench(os.path.join(ROOT, "docs/results", name))
@@ -257,6 +257,22 @@ class LeastTimes(FolderTest):
             path = self.save("machine.json", good | bad)
             with self.assertRaisesRegex(BadInput, f"^{path}.*{reason}"):
                 floors.read_machine(path)
+
+
+    def test_gpus_are_known_by_name(self):
+        self.assertEqual(floors.read_machine("h200"), floors.read_machine(profile.H200))
+        for name, (gpu, rates, capability) in floors.data_sheets().items():
+            self.assertEqual(floors.read_machine(name), (gpu, rates))
+            self.assertEqual(floors.machine_of(gpu.removesuffix(floors.BY_DATA_SHEET)), (gpu, rates))
+            self.assertGreaterEqual(float(capability), 7.5)
+            self.assertTrue(set(floors.RATES) <= set(rates), name)
+        # What the data sheets say of FP32: products and sums, in TFLOPS.
+        for name, tflops in (("t4", 8.1), ("rtx3060", 12.7), ("rtx3090", 35.6), ("rtx4090", 82.6),
+                             ("a100", 19.5), ("l4", 30.3), ("h100", 66.9)):
+            self.assertAlmostEqual(floors.read_machine(name)[1]["fma_tflops"], tflops, delta=0.05)
+        self.assertEqual(floors.machine_of("NVIDIA X"), ("NVIDIA X", None))
+        with self.assertRaisesRegex(BadInput, "^--machine x: no such file, .*: h200, t4, "):
+            floors.read_machine("x")
 
 
 class CountsBesideReadings(FolderTest):

@@ -22,6 +22,9 @@ enum cublasMath_t {
   CUBLAS_TF32_TENSOR_OP_MATH = 3
 };
 
+// What a matrix product may compute in; nothing here asks for it.
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
+
 const char* cublasGetStatusString(cublasStatus_t status);
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle);
