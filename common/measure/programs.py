@@ -55,7 +55,8 @@ def judge(row, beside, seconds):
     passed = re.search(row["says"], printed) if row["says"] else told["status"] == 0
     if not passed:
         return "wrong", found[0] if found else f"its check failed, status {told['status']}"
-    return ("found", "; ".join(found)) if found else ("right", "")
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return ("found", found[0] + more) if found else ("right", "")
 
 
 def main():

@@ -3,6 +3,7 @@
 A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `<!-- generated: NAME | WORD | WORD -->`
 gives it arguments.
 """
+import functools
 import glob
 import os
 import re
@@ -41,7 +42,7 @@ class Results:
 
 def texts(root):
     """The files that may have generated parts."""
-    names = ["README.md", "docs/reliability.md"]
+    names = ["README.md", "docs/reliability.md", "docs/your-own-kernel.md"]
     names += [f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")]
     names += [os.path.relpath(path, root) for pattern in ("README.md", "exercises/*/README.md")
               for path in sorted(glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", pattern)))]
@@ -198,9 +199,9 @@ def exercise_times(data, folder):
     yield "".join(lines)
 
 
-def campaigns(data, _):
-    """docs/reliability.md: a row for each run that takes long."""
-    for path in data.paths("campaigns.csv"):
+def table(data, _, name):
+    """docs/reliability.md, runs that take long; docs/your-own-kernel.md, programs of others."""
+    for path in data.paths(name):
         rows = files.read_rows(path)
         yield formats.markdown(list(rows[0]), [[*row.values()] for row in rows])
 
@@ -255,6 +256,7 @@ def measured(data, stage, *rows):
             yield formats.markdown(["", before or "", stage, "÷ before"], cells)
 
 
-MAKERS = {"summary": summary, "report": full_report, "campaigns": campaigns, "floors": held_floors,
-          "counting": held_counts, "layers": layers, "measured": measured, "some_layers": some_layers,
+MAKERS = {"summary": summary, "report": full_report, "floors": held_floors,
+          "campaigns": functools.partial(table, name="campaigns.csv"),
+          "programs": functools.partial(table, name="programs.csv"), "counting": held_counts, "layers": layers, "measured": measured, "some_layers": some_layers,
           "tf32": tf32, "ladder": ladder, "time": exercise_times}

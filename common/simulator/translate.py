@@ -68,8 +68,9 @@ class Unit:
         self.libraries = [(marker.start(), found[0].strip("/")) for marker in markers
                           if marker[3] == " 1 3" and (found := LIBRARIES.search(marker[2]))]
         self.kinds, self.words, self.starts, self.ends = [], [], [], []
+        own = {marker[2] for marker in markers if "3" not in marker[3].split()}
         for number, marker in enumerate(markers):
-            if "3" in marker[3].split():  # a system's header
+            if marker[2] not in own:  # a system's header; a file of ours may have a macro of one's
                 continue
             end = markers[number + 1].start() if number + 1 < len(markers) else len(text)
             for token in TOKEN.finditer(text, marker.end(), end):
@@ -322,6 +323,9 @@ class Unit:
         for j in range(end + 4, self.closing(end + 3)):
             if self.words[j] == "__null":
                 self.replace(j, "nullptr")
+        has_defaults = name in self.defaults and name not in self.deduced
+        if has_defaults:
+            self.insert(first, "::std::apply(")
         if name in self.deduced:
             at = i - 1 if self.words[i - 1] != ">" else self.opening(i - 1) - 1
             self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
@@ -331,12 +335,9 @@ class Unit:
             self.insert(first, SIMULATOR + "kernel(")
             before = ")"
         self.replace(i, before + ".on(", i + 2)
-        if name in self.defaults and name not in self.deduced:
-            self.insert(first, "::std::apply(")
-            self.replace(end, f"), {name}__arguments", end + 2)
+        self.replace(end, f"), {name}__arguments" if has_defaults else ")", end + 2)
+        if has_defaults:
             self.insert(self.closing(end + 3), ")")
-        else:
-            self.replace(end, ")", end + 2)
 
     def strip_cast(self, i):
         """cudaLaunchKernel((void*)kernel, ...): the cast hides what the kernel takes."""

@@ -157,12 +157,12 @@ class CommittedTexts(unittest.TestCase):
 
     def test_all_of_them_have_their_block(self):
         wanted = {"README.md": ["summary", "layers"], "docs/results/README.md": ["report"],
-                  "docs/reliability.md": ["campaigns"]}
+                  "docs/reliability.md": ["campaigns"], "docs/your-own-kernel.md": ["programs"]}
         wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured"])
                       for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
         wanted["11_split_k/README.md"].append("some_layers")
         wanted["12_tensor_cores/README.md"].append("tf32")
-        self.assertEqual(len(wanted), 3 + len(files.rungs()) + len(read_all()))
+        self.assertEqual(len(wanted), 4 + len(files.rungs()) + len(read_all()))
         for name, names in wanted.items():
             found = re.findall(r"<!-- generated: (\w+).* -->", files.read(os.path.join(ROOT, name)))
             self.assertEqual(found, names, f"{name}: <!-- generated: ... --> as in the stages before")

@@ -1,6 +1,8 @@
 // Of cuBLASLt handles alone, which programs make beside those of cuBLAS; there are no products.
 #pragma once
 #include <cublas_v2.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 typedef struct cublasLtContext* cublasLtHandle_t;
 

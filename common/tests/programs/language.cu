@@ -1,4 +1,6 @@
 // What of C++ a kernel may use: recursion, pointers to functions, memory of its own, classes, printf.
+#include <cuda.h>
+
 #include <atomic>
 #include <cassert>
 #include <memory>
@@ -92,11 +94,25 @@ __global__ void speak() {
   printf("block %d, thread %d: %s %.2f\n", blockIdx.x, threadIdx.x, "said", 1.5);
 }
 
+__global__ void default_arguments(int wanted, int value = 3, int* nowhere = NULL) {
+  CHECK(value == wanted && !nowhere);
+}
+
+template <typename T>
+__global__ void deduced(T value) {
+  CHECK(value == 5);
+}
+
 int main() {
   static const auto blocks = std::make_shared<std::atomic<int>>(1);  // C++'s atomics, on the host
   const auto also = blocks;
   for (int one = 1; !also->compare_exchange_strong(one, 2);) continue;
   language<<<blocks->load(), 64>>>();
+  default_arguments<<<1, 1>>>(3);
+  // clang-format off: as other formatters leave it
+  default_arguments << <1, 1 >> > (4, 4);
+  deduced <<< 1, 1 >>> (5);
+  // clang-format on
   int** lists;
   cudaMalloc(&lists, 32 * sizeof(int*));
   own_memory<<<1, 32>>>(lists);
