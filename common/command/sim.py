@@ -77,7 +77,8 @@ def compile_program(options, folder):
         objects.append(os.path.join(folder, f"{number}.o"))
         if file.endswith(".cu"):
             defined = [f"-D{name}" for name in DEFINED]
-            command = [*TRANSLATE, *kept, *defined, *common, "-include", "time.h", "-include", "cuda_runtime.h"]
+            included = ["-include", "time.h", "-include", "cuda_runtime.h"]
+            command = [*TRANSLATE, *kept, *defined, *common, *included]
         else:
             command = [kept[0], "-O2", "-g1", *common]
         status = subprocess.run([*command, "-o", objects[-1], "-c", file], check=False).returncode

@@ -73,7 +73,8 @@ def main():
         result, detail = judge(row, os.path.dirname(os.path.abspath(options.table)), options.seconds)
         print(f"{row['name']:32} {result:8} {detail}", flush=True)
         file = os.path.join(row["folder"], row["files"].split()[0])
-        results.append(dict(zip(COLUMNS, [row["name"], row["repository"], os.path.normpath(file), result, detail])))
+        values = row["name"], row["repository"], os.path.normpath(file), result, detail
+        results.append(dict(zip(COLUMNS, values)))
     if not options.names:
         with open(options.results, "w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

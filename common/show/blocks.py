@@ -258,5 +258,6 @@ def measured(data, stage, *rows):
 
 MAKERS = {"summary": summary, "report": full_report, "floors": held_floors,
           "campaigns": functools.partial(table, name="campaigns.csv"),
-          "programs": functools.partial(table, name="programs.csv"), "counting": held_counts, "layers": layers, "measured": measured, "some_layers": some_layers,
-          "tf32": tf32, "ladder": ladder, "time": exercise_times}
+          "programs": functools.partial(table, name="programs.csv"), "counting": held_counts,
+          "layers": layers, "measured": measured, "some_layers": some_layers, "tf32": tf32,
+          "ladder": ladder, "time": exercise_times}

@@ -42,8 +42,9 @@ REFUSED = [
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
     (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
     (r"cudaIpc\w+", "memory shared between processes is not simulated"),
-    (r"cu(?:Init|Ctx[A-Z]\w*|Module[A-Z]\w*|LaunchKernel|Mem(?:Alloc|cpy|Create|Map|Address)\w*|DeviceGet\w*)|"
-     r"CU(?:device|deviceptr|context|module|function)", "the driver API is not simulated"),
+    (r"cu(?:Init|Ctx[A-Z]\w*|Module[A-Z]\w*|LaunchKernel|DeviceGet\w*)|"
+     r"cuMem(?:Alloc|cpy|Create|Map|Address)\w*|CU(?:device|deviceptr|context|module|function)",
+     "the driver API is not simulated"),
     (r"__shfl(?:_up|_down|_xor)?|__ballot|__any|__all",
      "functions of a warp without _sync, which GPUs since compute capability 7.0 lack, are not simulated")]
 # Names of what CUDA's other headers bring.

@@ -109,7 +109,8 @@ int main() {
   for (int one = 1; !also->compare_exchange_strong(one, 2);) continue;
   language<<<blocks->load(), 64>>>();
   default_arguments<<<1, 1>>>(3);
-  // clang-format off: as other formatters leave it
+  // As other formatters leave it:
+  // clang-format off
   default_arguments << <1, 1 >> > (4, 4);
   deduced <<< 1, 1 >>> (5);
   // clang-format on
