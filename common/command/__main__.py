@@ -62,7 +62,8 @@ MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
 def module(name, *words):
     """Runs a module of common/. NVIDIA's other tools lie beside nvcc, whether its folder is in PATH."""
     path = os.pathsep.join([os.environ["PATH"], os.path.dirname(nvcc() or "/usr/bin/nvcc")])
-    safe = "-BP" if sys.version_info >= (3, 11) else "-B"  # not that of another checkout we are in
+    # No installed package is needed, and no checkout's but ours.
+    safe = "-SBP" if sys.version_info >= (3, 11) else "-SB"
     return foreground(sys.executable, safe, "-m", name, *words, env={**os.environ, "PATH": path})
 
 
@@ -238,8 +239,8 @@ class Door:
         parser.add_argument("--minutes", type=int)
         parser.add_argument("--stage", action="append", default=[])
         options = parser.parse_args(words)
-        if options.minutes is not None and (not options.all or options.stage):
-            fail("--minutes is for --all", 2)
+        if options.minutes is not None and (not options.all or options.stage or options.minutes < 0):
+            fail("--minutes is for --all, and not below 0", 2)
         return testing.test(options, self.backend, self.chosen)
 
     def doctor(self, *words):
@@ -281,7 +282,7 @@ def main(words):
     if command in ("help", "--help", "-h"):
         print(USAGE, end="")
         return 0
-    if command.startswith("_") or not re.search(rf"^  {re.escape(command)} ", USAGE, re.MULTILINE):
+    if not re.match("[a-z]", command) or not re.search(rf"^  {re.escape(command)} ", USAGE, re.MULTILINE):
         fail(f"unknown command '{command}' (./ladder alone lists them)", 2)
     if {"--help", "-h"} & set(words[:words.index("--")] if "--" in words else words):
         return help_of(command)

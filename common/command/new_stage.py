@@ -80,12 +80,15 @@ def main(arguments):
     if not re.fullmatch(r"[0-9]{2}_[a-z][a-z0-9_]*", name):
         fail(f"new {name}: a name is two digits, its rung, and words in lower case: 99_my_idea", 2)
     number, idea = name[:2], name[3:]
+    for stage in files.stage_names():
+        if stage[:2] == number:  # the number alone shall name one
+            fail(f"new {name}: there is {stage} already; 90 to 99 are a reader's own", 2)
     made = {f"{name}/{idea}.cu": kernel(name, idea),
             f"{name}/CMakeLists.txt": f"convladder_add_stage({name} {idea}.cu)\n",
             f"{name}/README.md": README.format(name=name, number=number,
                                                title=idea.replace("_", " ").capitalize())}
-    if os.path.exists(os.path.join(ROOT, name)):
-        fail(f"new {name}: there is one already", 2)
+    if os.path.lexists(os.path.join(ROOT, name)):
+        fail(f"new {name}: there is something in its place already", 2)
     os.mkdir(os.path.join(ROOT, name))
     for path, text in made.items():
         files.write(os.path.join(ROOT, path), text)

@@ -1,5 +1,6 @@
 // `run`: the stages on one problem, checked and timed, as a table; pictures of what they computed.
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -209,6 +210,17 @@ void require_report_folder(const std::string& folder) {
   require_writable(folder + "/run.json");
 }
 
+// A partial sum may be as large as all products together.
+void require_within_float32(const Reference& reference) {
+  const double largest = *std::max_element(reference.magnitude.begin(), reference.magnitude.end());
+  if (largest <= FLT_MAX) return;
+  throw std::runtime_error(
+      fmt::format("the data's products add up to {:.3g} in one output, and float32 ends at {:.3g}: "
+                  "no stage can be "
+                  "held to that",
+                  largest, FLT_MAX));
+}
+
 // Launches each stage once, for a profiler, and runs no other kernel. Prints which kernels those were, and
 // how often each.
 int run_once(const Workload& job, const std::vector<Stage>& stages) {
@@ -239,17 +251,20 @@ int run_command(const std::vector<std::string>& arguments) {
   if (report) require_report_folder(folder);
   require_device();
   const Workload job = make_workload(options);
-  print_heading(job);
-  flush_output();
-  if (options.has("--once")) return run_once(job, stages);
+  if (options.has("--once")) {
+    print_heading(job);
+    return run_once(job, stages);
+  }
   report &= job.shape.C == BANK_CHANNELS && job.shape.groups == 1;  // arrays need not be pictures
 
   Progress progress(static_cast<int64_t>(stages.size()));
   progress.show(0, "reference");
   const Reference reference = affordable_reference(job, 1);
+  progress.clear();
+  require_within_float32(reference);
+  print_heading(job);
   std::vector<Result> results;
   std::vector<float> output;
-  progress.clear();
   const std::vector<std::size_t> widths = print_header(stages);
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -41,6 +42,7 @@ struct Symbol {
   uintptr_t value;
   std::size_t bytes;
   bool is_function;
+  int file;  // by number: the object that alone knows it; 0: all do
 };
 using SymbolTable = std::vector<Symbol>;
 
@@ -51,16 +53,18 @@ const SymbolTable& symbols_of(const std::string& file) {
   const std::lock_guard lock(mutex);
   const auto [table, is_new] = known.try_emplace(file);
   if (!is_new) return table->second;
+  int files = 0;
   for (const std::string& line : lines_of("readelf --wide --syms '" + file + "'")) {
     std::istringstream words(line);
     std::string number, bytes, type, binding, visibility, section, name;
     uintptr_t value = 0;
     words >> number >> std::hex >> value >> bytes >> type >> binding >> visibility >> section >>
         name;
+    files += type == "FILE";
     if (type != "FUNC" && type != "TLS") continue;
     // The size is decimal, or 0x...
-    table->second.push_back(
-        {name, value, std::strtoull(bytes.c_str(), nullptr, 0), type == "FUNC"});
+    table->second.push_back({name, value, std::strtoull(bytes.c_str(), nullptr, 0), type == "FUNC",
+                             binding == "LOCAL" ? files : 0});
   }
   return table->second;
 }
@@ -141,7 +145,8 @@ Symbols read_symbols(const void* address) {
       result.guards.push_back({"guard", symbol.value, symbol.bytes});
     }
     const std::size_t end = symbol.name.size() - std::min(symbol.name.size(), tag.size());
-    const bool is_own = symbol.name.rfind(prefix, 0) == 0;
+    const bool is_own =
+        symbol.name.rfind(prefix, 0) == 0 && (found->file == 0 || symbol.file == found->file);
     if (symbol.is_function || !(is_own || symbol.name.compare(end, tag.size(), tag) == 0)) continue;
     const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
     const std::size_t inner = full.rfind("::");
@@ -180,6 +185,22 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
     all[i] = {unknown.str()};
   }
   return all;
+}
+
+std::string calling_line() {
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  std::vector<uint32_t> codes;
+  for (int i = 0; i < count; ++i) codes.push_back(code_offset(frames[i]));
+  for (const std::vector<std::string>& lines : source_lines(codes)) {
+    for (const std::string& line : lines) {
+      const bool is_known = line.rfind("code at", 0) != 0 && line.back() != '?';
+      if (is_known && line.rfind("/usr/", 0) != 0 && line.rfind("common/simulator/", 0) != 0) {
+        return line;
+      }
+    }
+  }
+  return "an unknown place";
 }
 
 bool is_inside(uint32_t code_offset, const std::string& function) {

@@ -41,6 +41,9 @@ std::string source_line(uint32_t code_offset);
 // a function that was inlined, the lines that called it.
 std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets);
 
+// Of the calls that are under way on this thread, the innermost outside of the simulator: "FILE:LINE".
+std::string calling_line();
+
 // Whether the place is in the function of that name, or in one that was inlined there.
 bool is_inside(uint32_t code_offset, const std::string& function);
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "common/core/launch.h"
+#ifndef CUDART_VERSION
+#include "common/simulator/enqueueing.h"
+#endif
 
 namespace convladder {
 namespace {
@@ -67,6 +70,17 @@ Convolution begin_at(const Convolution& conv, int64_t n, int64_t g) {
 void require_tf32(const Stage& stage) {
   if (stage.tf32_name) return;
   throw InvalidArgument("precision = tf32: " + std::string(stage.name) + " has FP32 alone");
+}
+
+// Throws CudaError where the stage does more than put work on the stream. Only the simulator sees that.
+void enqueue(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
+#ifdef CUDART_VERSION
+  stage.enqueue(conv, stream);
+#else
+  const simulator::Enqueueing watched(stage.name, stream);
+  stage.enqueue(conv, stream);
+  if (!watched.wrong().empty()) throw CudaError(watched.wrong());
+#endif
 }
 
 }  // namespace
@@ -141,13 +155,13 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
     throw InvalidArgument("workspace is not aligned to 256 bytes");
   }
   require_no_earlier_error();
-  if (computes_all(stage, conv.shape, conv.workspace_bytes)) return stage.enqueue(conv, stream);
+  if (computes_all(stage, conv.shape, conv.workspace_bytes)) return enqueue(stage, conv, stream);
   const ConvShape one_call = shape_of_one_call(stage, conv.shape);
   for (int64_t n = 0; n < conv.shape.N; n += one_call.N) {
     for (int64_t g = 0; g < conv.shape.groups; ++g) {
       Convolution part = begin_at(conv, n, g);
       part.shape = one_call;
-      stage.enqueue(part, stream);
+      enqueue(stage, part, stream);
     }
   }
 }

@@ -21,6 +21,7 @@ cut short or lacks a member are refused, by BadInput: one line that names the fi
 import contextlib
 import json
 import math
+import os
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -59,6 +60,8 @@ def record_of(value):
 
 def read_json(path):
     try:
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe, or a device without an end
+            raise BadInput(f"{path}: is not a regular file")
         with open(path, encoding="utf-8") as file:
             return json.load(file)
     except OSError as error:

@@ -58,13 +58,14 @@ def make_page(options):
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "index.html")
     notices = page.write(path, page.Inputs(bench, profiles, run, trace, ROOT))
-    print("wrote " + shortened(path))
+    bad = [notice["text"] for notice in notices if notice["path"]]
+    if not bad:
+        print("wrote " + shortened(path))
     if options.open:
         page.show(path)
     if not (bench or profiles or run or trace):
         fail("nothing to report: build/report has no bench.json, profile.json, run.json or trace.json; "
              "./ladder bench, profile or run makes one")
-    bad = [notice["text"] for notice in notices if notice["path"]]
     if bad:
         fail(bad[0])
     return 0

@@ -108,10 +108,6 @@ struct KernelCounts {
 // in a build that doesn't count.
 std::vector<KernelCounts> take_kernel_counts();
 
-// Where host code in a kernel's source last touched device memory, which the simulator lets it, but no
-// GPU would: code_offset(); 0 if nowhere since the last call. Of a build that counts.
-uint32_t host_access();
-
 // The counts under the names that Nsight Compute gives them. What it has no counter for is named
 // here in the same manner (sectors_touched_*, shared_requests_*, pipe_wavefronts_at_least). What they
 // all mean: common/show/metrics.csv. A library's kernel has only the sectors touched.

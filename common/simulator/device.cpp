@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <map>
 #include <memory>
@@ -23,6 +24,7 @@
 
 #include <fmt/format.h>
 #include "common/core/program.h"
+#include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
@@ -78,7 +80,10 @@ std::string reason_to_refuse(const Grid& grid) {
            (is_empty ? ", which has no blocks" : ", and 65535 is the most of y and z");
   }
   const std::size_t limit = dynamic_limit(grid.kernel);
-  const std::size_t own = grid.dynamic_bytes > 0 ? static_shared_bytes(grid.kernel) : 0;
+  const std::size_t own = static_shared_bytes(grid.kernel);
+  if (own > DYNAMIC_BYTES) {
+    return fmt::format("{} bytes of __shared__ variables, and nvcc takes {}", own, DYNAMIC_BYTES);
+  }
   if (own + grid.dynamic_bytes <= limit) return "";
   return fmt::format("{} bytes of shared memory{}, and {} are the most{}", grid.dynamic_bytes,
                      own > 0 ? fmt::format(" besides the {} of its variables", own) : "", limit,
@@ -135,6 +140,7 @@ class Device {
   Device();
   void work();
   void work_on_grid(std::optional<Worker>& worker);
+  void wait_for_blocks(std::unique_lock<std::mutex>& lock);
   bool may_begin_another() const;
 
   friend std::string simulator::wait_for_other_blocks(unsigned rounds);
@@ -209,10 +215,27 @@ void Device::run(const Grid& grid) {
   error_ = nullptr;
   openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), order.count()));
   wake_.notify_all();
-  done_.wait(lock, [this] { return busy_ == 0; });
+  wait_for_blocks(lock);
   for (std::thread& thread : std::exchange(more_, {})) thread.join();
   if (error_) std::rethrow_exception(error_);
   if constexpr (COUNTING) end_launch();
+}
+
+// Ends a kernel none of whose blocks has ended for so long that it never will: a loop that waits for another
+// block, say. An order of magnitude more than a block of any layer takes.
+void Device::wait_for_blocks(std::unique_lock<std::mutex>& lock) {
+  constexpr double MOST_SECONDS = 120;  // of each worker's processor time
+  const auto seconds = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  std::pair<uint64_t, int> before;
+  for (double since = seconds(); busy_ > 0;) {
+    if (done_.wait_for(lock, std::chrono::seconds(1), [this] { return busy_ == 0; })) return;
+    const auto now = std::pair(next_block_.load(), busy_);
+    if (std::exchange(before, now) != now) since = seconds();
+    if (is_program() || seconds() - since < MOST_SECONDS * busy_) continue;
+    for (auto* threads : {&threads_, &more_}) {
+      for (std::thread& thread : *threads) pthread_kill(thread.native_handle(), NO_END);
+    }
+  }
 }
 
 // The life of a worker thread.
@@ -310,7 +333,12 @@ std::size_t dynamic_limit(const void* kernel) {
 }
 
 std::size_t static_shared_bytes(const void* kernel) {
-  std::size_t bytes = 0;
+  static std::mutex mutex;
+  static std::unordered_map<const void*, std::size_t> known;  // reading symbols takes long
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.try_emplace(kernel, 0);
+  std::size_t& bytes = found->second;
+  if (!is_new) return bytes;
   for (const SharedVariable& variable : read_symbols(kernel).shared) {
     if (variable.is_own) bytes += variable.bytes;
   }
@@ -342,11 +370,13 @@ void run_grid(Grid grid) {
   const dim3 blocks = grid.blocks;
   const std::string refused = reason_to_refuse(grid);
   if (!refused.empty()) {
-    set_last_error(is_valid(blocks, grid.threads) ? cudaErrorInvalidValue
-                                                  : cudaErrorInvalidConfiguration);
+    const std::string name = read_symbols(grid.kernel).name;
+    set_last_error(
+        is_valid(blocks, grid.threads) ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration,
+        is_program() ? "" : "kernel " + name + ": " + refused);
     if constexpr (COUNTING) {
       if (is_program()) {
-        add_finding(read_symbols(grid.kernel).name, 0, 0, [&] {
+        add_finding(name, 0, 0, [&] {
           return "CUDA refuses the launch at " + calling_line() + ": " + refused;
         });
       }

@@ -61,6 +61,12 @@ void end_atomic(bool changed, Place place);
 // those that have then read by an atomic operation or a volatile access what was written after it.
 void fence();
 
+// What translate.py puts in the place of these, in builds that count: word by word where both ends are aligned,
+// else byte by byte.
+void* memcpy(void* to, const void* from, std::size_t bytes);
+void* memmove(void* to, const void* from, std::size_t bytes);
+void* memset(void* to, int value, std::size_t bytes);
+
 // ---- Findings ----
 
 // The result is not defined, which need not hurt: the kernel goes on. Kept once for each place.

@@ -138,12 +138,21 @@ void free_device_memory();
 
 int64_t times_in_reach();  // so far: as often as device memory may have changed
 
-// While one of these lives, a program's device memory is in reach: for kernels, and for copies by the host.
+// While one lives, the host's touching device memory is a fault; in a program it always is ...
+struct DeviceMemoryOutOfReach {
+  DeviceMemoryOutOfReach();
+  ~DeviceMemoryOutOfReach();
+  DeviceMemoryOutOfReach(const DeviceMemoryOutOfReach&) = delete;
+};
+// ... but while one of these lives: for kernels, and for copies.
 struct DeviceMemoryInReach {
   DeviceMemoryInReach();
   ~DeviceMemoryInReach();
   DeviceMemoryInReach(const DeviceMemoryInReach&) = delete;
 };
+
+// Of memory that a kernel, or the host, may not touch: what it is; empty where nothing is known.
+std::string describe_address(const void* address);
 
 // Makes kernels that touch these bytes of device memory fail, where the build counts (elsewhere it
 // does nothing): a guard zone is no part of the tensor, though cudaMalloc gave it.

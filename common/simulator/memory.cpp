@@ -10,6 +10,8 @@
 #include <string>
 
 #include <fmt/format.h>
+#include "common/core/program.h"
+#include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
@@ -94,8 +96,8 @@ std::map<char*, Block>& allocations() {
   static auto* all = new std::map<char*, Block>;  // outlives every other static
   return *all;
 }
-int in_reach = 0;     // DeviceMemoryInReach
-int64_t changes = 0;  // how often it has been
+int in_reach = 0, out_of_reach = 0;  // DeviceMemoryInReach and its opposite
+int64_t changes = 0;                 // how often it has been in reach
 
 // The allocation with the address in it, or the end of all.
 std::map<char*, Block>::iterator find_allocation(const void* address) {
@@ -106,12 +108,27 @@ std::map<char*, Block>::iterator find_allocation(const void* address) {
   return offset < found->second.bytes ? found : allocations().end();
 }
 
-void protect(char* begin, const Block& block, int protection) {
-  if (block.kind == Kind::kDevice) mprotect(begin, block.bytes, protection);
+bool is_out_of_reach() { return in_reach == 0 && (is_program() || out_of_reach > 0); }
+
+void protect(char* begin, const Block& block) {
+#ifndef __SANITIZE_ADDRESS__
+  if (block.kind != Kind::kDevice) return;
+  mprotect(begin, block.bytes, is_out_of_reach() ? PROT_NONE : PROT_READ | PROT_WRITE);
+#endif
+}
+
+void change_reach(int& reason, int by) {
+  const std::lock_guard lock(allocations_mutex);
+  const bool before = is_out_of_reach();
+  reason += by;
+  if (is_out_of_reach() == before) return;
+  changes += before;
+  for (const auto& [begin, block] : allocations()) protect(begin, block);
 }
 
 cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
   if (!pointer) return set_last_error(cudaErrorInvalidValue);
+  Enqueueing::note("allocates memory");
   *pointer = nullptr;
   if (failed_before()) return failed_before();
   if (bytes == 0) return cudaSuccess;
@@ -128,12 +145,13 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
     memory_allocated(memory, bytes, !undefined);
     if (!undefined) set_memory_state(memory, bytes, MemoryState::kDefined);
   }
-  if (is_program() && in_reach == 0) protect(static_cast<char*>(memory), block, PROT_NONE);
+  if (is_out_of_reach()) protect(static_cast<char*>(memory), block);
   *pointer = memory;
   return cudaSuccess;
 }
 
 cudaError_t free_memory(void* pointer, bool of_host) {
+  Enqueueing::note("frees memory");
   if (!pointer) return cudaSuccess;
   if (failed_before()) return failed_before();
   std::size_t bytes = 0;
@@ -187,6 +205,21 @@ cudaError_t check_copy(const void* to, const void* from, std::size_t bytes, cuda
                 wrong.empty() ? wrong_end(from, bytes, from_device, "source") : wrong);
 }
 
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
+    return set_last_error(cudaErrorInvalidMemcpyDirection);
+  }
+  if (failed_before()) return failed_before();
+  if (bytes == 0) return cudaSuccess;
+  if (fault_due(Call::kMemcpy)) return set_last_error(cudaErrorUnknown);
+  if (!to || !from) return set_last_error(cudaErrorInvalidValue);
+  if (const cudaError_t error = check_copy(to, from, bytes, kind)) return error;
+  const DeviceMemoryInReach in_reach;
+  std::memmove(to, from, bytes);
+  if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
+  return cudaSuccess;
+}
+
 }  // namespace
 
 std::size_t allocation_count() {
@@ -194,20 +227,10 @@ std::size_t allocation_count() {
   return allocations().size();
 }
 
-DeviceMemoryInReach::DeviceMemoryInReach() {
-  if (!is_program()) return;
-  const std::lock_guard lock(allocations_mutex);
-  ++changes;
-  if (in_reach++ > 0) return;
-  for (const auto& [begin, block] : allocations()) protect(begin, block, PROT_READ | PROT_WRITE);
-}
-
-DeviceMemoryInReach::~DeviceMemoryInReach() {
-  if (!is_program()) return;
-  const std::lock_guard lock(allocations_mutex);
-  if (--in_reach > 0) return;
-  for (const auto& [begin, block] : allocations()) protect(begin, block, PROT_NONE);
-}
+DeviceMemoryOutOfReach::DeviceMemoryOutOfReach() { change_reach(out_of_reach, 1); }
+DeviceMemoryOutOfReach::~DeviceMemoryOutOfReach() { change_reach(out_of_reach, -1); }
+DeviceMemoryInReach::DeviceMemoryInReach() { change_reach(in_reach, 1); }
+DeviceMemoryInReach::~DeviceMemoryInReach() { change_reach(in_reach, -1); }
 
 int64_t times_in_reach() {
   const std::lock_guard lock(allocations_mutex);
@@ -338,18 +361,8 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
-    return set_last_error(cudaErrorInvalidMemcpyDirection);
-  }
-  if (failed_before()) return failed_before();
-  if (bytes == 0) return cudaSuccess;
-  if (fault_due(Call::kMemcpy)) return set_last_error(cudaErrorUnknown);
-  if (!to || !from) return set_last_error(cudaErrorInvalidValue);
-  if (const cudaError_t error = check_copy(to, from, bytes, kind)) return error;
-  const DeviceMemoryInReach in_reach;
-  std::memmove(to, from, bytes);
-  if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
-  return cudaSuccess;
+  Enqueueing::note("waits for a copy");
+  return copy(to, from, bytes, kind);
 }
 
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -394,11 +407,17 @@ cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t byt
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t) {
-  return cudaMemcpy(to, from, bytes, kind);
+                            cudaStream_t stream) {
+  Enqueueing::note_stream(stream);
+  return copy(to, from, bytes, kind);
 }
 
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+  return cudaMemsetAsync(to, value, bytes, nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  Enqueueing::note_stream(stream);
   if (bytes == 0) return cudaSuccess;
   if (fault_due(Call::kMemset)) return set_last_error(cudaErrorUnknown);
   if (!to) return set_last_error(cudaErrorInvalidValue);
@@ -417,10 +436,6 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
     set_memory_state(to, bytes, nan ? MemoryState::kUndefined : MemoryState::kDefined);
   }
   return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
-  return cudaMemset(to, value, bytes);
 }
 
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,

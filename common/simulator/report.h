@@ -14,18 +14,12 @@ struct Grid;
 void add_finding(const std::string& kernel, uint32_t code, uint32_t other_code,
                  const std::function<std::string()>& describe);
 
-// Where the program has called the runtime: "FILE:LINE".
-std::string calling_line();
-
-// Signals of the calling thread are handled on a stack besides its own, which may have overflowed.
-void use_signal_stack();
+// A signal ends the program, since the host has touched that memory, or (empty) for other reasons.
+void end_program(const std::string& memory);
 
 int64_t finding_count();  // with those found again
 
 // A launch that runs; or one that need not, as repeats_last_launch() says.
 void note_launch(const Grid& grid, bool repeats);
-
-// Of memory that a kernel, or the host, may not touch: what it is; empty where nothing is known.
-std::string describe_address(const void* address);
 
 }  // namespace convladder::simulator

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
@@ -128,7 +129,10 @@ namespace convladder::simulator {
 
 int64_t work_on(cudaStream_t stream) { return stream_of(stream).work; }
 
-void note_work(cudaStream_t stream) { ++stream_of(stream).work; }
+void note_work(cudaStream_t stream) {
+  Enqueueing::note_stream(stream);
+  ++stream_of(stream).work;
+}
 
 bool is_program() {
   static const bool is = COUNTING && std::getenv("CONVLADDER_SIM_REPORT") != nullptr;
@@ -222,9 +226,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return cudaGetDevice(device); }
 
-cudaError_t cudaDeviceSynchronize() { return failed_before(); }
+cudaError_t cudaDeviceSynchronize() {
+  Enqueueing::note("waits for the device");
+  return failed_before();
+}
 
 cudaError_t cudaDeviceReset() {
+  Enqueueing::note("resets the device");
   failure = last_error = cudaSuccess;
   free_device_memory();
   return cudaSuccess;
@@ -302,6 +310,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (!stream || flags > cudaStreamNonBlocking) return set_last_error(cudaErrorInvalidValue);
+  Enqueueing::note("makes a stream");
   *stream = new CUstream_st;
   return cudaSuccess;
 }
@@ -316,7 +325,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return failed_before(); }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 
 cudaError_t cudaStreamQuery(cudaStream_t) { return failed_before(); }
 
@@ -343,6 +352,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (!event) return set_last_error(cudaErrorInvalidValue);
+  Enqueueing::note("makes an event");
   *event = new CUevent_st{!(flags & cudaEventDisableTiming)};
   return cudaSuccess;
 }
@@ -360,10 +370,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return event ? failed_before() : set_last_error(cudaErrorInvalidResourceHandle);
+  return event ? cudaDeviceSynchronize() : set_last_error(cudaErrorInvalidResourceHandle);
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return event ? failed_before() : set_last_error(cudaErrorInvalidResourceHandle);
+}
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (!milliseconds) return set_last_error(cudaErrorInvalidValue);

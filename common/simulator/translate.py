@@ -373,6 +373,12 @@ class Unit:
         lines = "\n" * self.text.count("\n", self.starts[i], self.starts[last])
         self.replace(i, f"{SIMULATOR}{function}({lines}{', '.join(operands)})", last)
 
+    def move(self, i):
+        """memcpy() and the like: the compiler would make moves of them that no hook sees."""
+        if self.words[i + 1] == "(" and self.words[i - 1] not in (".", "->", "*"):
+            first = i - (self.words[i - 1] == "::") - (self.words[i - 2:i] == ["std", "::"])
+            self.replace(first, SIMULATOR + self.words[i].removeprefix("__builtin_"), i)
+
     # --- all of it --------------------------------------------------------------------------------
 
     def translate(self):
@@ -381,6 +387,9 @@ class Unit:
                   "__managed__": self.declare_device, "__host__": lambda i: self.replace(i, ""),
                   "cudaLaunchKernel": self.strip_cast, "cudaLaunchCooperativeKernel": self.strip_cast,
                   "asm": self.assembly, "__asm__": self.assembly, "__asm": self.assembly}
+        if self.kernel:  # in a build that counts
+            handle |= {prefix + word: self.move for prefix in ("", "__builtin_")
+                       for word in ("memcpy", "memmove", "memset")}
         refused = re.compile("|".join(f"({words})" for words, _ in REFUSED))
         for position, library in self.libraries:
             raise Refused(position, f"{library}: this part of CUDA is not simulated")

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csetjmp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "common/core/program.h"
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
+#include "common/simulator/enqueueing.h"
 #include "common/simulator/report.h"
 #include "common/simulator/tensor_core.h"
 
@@ -52,7 +54,9 @@ std::string hexadecimal(unsigned mask) {
   return text;
 }
 
-bool operator==(Place a, Place b) { return a.line == b.line && std::strcmp(a.file, b.file) == 0; }
+bool operator==(Place a, Place b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
 
 }  // namespace
 
@@ -72,8 +76,8 @@ struct Worker::Carrier {
 Worker::Worker() {
   if constexpr (COUNTING) {
     observer_ = std::make_unique<BlockObserver>(*this);
-    if (is_program()) use_signal_stack();
   }
+  use_signal_stack();
 }
 
 Worker::~Worker() {
@@ -84,6 +88,7 @@ Worker::~Worker() {
 void Worker::run_block(const Grid& grid, uint64_t index) {
   start_block(grid, index);
   scheduler_.switch_to(next_turn());
+  running_ = nullptr;
   if (std::exchange(idle_rounds_, 0) > 0) end_wait_for_other_blocks();
   if (error_) throw KernelError(*error_);
   if (out_of_memory_) throw std::bad_alloc();
@@ -92,6 +97,7 @@ void Worker::run_block(const Grid& grid, uint64_t index) {
 
 void Worker::start_block(const Grid& grid, uint64_t index) {
   memory_.fill_nan(grid.dynamic_bytes);  // all thread_locals, hence these:
+  Enqueueing::forget();
   if constexpr (COUNTING) observer_->pause();
   shared_memory = memory_;
   current_worker = this;
@@ -153,12 +159,8 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
   self.thread = thread;
   self.copies.immediate = immediate_copies_;
   take_turn(self);
-  if constexpr (COUNTING) {
-    if (setjmp(self.start) == 0) run_body();
-    observer_->leave(thread);
-  } else {
-    run_body();
-  }
+  if (setjmp(self.start) == 0) run_body();
+  if constexpr (COUNTING) observer_->leave(thread);
   self.waits = false;
   self.copies.clear();
   leave(thread);
@@ -188,6 +190,26 @@ void Worker::run_body() {
 void Worker::stop_thread(cudaError_t code, const std::string& message) {
   fail(code, running_->thread, message);
   std::longjmp(running_->start, 1);
+}
+
+bool Worker::runs_kernel() const {
+  if constexpr (COUNTING) return watching != nullptr;
+  return running_ != nullptr;
+}
+
+void Worker::fail_by_signal(int signal, const void* address, const void* pc) {
+  pause();
+  if (std::atomic_flag* const lock = std::exchange(atomic_lock_, nullptr)) lock->clear();
+  const Fibre& stack = running_->fibre;
+  const auto below = static_cast<const char*>(address) + (64 << 10);  // a large frame's begin
+  std::string what = fmt::format("touches memory that is nobody's ({})", address);
+  if (stack.holds(address) || stack.holds(below)) what = "overflows its stack";
+  if (signal == SIGFPE) what = "divides an integer by 0";
+  if (signal == NO_END) what = "has come to no end";
+  stop_thread(signal == SIGFPE   ? cudaErrorLaunchFailure
+              : signal == NO_END ? cudaErrorLaunchTimeout
+                                 : cudaErrorIllegalAddress,
+              what + ", at " + source_line(code_offset(pc) + 1));
 }
 
 void Worker::take_turn(Carrier& self) {
@@ -242,8 +264,12 @@ int Worker::sync_threads(bool predicate, Place place) {
 void Worker::release_block() {
   if (release_converged()) return;
   if (!spinning_.empty()) return go_round();
-  if (at_barrier_.size() == order_.size()) return open_barrier();
-  fail_waiting();
+  if (at_barrier_.size() < order_.size()) return fail_waiting();
+  const Carrier& first = *at_barrier_.front();
+  for (const Carrier* other : at_barrier_) {
+    if (!(other->place == first.place)) return fail_apart(first, *other);
+  }
+  open_barrier();
 }
 
 // All that are still there have come to the barrier.
@@ -326,7 +352,7 @@ void Worker::begin_atomic(void* address, std::size_t bytes, const void* pc) {
 }
 
 void Worker::end_atomic(bool changed, Place place) {
-  atomic_lock_->clear(std::memory_order_release);
+  std::exchange(atomic_lock_, nullptr)->clear(std::memory_order_release);
   if (changed) note_progress();
   ask(changed, place);
   if constexpr (COUNTING) observer_->go_on();
@@ -472,6 +498,17 @@ void Worker::fail_waiting() {
            whereabouts(*last_left_));
 }
 
+// Threads that wait at two barriers. A GPU may let them pass, though CUDA promises nothing: a program goes on.
+void Worker::fail_apart(const Carrier& first, const Carrier& other) {
+  const std::string apart =
+      "waits at __syncthreads(), " + to_string(first.place) + ", but " + whereabouts(other.thread);
+  if (!is_program()) return fail(cudaErrorLaunchFailure, first.thread, apart);
+  note(first.place, [&] {
+    return fmt::format("thread {} {}", simulator::to_string(thread_index_[first.thread]), apart);
+  });
+  open_barrier();
+}
+
 // The branch before the thread's last block.
 std::string Worker::line_of_leaving(unsigned thread) const {
   if constexpr (COUNTING) {
@@ -563,6 +600,12 @@ void end_atomic(bool changed, Place place) { current_worker->end_atomic(changed,
 void fence() { current_worker->fence(); }
 unsigned lane_id() { return current_worker->running_thread() % WARP; }
 
+void fail_running_kernel(int signal, const void* address, const void* pc) {
+  if (current_worker && current_worker->runs_kernel()) {
+    current_worker->fail_by_signal(signal, address, pc);
+  }
+}
+
 uint64_t clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -578,7 +621,10 @@ void note_undefined(const char* name, Place place, unsigned lane, unsigned sourc
 }
 
 void fail_assertion(const char* text, const char* function, Place place) {
-  current_worker->fail_assertion(text, function, place);
+  if (current_worker) current_worker->fail_assertion(text, function, place);
+  std::fprintf(stderr, "%s:%d: %s: Assertion `%s` failed.\n", place.file, place.line, function,
+               text);
+  std::abort();
 }
 
 void fail_kernel(const char* what, Place place) {

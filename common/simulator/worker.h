@@ -79,6 +79,9 @@ class Worker {
   void note_progress();  // what others ask for may have come
   void sync_grid(Place place);
   [[noreturn]] void fail_assertion(const char* text, const char* function, Place place) const;
+  bool runs_kernel() const;  // and not the simulator's own code, as far as that is known
+  // What a signal says of the kernel that runs.
+  [[noreturn]] void fail_by_signal(int signal, const void* address, const void* pc);
   // Fails the kernel like an exception thrown by it, from where none may be thrown: a hook that the
   // compiler counts on. What the thread has on its stack is not destroyed.
   [[noreturn]] void stop_thread(cudaError_t code, const std::string& message);
@@ -108,6 +111,7 @@ class Worker {
   std::string line_of_leaving(unsigned thread) const;
   void go_round();
   void fail_waiting();
+  void fail_apart(const Carrier& first, const Carrier& other);
   void require_agreement(const LaneCall& call, const Carrier& other) const;
   void release_lanes(Warp& warp, unsigned mask, const Place* place = nullptr);
   bool release_converged();

@@ -1,6 +1,7 @@
 // The counts of kernels whose accesses can be worked out by hand. Builds that count only.
 #include <cuda_pipeline.h>
 
+#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -72,6 +73,20 @@ class Counting : public testing::Test {
 __global__ void load_strided(const float* from, float* to, int threads, int stride) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < threads) to[i] = from[i * stride];
+}
+
+__global__ void copy_rows(const float* from, float* to) {
+  std::memcpy(to + 8 * threadIdx.x, from + 8 * threadIdx.x, 32);
+}
+
+TEST_F(Counting, WhatMemcpyMovesIsCountedByWords) {
+  launch(copy_rows, 1, 32, nullptr, from, to);
+  const KernelCounts all = counts();
+  for (const auto& side : {all.load, all.store}) {
+    EXPECT_EQ(side.requests, 8);
+    EXPECT_EQ(side.sectors, 8 * 32);
+    EXPECT_EQ(side.bytes, 1024);
+  }
 }
 
 // Lane i goes round i % 5 times, and skips every third round.

@@ -263,7 +263,7 @@ class NewStage(unittest.TestCase):
         self.assertNotIn("naive", text)
 
     def test_bad_names(self):
-        for words in ([], ["x"], ["99_My"], ["../99_x"], ["01_naive"], ["99_a", "b"]):
+        for words in ([], ["x"], ["99_My"], ["../99_x"], ["01_naive"], ["01_other"], ["99_a", "b"]):
             self.assertEqual(called(new_stage.main, words)[0], 2, words)
 
 
@@ -336,7 +336,7 @@ HOSTILE = {
     # Nothing is counted.
     "kernel renamed": (judge.COUNTERS, "loads per warp and tap: -", "", "conv2d", "conv2e"),
     "without the kernel": (judge.UNWRITTEN, "never written", "", "  launch(conv2d", "  if (0) launch(conv2d"),
-    "host in the kernel's place": (judge.CRASH, "device memory outside of a kernel", "conv.output[0]",
+    "host in the kernel's place": (judge.CRASH, "touches device memory .* on the host", "conv.output[0]",
                                    ENQUEUE, "conv.output[0] = conv.input[0];"),
     # What the counts don't see.
     "no_sanitize": (judge.REFUSED, "attribute no_sanitize", "helper", FILE,

@@ -127,15 +127,20 @@ TEST_F(FaultsTest, ALaunchThatIsRefusedIsReported) {
   }
 }
 
+// On the device, but for the input, which is in the page of null.
+Convolution with_a_wild_pointer(const OnDevice& device) {
+  Convolution conv = device.arguments();
+  conv.input = reinterpret_cast<const float*>(std::uintptr_t{256});
+  return conv;
+}
+
 // A kernel that reads what is not there leaves the GPU unusable, for this process: so it is done in
 // another. Exits with 0 where every call after it says why it can't be done.
 [[noreturn]] void use_a_broken_context() {
   const Sample sample(SMALL);
   OnDevice device(stage(), sample.host());
-  Convolution conv = device.arguments();
-  conv.input = reinterpret_cast<const float*>(std::uintptr_t{256});  // in the page of null
   const std::string first = message_of<CudaError>([&] {
-    run(stage(), conv, device.stream());
+    run(stage(), with_a_wild_pointer(device), device.stream());
     check_cuda(cudaStreamSynchronize(device.stream()), "the stage");
   });
   const std::string second =
@@ -148,11 +153,22 @@ TEST_F(FaultsTest, ALaunchThatIsRefusedIsReported) {
 }
 
 TEST_F(FaultsTest, AContextThatIsBrokenStaysSo) {
-  if (!on_gpu()) GTEST_SKIP() << "in the simulator a wild pointer ends the program";
+  if (!on_gpu()) GTEST_SKIP() << "the simulator has none that breaks";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(use_a_broken_context(), testing::ExitedWithCode(0),
               "second: .*illegal memory access");
 }
+
+#if !defined(CUDART_VERSION) && !defined(__SANITIZE_ADDRESS__)
+TEST_F(FaultsTest, AWildPointerFailsItsKernelAlone) {
+  const Sample sample(SMALL);
+  OnDevice device(stage(), sample.host());
+  expect_parts(
+      message_of<CudaError>([&] { run(stage(), with_a_wild_pointer(device), device.stream()); }),
+      {"illegal memory access", "touches memory that is nobody's (0x"});
+  sample.expect_right(device.run_stage());
+}
+#endif
 
 // ---- Many calls ----
 

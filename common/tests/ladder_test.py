@@ -61,7 +61,7 @@ class Ladder(unittest.TestCase):
                 self.check(f"./ladder {command} --help", 0, rf"\./ladder {command}")
         gpu = shutil.which("nvidia-smi")
         for line, message in (
-            ("nosuch", "unknown command 'nosuch'"), ("_x", "unknown command"),
+            ("nosuch", "unknown command 'nosuch'"), ("''", "unknown command ''"), ("test --all --minutes -1", "not below 0"), ("_x", "unknown command"),
             ("run --backend", "--backend needs a value"), ("--backend=x run", "must be gpu or sim"),
             ("check --stage 0", "stage '0' can be 01_naive or"),
             ("check --stage 77", "stage '77' is unknown"), ("test --stage", "--stage needs a value"),
@@ -148,7 +148,8 @@ class Counting(FolderTest):
     """The sum of what CTest says, by CTest itself."""
 
     TESTS = {"passes": "true", "fails": "false", "is_skipped": 'sh -c "echo no device; exit 77"',
-             "is_gone": "/no/such/program", "crashes": 'sh -c "kill -9 $$"'}
+             "is_gone": "/no/such/program", "crashes": 'sh -c "kill -9 $$"',
+             "ends_early": 'sh -c "echo Running main\\(\\) from x"'}
 
     def test_what_never_ran_has_not_passed(self):
         tests = "".join(f"add_test(NAME {name} COMMAND {command})\n"
@@ -172,7 +173,7 @@ class Counting(FolderTest):
         status, output, _ = called(results.sum_up)
         self.assertEqual(status, 1)
         self.assertEqual(output, "skipped, 1: disabled\nskipped, 1: no room\nskipped, 1: no device\n"
-                                 "1 passed, 3 failed, 3 skipped\n")
+                                 "1 passed, 4 failed, 3 skipped\n")
 
 
 if __name__ == "__main__":

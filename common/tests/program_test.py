@@ -8,6 +8,7 @@ import pathlib
 import re
 import resource
 import shlex
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -95,6 +96,7 @@ ON_DEVICE = [
     (1, "y.npy: shape is \\[2,5,9,4\\], the input must be \\[2,3,9,8\\] \\(without --shape",
      f"run {SMALL} --input y.npy"),
     (1, "b.npy: shape is \\[5\\], --input takes 4 dimensions", "run --input b.npy"),
+    (1, "products add up to .*e.*, and float32 ends at 3.4e\\+38", "run --filters large.npy --report report"),
     # The output of one run is an input of the next, in which a filter has a third of its channels.
     (0, "k15 3x2 .* groups 3, bias", f"run {GROUPED} --output y.npy"),
     (1, "y.npy: shape is \\[2,15,9,4\\], the filters must be \\[10,3,9,4\\]",
@@ -109,10 +111,10 @@ ON_DEVICE = [
 ]
 
 
-def write_npy(path, shape, count):
+def write_npy(path, shape, count, value=0.0):
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
-    pathlib.Path(path).write_bytes(start + header + bytes(4 * count))
+    pathlib.Path(path).write_bytes(start + header + struct.pack("<f", value) * count)
 
 
 def call(arguments, limit=None, **options):
@@ -147,6 +149,7 @@ class Program(unittest.TestCase):
             file.truncate(1 << 40)
         write_npy("w.npy", (5, 3, 3, 2), 90)
         write_npy("b.npy", (5,), 5)
+        write_npy("large.npy", (1, 3, 3, 2), 18, 3e38)
 
     def check_rows(self, rows):
         for status, pattern, arguments in rows:

@@ -142,7 +142,8 @@ class CommandLine(FolderTest):
             with self.subTest(option, said=pattern):
                 self.expect_error([option, path], re.escape(path) + ".*" + pattern)
         self.expect_error(["--bench", self.path("none.json")], "none.json: No such file")
-        self.expect_error(["--profile", self.folder], "Is a directory")
+        self.expect_error(["--profile", self.folder], "is not a regular file")
+        self.expect_error(["--run", "/dev/zero"], "is not a regular file")
 
     def test_usage(self):
         for arguments, pattern in (

@@ -224,8 +224,8 @@ void with_memory_for(const ConvShape& shape, const Check& check) {
 inline void compute_on_host(const Convolution& conv, float error = 0) {
   const auto read = [](const float* from, int64_t count) {
     std::vector<float> values(static_cast<std::size_t>(count));
-    check_cuda(cudaMemcpy(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost),
-               "cudaMemcpy");
+    check_cuda(cudaMemcpyAsync(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost),
+               "cudaMemcpy");  // done when it returns: the vector's memory is not pinned
     return values;
   };
   ConvShape image = conv.shape;  // of one group; images lie a pitch apart
@@ -239,8 +239,8 @@ inline void compute_on_host(const Convolution& conv, float error = 0) {
         {image, input.data(), filters.data(), conv.bias ? bias.data() : nullptr, conv.relu});
     std::vector<float> output(reference.value.begin(), reference.value.end());
     if (n == conv.shape.N - 1) output.back() += error;
-    check_cuda(cudaMemcpy(conv.output + n * conv.shape.output_pitch(), output.data(),
-                          output.size() * sizeof(float), cudaMemcpyHostToDevice),
+    check_cuda(cudaMemcpyAsync(conv.output + n * conv.shape.output_pitch(), output.data(),
+                               output.size() * sizeof(float), cudaMemcpyHostToDevice),
                "cudaMemcpy");
   }
 }

@@ -1,4 +1,7 @@
-"""What a kernel that is handed in may not hold: whatever the counts would not see, or could forge them.
+"""What a kernel that is handed in may not hold: whatever the counts would not see, or could forge them. And what
+a stage may not ask of others:
+
+  python3 -m common.variants.handin OBJECT    of a stage, as it was compiled
 
 The compiler says what it has made of the kernel: its last dump names every call, with its line, and every
 attribute of a function. The object names what it asks of others. What neither can show is in
@@ -7,6 +10,7 @@ docs/reliability.md.
 import os
 import re
 import subprocess
+import sys
 
 from common.show import files
 
@@ -49,6 +53,16 @@ LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*
 LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = |\b(?:launch|simulator::kernel)<.*> \()"
                       r"(?:\[[^\]]*\] )?([^,;)]+)", re.M)
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
+# What a stage does that calls it.
+OF_NO_STAGE = {
+    "prints": r"v?f?printf|puts|putchar|f?putc|fputs|fwrite|write|__v?f?printf_chk|std::(cout|cerr|clog)|"
+              r"std::(basic_)?ostream.*|std::__ostream_insert.*|std::operator<< .*",
+    "ends the process": r"_?exit|_Exit|quick_exit|std::terminate|raise|kill|execv?\w*|__longjmp_chk|longjmp",
+    "hands over to another stage": r"convladder::(find_stage|stages|run|in_tf32|simulator::plan_launches)",
+    "waits": r"u?sleep|nanosleep|poll|select|pthread_join|std::this_thread::.*|std::thread::join",
+    "begins threads or processes": r"fork|vfork|clone|system|popen|pthread_create|std::thread::.*|syscall",
+    "reads what is no argument": r"getenv|secure_getenv|f?open(64)?|fopen64|mmap(64)?|dlopen|dlsym|time|rand|"
+                                 r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
 CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
@@ -170,3 +184,27 @@ def too_much_of_its_own(usage, source):
             return int(line), (f"a thread of {plain(function)} keeps {int(size):,} bytes of its own; more "
                                f"than {OWN_BYTES:,} would not be in registers")
     return None
+
+def asked_by_stage(compiled):
+    """(place, what is wrong), one for each thing that the stage's object asks of others and may not."""
+    def printed(*command):
+        return subprocess.run([*command, compiled], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    asked = {re.sub(r"\(.*", "", line.split(maxsplit=1)[1]) for line in printed("nm", "-uC")}
+    if not any(re.fullmatch(names, name) for names in OF_NO_STAGE.values() for name in asked):
+        return []
+    source, found, place = re.search(r"([^/]*\.cu)\.o|$", compiled)[1] or ".cu", {}, ""
+    for line in printed("objdump", "-dlrC", "--no-show-raw-insn"):  # slow
+        if at := re.fullmatch(rf"(\S*{re.escape(source)}:\d+)( \(discriminator \d+\))?", line):
+            place = at[1]
+        elif called := re.search(r"\sR_\w+\s+(.*?)(\(.*\).*)?([-+@]\S*)?$", line):
+            what = next((what for what, names in OF_NO_STAGE.items() if re.fullmatch(names, called[1])), None)
+            if what:
+                found.setdefault(what, f"{place}: {called[1]}: a stage that {what}")
+    return list(found.values())
+
+
+if __name__ == "__main__":
+    wrong = asked_by_stage(sys.argv[1])
+    print(*wrong, sep="\n")
+    sys.exit(1 if wrong else 0)

@@ -28,8 +28,7 @@ CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recu
            signal.SIGABRT: "aborted",
            signal.SIGALRM: "has come to no end", signal.SIGUSR1: "has come to no end",
            signal.SIGXCPU: "has come to no end", signal.SIGXFSZ: "prints without end",
-           0: f"asks for more than {MEMORY >> 30} GB of memory",
-           -1: "touches device memory outside of a kernel, which no GPU allows"}
+           0: f"asks for more than {MEMORY >> 30} GB of memory"}
 
 # What can be wrong, in the order in which it is looked for.
 COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTERS = (
@@ -38,8 +37,8 @@ COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTE
 # Of the simulator's messages and the GPU's, which is which.
 FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
-            (BARRIER, r"waits for ever"), (ENDLESS, r"come to no end"),
-            (CRASH, r"^out of host memory"), (STRAY, r"illegal memory access|misaligned|^around the"))
+            (BARRIER, r"waits (for ever )?at __sync|waits for ever"), (ENDLESS, r"come to no end"),
+            (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack|its enqueue"), (STRAY, r"illegal memory access|misaligned|^around the"))
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
 
 

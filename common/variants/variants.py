@@ -19,7 +19,8 @@ Lines with - and the lines with + behind them are one edit, and a variant may ha
 there must be found exactly once, whatever its line breaks and indentation. `+` alone: nothing instead.
 Lines that begin with # are comments.
 
-common/variants/STAGE.variant has a stage's experiments and bugs, EXERCISE/exercise.variant an exercise's
+common/variants/STAGE.variant has a stage's experiments and bugs (hostile/STAGE.variant those whose results may
+be right all the same), EXERCISE/exercise.variant an exercise's
 mistakes, which change its solution, and its start. A stage made from one before it has most of that one's
 bugs:
 
@@ -170,5 +171,6 @@ def _chosen(variants, names, place):
 
 def of_stages():
     """All experiments and bugs, by stage."""
-    return [variant for path in sorted(glob.glob(os.path.join(glob.escape(FOLDER), "*.variant")))
+    return [variant for folder in ("", "hostile")
+            for path in sorted(glob.glob(os.path.join(glob.escape(FOLDER), folder, "*.variant")))
             for variant in read(path)]

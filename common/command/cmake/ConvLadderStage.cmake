@@ -19,7 +19,7 @@ endfunction()
 # .cu files are CUDA to nvcc, and to the simulator C++ when translate.py has been at them.
 function(convladder_device_sources)
   if(CONVLADDER_BACKEND STREQUAL "sim")
-    set(options -x c++)
+    set(options -x c++ -g1 -UNDEBUG)  # messages name lines, and assertions hold
     if(CONVLADDER_COUNTING)
       list(APPEND options ${CONVLADDER_COUNTING_OPTIONS})
     endif()
@@ -34,5 +34,4 @@ set(CONVLADDER_COUNTING_OPTIONS
   -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fsanitize-coverage=trace-pc
   --param=tsan-distinguish-volatile=1
   # one access in the source is one in the code: none split, merged or duplicated
-  -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
-  -g1)  # messages name lines
+  -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks)

@@ -300,14 +300,14 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     Allocation* found = find(launch_->memory, access.address);
     if (!found) found = find(device_memory(), access.address);  // a kernel's `new`
     if (!found && is_program_data(access.address)) {
-      if (is_program() && is_host_variable(access.address)) {
+      if (is_host_variable(access.address)) {
         stop(access, Space::kGlobal, ", a variable of the host");
       }
       return nullptr;
     }
     if (!found) {
       const std::string near = nearest(launch_->memory, access.address);
-      const bool is_host = is_program() && near.empty() && is_mapped(access.address);
+      const bool is_host = near.empty() && is_mapped(access.address);
       stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
     }
     last_allocation_ = found;
@@ -376,17 +376,6 @@ void BlockObserver::stop(const Access& access, Space space, const std::string& w
 std::string BlockObserver::complaint(const Access& access, Space space,
                                      const std::string& what) const {
   return describe(access, space) + what + ", at " + source_line(code_offset(access.pc));
-}
-
-void BlockObserver::fault(bool arithmetic, const void* address, const void* pc) {
-  watching = nullptr;
-  const auto below = static_cast<const char*>(address) + (64 << 10);  // a large frame's begin
-  const std::string what = arithmetic ? "divides an integer by 0"
-                           : fibre_->holds(address) || fibre_->holds(below)
-                               ? "overflows its stack"
-                               : fmt::format("touches memory that is nobody's ({})", address);
-  worker_.stop_thread(arithmetic ? cudaErrorLaunchFailure : cudaErrorIllegalAddress,
-                      what + ", at " + source_line(code_offset(pc) + 1));
 }
 
 std::string BlockObserver::race(const Access& access, Space space, const Touch& before) const {

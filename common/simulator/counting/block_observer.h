@@ -75,8 +75,6 @@ class BlockObserver {
     return true;
   }
   void enter_again(const void* pc);
-  // The processor refuses what the code at `pc` does. Doesn't return.
-  void fault(bool arithmetic, const void* address, const void* pc);
 
  private:
   void enter(const Access& access, Space space, uintptr_t address);

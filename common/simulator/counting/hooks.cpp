@@ -1,36 +1,28 @@
 // What the compiler calls: with -fsanitize=thread before every access to memory, with
 // -fsanitize-coverage=trace-pc at the begin of every basic block. Its own runtime library is not
 // linked; these functions take its place. Host code is instrumented as well where it stands in a
-// kernel's source: nobody is watching then, but that it touches device memory is noted.
+// kernel's source: nobody is watching then.
 // NOLINTBEGIN(bugprone-reserved-identifier): the compiler's names
 #include <cuda_pipeline.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
 
-#include "common/core/program.h"
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
-#include "common/simulator/counts.h"
 
 using namespace convladder::simulator;
 
 namespace {
 
-std::atomic<uint32_t> last_host_access{0};
-
 void hook(const void* address, unsigned bytes, Operation operation, const void* pc) {
   BlockObserver* const observer = watching;
-  if (!observer) {
-    if (find(device_memory(), reinterpret_cast<uintptr_t>(address))) {
-      last_host_access = convladder::code_offset(pc);
-    }
-    return;
-  }
+  if (!observer) return;
   watching = nullptr;
   observer->access({reinterpret_cast<uintptr_t>(address), bytes, operation, pc});
   watching = observer;
@@ -60,8 +52,6 @@ void hook_range(const void* address, unsigned long bytes, Operation operation, c
 }
 
 }  // namespace
-
-uint32_t convladder::simulator::host_access() { return last_host_access.exchange(0); }
 
 extern "C" {
 
@@ -154,6 +144,34 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
 }  // extern "C"
+
+// ---- Moves of memory ----
+
+namespace {
+
+void hook_move(const void* to, const void* from, std::size_t bytes, const void* pc) {
+  const auto ends = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes;
+  const unsigned step = ends % 4 == 0 ? 4 : 1;
+  for (std::size_t done = 0; watching && done < bytes; done += step) {
+    if (from) hook(static_cast<const char*>(from) + done, step, Operation::kLoad, pc);
+    hook(static_cast<const char*>(to) + done, step, Operation::kStore, pc);
+  }
+}
+
+}  // namespace
+
+void* convladder::simulator::memcpy(void* to, const void* from, std::size_t bytes) {
+  hook_move(to, from, bytes, __builtin_return_address(0));
+  return std::memcpy(to, from, bytes);
+}
+void* convladder::simulator::memmove(void* to, const void* from, std::size_t bytes) {
+  hook_move(to, from, bytes, __builtin_return_address(0));
+  return std::memmove(to, from, bytes);
+}
+void* convladder::simulator::memset(void* to, int value, std::size_t bytes) {
+  hook_move(to, nullptr, bytes, __builtin_return_address(0));
+  return std::memset(to, value, bytes);
+}
 
 // ---- <cuda_pipeline.h>, whose functions kernels call as well ----
 

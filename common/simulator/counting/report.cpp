@@ -1,10 +1,5 @@
 #include "common/simulator/report.h"
 
-#include <execinfo.h>
-#include <signal.h>
-#include <ucontext.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 
@@ -20,6 +15,7 @@
 #include "common/core/program.h"
 #include "common/simulator/counting/block_observer.h"
 #include "common/simulator/counts_json.h"
+#include "common/simulator/enqueueing.h"
 #include "common/simulator/launch.h"
 
 namespace convladder::simulator {
@@ -81,52 +77,22 @@ void write_report() {
       << Json{{"kernels", kernels}, {"findings", findings}} << "\n";
 }
 
-const void* interrupted_code(const void* context) {
-  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  return reinterpret_cast<const void*>(registers.gregs[REG_RIP]);
-#else
-  return reinterpret_cast<const void*>(registers.pc);
-#endif
-}
-
-// What the processor refuses. Of a kernel it is an error, as on a GPU; the host's ends the program.
-void on_signal(int number, siginfo_t* info, void* context) {
-  if (watching && number != SIGABRT) {
-    watching->fault(number == SIGFPE, info->si_addr, interrupted_code(context));
-  }
-  if (number == SIGSEGV || number == SIGBUS) {
-    const std::string memory = describe_address(info->si_addr);
-    if (!memory.empty()) {
-      add_finding("", 0, 0,
-                  [&] { return "the host touches " + memory + ", at " + calling_line(); });
-    }
-  }
-  write_report();
-  std::fflush(nullptr);
-  signal(number, SIG_DFL);
-  raise(number);
-}
-
-const bool watches_signals = [] {
+const bool writes_report = [] {
   if (!is_program()) return false;
   use_signal_stack();
-  struct sigaction action = {};
-  action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) sigaction(number, &action, nullptr);
+  watch_signals();
   std::atexit(write_report);
   return true;
 }();
 
 }  // namespace
 
-void use_signal_stack() {
-  constexpr std::size_t BYTES = 1 << 18;  // the handler reads names and lines
-  stack_t signal_stack = {};
-  signal_stack.ss_sp = new char[BYTES];  // for the rest of the process
-  signal_stack.ss_size = BYTES;
-  sigaltstack(&signal_stack, nullptr);
+void end_program(const std::string& memory) {
+  if (!memory.empty()) {
+    add_finding("", 0, 0, [&] { return "the host touches " + memory + ", at " + calling_line(); });
+  }
+  write_report();
+  std::fflush(nullptr);
 }
 
 void add_finding(const std::string& kernel, uint32_t code, uint32_t other_code,
@@ -148,22 +114,6 @@ void add_finding(const std::string& kernel, uint32_t code, uint32_t other_code,
     if (code) report().by_place[place] = index;
   }
   ++all[index].times;
-}
-
-std::string calling_line() {
-  void* frames[64];
-  const int count = backtrace(frames, 64);
-  std::vector<uint32_t> codes;
-  for (int i = 0; i < count; ++i) codes.push_back(code_offset(frames[i]));
-  for (const std::vector<std::string>& lines : source_lines(codes)) {
-    for (const std::string& line : lines) {
-      const bool is_known = line.rfind("code at", 0) != 0 && line.back() != '?';
-      if (is_known && line.rfind("/usr/", 0) != 0 && line.rfind("common/simulator/", 0) != 0) {
-        return line;
-      }
-    }
-  }
-  return "an unknown place";
 }
 
 int64_t finding_count() {

@@ -1,0 +1,112 @@
+#include "common/simulator/enqueueing.h"
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <mutex>
+
+#include "common/core/program.h"
+#include "common/simulator/observer.h"
+#include "common/simulator/report.h"
+
+namespace convladder::simulator {
+namespace {
+
+thread_local Enqueueing* current = nullptr;
+std::atomic<Enqueueing*> latest{nullptr};  // of any thread: it may have begun others
+
+constexpr int WATCHED[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, NO_END};
+struct sigaction before[std::size(WATCHED)];
+
+const void* interrupted_code(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers.gregs[REG_RIP]);
+#else
+  return reinterpret_cast<const void*>(registers.pc);
+#endif
+}
+
+// A stage has come to what ends the process: it must not look like an end in peace.
+void end_in_enqueue(const std::string& what) {
+  if (!current) current = latest;
+  if (!current) return;
+  Enqueueing::note(what.c_str());
+  std::fflush(stdout);
+  std::fprintf(stderr, "convladder: error: %s\n", current->wrong().c_str());
+  _exit(1);
+}
+
+void on_signal(int number, siginfo_t* info, void* context) {
+  if (number != SIGABRT) fail_running_kernel(number, info->si_addr, interrupted_code(context));
+  if (number == NO_END) return;  // this thread runs none
+  const bool is_access = number == SIGSEGV || number == SIGBUS;
+  const std::string memory = is_access ? describe_address(info->si_addr) : "";
+  if (!memory.empty()) end_in_enqueue("touches " + memory + " on the host");
+  end_in_enqueue("is ended by SIG" + std::string(sigabbrev_np(number)));
+  if constexpr (COUNTING) {
+    if (is_program()) end_program(memory);
+  }
+  for (std::size_t i = 0; i < std::size(WATCHED); ++i) {
+    if (WATCHED[i] == number) sigaction(number, &before[i], nullptr);
+  }
+  if (number == SIGABRT) raise(number);  // the others come again
+}
+
+}  // namespace
+
+void watch_signals() {
+#ifndef __SANITIZE_ADDRESS__  // which does so itself
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action = {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    for (std::size_t i = 0; i < std::size(WATCHED); ++i) sigaction(WATCHED[i], &action, &before[i]);
+    std::atexit([] { end_in_enqueue("ends the process"); });
+  });
+#endif
+}
+
+void use_signal_stack() {
+  constexpr std::size_t BYTES = 1 << 18;  // the handler reads names and lines
+  stack_t signal_stack = {};
+  signal_stack.ss_sp = new char[BYTES];  // for the rest of the process
+  signal_stack.ss_size = BYTES;
+  sigaltstack(&signal_stack, nullptr);
+}
+
+Enqueueing::Enqueueing(const char* stage, cudaStream_t stream)
+    : stage_(stage), stream_(stream), outer_(current) {
+  watch_signals();
+  note("hands over to another stage");
+  latest = current = this;
+}
+
+Enqueueing::~Enqueueing() { latest = current = outer_; }
+
+void Enqueueing::forget() { current = nullptr; }
+
+void Enqueueing::note(const char* what) {
+  if (!current || !current->wrong_.empty()) return;
+  current->wrong_ =
+      std::string(current->stage_) + ": its enqueue " + what + ", at " + calling_line();
+}
+
+void Enqueueing::note_stream(cudaStream_t stream) {
+  const auto number = [](cudaStream_t any) {  // of the default stream, by either name: 1
+    return std::max<uintptr_t>(1, reinterpret_cast<uintptr_t>(any));
+  };
+  if (current && number(stream) != number(current->stream_))
+    note("uses another stream than it was given");
+}
+
+}  // namespace convladder::simulator

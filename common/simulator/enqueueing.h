@@ -1,0 +1,47 @@
+// What a stage may do while it enqueues its work, and what ends the process.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <signal.h>
+
+#include <string>
+
+#include "common/simulator/launch.h"
+
+namespace convladder::simulator {
+
+// While one lives, this host thread is in a stage's `enqueue`, which may put work on `stream` and no more: device
+// memory is out of its reach, and the runtime's calls say here what they do besides.
+class Enqueueing {
+ public:
+  Enqueueing(const char* stage, cudaStream_t stream);
+  ~Enqueueing();
+  Enqueueing(const Enqueueing&) = delete;
+
+  // The first thing that was not allowed, with stage and line; empty: there was none.
+  const std::string& wrong() const { return wrong_; }
+
+  // For the runtime; outside of any `enqueue` they do nothing.
+  static void note(const char* what);  // "waits for the device"
+  static void note_stream(cudaStream_t stream);
+  static void forget();  // a worker's thread-local storage has been filled
+
+ private:
+  const char* const stage_;
+  const cudaStream_t stream_;
+  Enqueueing* const outer_;
+  const DeviceMemoryOutOfReach out_of_reach_;
+  std::string wrong_;
+};
+
+// From here on what the processor refuses is a kernel's failure, or named before the process ends.
+void watch_signals();
+
+// Signals of the calling thread are handled on a stack besides its own, which may have overflowed.
+void use_signal_stack();
+
+// This thread's kernel fails by the signal, which came when `pc` touched `address`; without one it returns.
+constexpr int NO_END = SIGURG;  // sent to a thread whose kernel has run for too long
+void fail_running_kernel(int signal, const void* address, const void* pc);
+
+}  // namespace convladder::simulator
