@@ -2,6 +2,8 @@
 // nearest, ties away from zero, with float32's range.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 #include <cstring>
 
