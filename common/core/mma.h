@@ -39,7 +39,7 @@ __device__ inline void mma_tf32(float (&d)[4], const float (&a)[4], const float 
 #else
 inline void mma_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2], const float (&c)[4],
                      simulator::Place place = simulator::Place::here()) {
-  simulator::mma_tf32({a, b, c, d}, place);
+  simulator::mma_tf32(d, a, b, c, place);
 }
 #endif
 

@@ -23,6 +23,10 @@ int sync_threads(bool predicate, Place place);
 // Waits for all threads of the grid, whose blocks then all run at a time.
 void sync_grid(Place place);
 
+// The block's barrier of that number: comes to it, and goes on when so many threads have come, or without
+// waiting for them.
+void named_barrier(unsigned number, unsigned threads, bool waits, Place place);
+
 // What lanes of a warp do together. Each gives its part, and goes on when all have come.
 struct LaneCall {
   enum class Kind {
@@ -51,6 +55,10 @@ unsigned lane_id();  // 0 to 31
 uint64_t clock_ns();
 
 // ---- Memory ----
+
+// How far a pointer lies behind the begin of the block's shared memory; ~0 where it is none into that.
+std::size_t shared_offset(const void* pointer);
+char* shared_pointer(std::size_t offset);
 
 // Around an atomic operation, which begins with checking the access. `changed`: what is there now
 // differs. A thread that goes on asking, and changes nothing, lets others have their turn.

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 
 namespace convladder::simulator {
 namespace {
 
-constexpr int M = 16, N = 8, K = 8;  // of TF32
-constexpr int MOST = 16;             // factors that are multiplied and added at a time
+constexpr int M = 16, N = 8;
+constexpr int MOST = 32;  // factors
 // Behind the leading bit of the largest addend's exponent: 23 of a float, and 2 more on a Hopper.
 constexpr int FRACTION_BITS = 25;
 constexpr int NOTHING = -10000;  // a zero's exponent: less than that of any product
@@ -40,17 +41,17 @@ double power_of_two(int exponent) {  // from -1022 to 1023
   return value;
 }
 
-// Up to 16 factors, as the tensor core reads them.
+// Factors, as the tensor core reads them.
 struct Factors {
   double value[MOST] = {};
   int exponent[MOST];
   int count = 0;
   bool finite = true;
 
-  void set(int k, float factor) {
+  void set(int k, double factor) {  // a float
     count = std::max(count, k + 1);
     value[k] = factor;
-    exponent[k] = exponent_of(factor);
+    exponent[k] = exponent_of(static_cast<float>(factor));
     finite &= std::isfinite(factor);
   }
 };
@@ -82,38 +83,95 @@ float multiply_add(const Factors& a, const Factors& b, float addend) {
   return toward_zero(static_cast<double>(sum) * power_of_two(largest - FRACTION_BITS));
 }
 
-}  // namespace
+// Bits of a number in a register, by its kind.
+constexpr int SIZES[] = {32, 16, 16, 8, 8, 32, 32};
 
-float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend) {
-  Factors a, b;
-  for (int k = 0; k < K; ++k) a.set(k, tf32(x[k])), b.set(k, tf32(w[k]));
-  return multiply_add(a, b, addend);
+// Of the numbers in a lane's registers, the one at `index`.
+double number(const uint32_t* words, LaneProduct::Number kind, int index) {
+  const int bits = SIZES[kind];
+  const uint32_t word = words[index * bits / 32] >> index * bits % 32;
+  switch (kind) {
+    case LaneProduct::kTf32:
+      return tf32(float_of(word));
+    case LaneProduct::kHalf:
+      if ((word >> 10 & 31) == 31) return word & 0x3ff ? NAN : word >> 15 & 1 ? -INFINITY : INFINITY;
+      return std::ldexp(float_of((word & 0x8000) << 16 | (word & 0x7fff) << 13), 112);
+    case LaneProduct::kBfloat16:
+      return float_of(word << 16);
+    case LaneProduct::kSigned:
+      return static_cast<int8_t>(word);
+    case LaneProduct::kUnsigned:
+      return static_cast<uint8_t>(word);
+    case LaneProduct::kFloat:
+      return float_of(word);
+    case LaneProduct::kInteger:
+      return static_cast<int32_t>(word);
+  }
+  return 0;
 }
 
-float multiply_add_half(const float* x, const float* w, int count, float addend) {
+// To nearest, of two as near the even one.
+uint32_t half_of(float value) {
+  const uint32_t sign = bits_of(value) >> 16 & 0x8000;
+  if (std::isnan(value)) return 0x7fff;
+  const int exponent = std::max(exponent_of(value), -14);
+  const double unit = power_of_two(exponent - 10);
+  const double units = std::nearbyint(std::fabs(value) / unit);  // below 2^11, or just that
+  if (units * unit >= 65536) return sign | 0x7c00;
+  return sign | static_cast<uint32_t>(((exponent + 14) << 10) + static_cast<int>(units));
+}
+
+LaneProduct& part_of(void* const* parts, int lane) { return *static_cast<LaneProduct*>(parts[lane]); }
+
+}  // namespace
+
+float multiply_add(const float* x, const float* w, int count, float addend) {
   Factors a, b;
   for (int k = 0; k < count; ++k) a.set(k, x[k]), b.set(k, w[k]);
   return multiply_add(a, b, addend);
 }
 
+float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend) {
+  float a[8], b[8];
+  std::transform(x, x + 8, a, tf32);
+  std::transform(w, w + 8, b, tf32);
+  return multiply_add(a, b, 8, addend);
+}
+
+// Lane 4 * g + t has of a the rows g and g + 8, of b the column g, and there, in each fourth part of k, as many
+// neighbours as a register holds; of c and d the columns 2 * t and 2 * t + 1 of these rows.
 void multiply(void* const* parts) {
-  const LaneProduct* lanes[32];
-  for (int lane = 0; lane < 32; ++lane) lanes[lane] = static_cast<LaneProduct*>(parts[lane]);
+  const LaneProduct& any = part_of(parts, 0);
+  const int each = 32 / SIZES[any.a];  // in a register
   Factors a[M], b[N];
-  float d[32][4];
   for (int lane = 0; lane < 32; ++lane) {
-    const LaneProduct& part = *lanes[lane];
-    const int row = lane / 4, col = lane % 4;
-    for (int i = 0; i < 4; ++i) a[row + i % 2 * 8].set(col + i / 2 * 4, tf32(part.a[i]));
-    for (int i = 0; i < 2; ++i) b[row].set(col + i * 4, tf32(part.b[i]));
-  }
-  for (int lane = 0; lane < 32; ++lane) {
-    const int row = lane / 4, col = lane % 4;
-    for (int i = 0; i < 4; ++i) {
-      d[lane][i] = multiply_add(a[row + i / 2 * 8], b[2 * col + i % 2], lanes[lane]->c[i]);
+    const LaneProduct& part = part_of(parts, lane);
+    for (int i = 0; i < M * any.k / 32; ++i) {
+      const int row = lane / 4 + i / each % 2 * 8;
+      a[row].set((i / each / 2 * 4 + lane % 4) * each + i % each, number(part.left, any.a, i));
+    }
+    for (int i = 0; i < N * any.k / 32; ++i) {
+      b[lane / 4].set((i / each * 4 + lane % 4) * each + i % each, number(part.right, any.b, i));
     }
   }
-  for (int lane = 0; lane < 32; ++lane) std::memcpy(lanes[lane]->d, d[lane], sizeof(d[lane]));
+  for (int lane = 0; lane < 32; ++lane) {
+    LaneProduct& part = part_of(parts, lane);
+    for (int i = 0; i < 4; ++i) {
+      const Factors &x = a[lane / 4 + i / 2 * 8], &w = b[lane % 4 * 2 + i % 2];
+      const double addend = number(part.addend, any.c, i);
+      if (any.d == LaneProduct::kInteger) {  // goes round
+        const double sum = std::inner_product(x.value, x.value + any.k, w.value, addend);
+        part.result[i] = static_cast<uint32_t>(static_cast<int64_t>(sum));
+        continue;
+      }
+      const float sum = multiply_add(x, w, static_cast<float>(addend));
+      if (any.d == LaneProduct::kFloat) {
+        part.result[i] = bits_of(sum);
+      } else {
+        part.result[i / 2] = (i % 2 ? part.result[i / 2] : 0) | half_of(sum) << i % 2 * 16;
+      }
+    }
+  }
 }
 
 }  // namespace convladder::simulator

@@ -1,30 +1,36 @@
 // The tensor core: a product of matrices that the lanes of a warp make together.
 #pragma once
 
+#include <cstdint>
+
 #include "common/simulator/device_calls.h"
 
 namespace convladder::simulator {
 
-// One lane's part of a product of TF32 matrices, as common/core/mma.h describes it.
+// One lane's part of mma.sync with 16 rows, 8 columns and `k` products each: its registers, as PTX has them.
 struct LaneProduct {
-  const float *a, *b, *c;  // 4, 2 and 4 values
-  float* d;                // 4
+  enum Number : uint8_t { kTf32, kHalf, kBfloat16, kSigned, kUnsigned, kFloat, kInteger };
+  Number d, a, b, c;
+  int k;
+  uint32_t result[4], left[4], right[4], addend[4];
 };
 
-// Called inside a kernel, by each lane of a warp: returns when all 32 have come and d is written.
+// Called inside a kernel, by each lane of a warp: returns when all 32 have come and the result is written.
 // Fails the kernel where they come to different lines, or some never do.
-void mma_tf32(LaneProduct product, Place place = Place::here());
+void multiply(const char* name, LaneProduct& part, Place place);
 
-// What the tensor core makes of 8 products and an addend: each product exact, of x and w without
-// their low 13 bits, all nine cut off (toward zero) at the same bit, the 25th behind the leading bit
-// of the largest exponent, then added exactly, and the sum cut off to a float.
-float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend);
+// The same of TF32 numbers, as common/core/mma.h describes it: 4, 4, 2 and 4 of them.
+void mma_tf32(float* d, const float* a, const float* b, const float* c, Place place = Place::here());
 
-// Likewise of up to 16 products of half-precision numbers, all of whose bits count: an instruction adds
-// up 16. (Not held against a GPU's results yet.)
-float multiply_add_half(const float* x, const float* w, int count, float addend);
-
-// The whole product: of the parts of 32 lanes.
+// The product itself, of the parts of 32 lanes.
 void multiply(void* const* parts);
+
+// What the tensor core makes of up to 16 products and an addend: each product exact, all cut off (toward zero)
+// at the same bit, the 25th behind the leading bit of the largest exponent, then added exactly, and the sum cut
+// off to a float.
+float multiply_add(const float* x, const float* w, int count, float addend);
+
+// Of 8, of x and w without their low 13 bits.
+float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend);
 
 }  // namespace convladder::simulator

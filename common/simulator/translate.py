@@ -21,6 +21,8 @@ import re
 import subprocess
 import sys
 
+import ptx
+
 MARKER = re.compile(r'^# (\d+) "((?:[^"\\\n]|\\.)*)"((?: \d)*)$', re.MULTILINE)
 TOKEN = re.compile(r"""
     (?P<marker>^\#\ \d+\ "[^\n]*)
@@ -32,6 +34,7 @@ TOKEN = re.compile(r"""
   | (?P<sign>::|->|[^\s\w])""", re.MULTILINE | re.VERBOSE)
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")": "(", "]": "[", "}": "{"}
 
+FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 SIMULATOR = "::convladder::simulator::"
 SHARED = "static thread_local __attribute__((used, aligned(128){}))"
 TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
@@ -50,8 +53,6 @@ REFUSED = [
 # Names of what CUDA's other headers bring.
 LIBRARIES = re.compile(r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|npp\w*)/|"
                        r"(?:curand|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasXt|nccl)\w*\.h)")
-INLINE_PTX = [  # (instructions, the function of simulator/ptx.h that does the same)
-]
 
 
 class Refused(Exception):
@@ -71,7 +72,7 @@ class Unit:
         self.kinds, self.words, self.starts, self.ends = [], [], [], []
         own = {marker[2] for marker in markers if "3" not in marker[3].split()}
         for number, marker in enumerate(markers):
-            if marker[2] not in own:  # a system's header; a file of ours may have a macro of one's
+            if marker[2] not in own or FOLDER in marker[2]:  # a system's header, or the simulator's
                 continue
             end = markers[number + 1].start() if number + 1 < len(markers) else len(text)
             for token in TOKEN.finditer(text, marker.end(), end):
@@ -87,6 +88,7 @@ class Unit:
         self.bodies = []      # of kernels: (first token, last token)
         self.types = {}       # of kernels' parameters
         self.finders = []     # (kernel, position, what finds out which is meant)
+        self.uses_ptx = False
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
         self.defaults = set()  # kernels with default arguments
 
@@ -105,7 +107,8 @@ class Unit:
 
     def flat(self, first, end):
         """The text of tokens, in one line."""
-        return " ".join(self.words[i] for i in range(first, end) if self.kinds[i] not in ("marker", "pragma"))
+        return "".join(self.words[i] + " " * (self.ends[i] < self.starts[i + 1]) for i in range(first, end)
+                       if self.kinds[i] not in ("marker", "pragma"))
 
     def refuse(self, token, what):
         raise Refused(self.starts[token], what)
@@ -357,21 +360,18 @@ class Unit:
         behind, last = first + 1, self.closing(first)
         while self.kinds[behind] == "text":
             behind += 1
-        text = "".join(self.words[j].strip('"') for j in range(first + 1, behind))
-        text = re.sub(r"\\[nt]|\s+", " ", text).replace("%%", "%").strip()
-        if not text:
-            return
-        for instructions, function in INLINE_PTX:
-            if re.fullmatch(instructions, text):
-                break
-        else:
-            self.refuse(i, f'inline PTX "{text}" is not simulated')
-        operands = []
-        for j in range(behind, last):
-            if self.kinds[j] == "text" and self.words[j + 1] == "(":
-                operands.append(self.flat(j + 1, self.closing(j + 1) + 1))
-        lines = "\n" * self.text.count("\n", self.starts[i], self.starts[last])
-        self.replace(i, f"{SIMULATOR}{function}({lines}{', '.join(operands)})", last)
+        text = "".join(re.sub(r'^R?"(?:\(?)|\)?"$', "", self.words[j]) for j in range(first + 1, behind))
+        operands = [self.flat(j + 1, self.closing(j + 1) + 1) for j in range(behind, last)
+                    if self.kinds[j] == "text" and self.words[j + 1] == "("]
+        try:
+            code = ptx.Assembly(text).translated()
+        except ptx.Unknown as unknown:
+            self.refuse(i, f'inline PTX "{unknown}" is not simulated')
+        if code:
+            named = "".join(f"auto&& o{number} = {operand}; " for number, operand in enumerate(operands))
+            lines = "\n" * self.text.count("\n", self.starts[i], self.starts[last])
+            self.uses_ptx = True
+            self.replace(i, f"do {{ {named}{code} }} while (false){lines}", last)
 
     def move(self, i):
         """memcpy() and the like: the compiler would make moves of them that no hook sees."""
@@ -424,6 +424,18 @@ def run(command):
         sys.exit(status)
 
 
+def translate(preprocess, between):
+    run(preprocess)
+    with open(between, encoding="utf-8", errors="surrogateescape") as file:
+        unit = Unit(file.read(), "-DCONVLADDER_COUNTING" in preprocess)
+    try:
+        return unit, unit.translate()
+    except Refused as refused:
+        position, what = refused.args
+        print(f"{unit.line(position)}: error: {what}", file=sys.stderr)
+        sys.exit(1)
+
+
 def main(command):
     sources = [i for i, word in enumerate(command)
                if word.endswith(".cu") and command[i - 1] not in ("-o", "-MT")]
@@ -450,15 +462,10 @@ def main(command):
         else:
             preprocess.append(word)
             compile_.append(between if i == source else word)
-    run(preprocess + ["-DCONVLADDER_TRANSLATED"])
-    with open(between, encoding="utf-8", errors="surrogateescape") as file:
-        unit = Unit(file.read(), "-DCONVLADDER_COUNTING" in command)
-    try:
-        translated = unit.translate()
-    except Refused as refused:
-        position, what = refused.args
-        print(f"{unit.line(position)}: error: {what}", file=sys.stderr)
-        sys.exit(1)
+    preprocess.append("-DCONVLADDER_TRANSLATED")
+    unit, translated = translate(preprocess, between)
+    if unit.uses_ptx:
+        _, translated = translate([*preprocess, "-include", FOLDER + "ptx.h"], between)
     with open(between, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(translated)
     run(compile_)

@@ -118,6 +118,7 @@ void Worker::start_block(const Grid& grid, uint64_t index) {
   next_ready_ = 0;
   at_barrier_.clear();
   predicates_ = 0;
+  std::fill(std::begin(arrived_), std::end(arrived_), 0);
   spinning_.clear();
   progress_ = true;
   idle_rounds_ = 0;
@@ -258,6 +259,23 @@ int Worker::sync_threads(bool predicate, Place place) {
   predicates_ += predicate;
   wait(*running_);
   return agreed_;
+}
+
+void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place place) {
+  if (number >= std::size(arrived_) || threads % WARP != 0) {
+    throw KernelError(cudaErrorIllegalInstruction,
+                      fmt::format("barrier {} of {} threads at {}: numbers go to 15, threads come in warps",
+                                  number, threads, to_string(place)));
+  }
+  fence();
+  const unsigned before = opened_[number];
+  if (++arrived_[number] == threads) arrived_[number] = 0, ++opened_[number];
+  note_progress();
+  while (waits && opened_[number] == before) spin(place);
+  if constexpr (COUNTING) {
+    if (waits) observer_->look();
+    observer_->go_on();
+  }
 }
 
 // Called when no thread can go on: all wait, ask again, or have left, or the kernel is wrong.
@@ -583,12 +601,26 @@ void Worker::abandon_block() {
 int sync_threads(bool predicate, Place place) {
   return current_worker->sync_threads(predicate, place);
 }
+void named_barrier(unsigned number, unsigned threads, bool waits, Place place) {
+  current_worker->named_barrier(number, threads, waits, place);
+}
 void meet(const LaneCall& call) { current_worker->meet(call); }
 
 // Not in tensor_core.cpp, which GPU builds hold against the tensor core.
-void mma_tf32(LaneProduct product, Place place) {
-  meet({"mma_tf32", place, ~0u, LaneCall::Kind::kMatrix, &product,
-        [](void* const* parts, unsigned) { multiply(parts); }});
+void multiply(const char* name, LaneProduct& part, Place place) {
+  const int instructions = part.d == LaneProduct::kInteger ? 0 : 1;  // of the pipe for floats
+  meet({name, place, ~0u, LaneCall::Kind::kMatrix, &part,
+        [](void* const* parts, unsigned) { multiply(parts); }, instructions});
+}
+
+void mma_tf32(float* d, const float* a, const float* b, const float* c, Place place) {
+  using Part = LaneProduct;
+  Part part = {Part::kFloat, Part::kTf32, Part::kTf32, Part::kFloat, 8, {}, {}, {}, {}};
+  std::memcpy(part.left, a, sizeof(part.left));
+  std::memcpy(part.right, b, 2 * sizeof(float));
+  std::memcpy(part.addend, c, sizeof(part.addend));
+  multiply("mma_tf32", part, place);
+  std::memcpy(d, part.result, sizeof(part.result));
 }
 
 void spin(Place place) { current_worker->spin(place); }
@@ -598,6 +630,11 @@ void begin_atomic(void* address, std::size_t bytes) {
 }
 void end_atomic(bool changed, Place place) { current_worker->end_atomic(changed, place); }
 void fence() { current_worker->fence(); }
+std::size_t shared_offset(const void* pointer) {
+  const SharedMemory& memory = current_worker->memory();
+  return memory.contains(pointer, 1) ? static_cast<const char*>(pointer) - memory.begin : ~std::size_t{0};
+}
+char* shared_pointer(std::size_t offset) { return current_worker->memory().begin + offset; }
 unsigned lane_id() { return current_worker->running_thread() % WARP; }
 
 void fail_running_kernel(int signal, const void* address, const void* pc) {

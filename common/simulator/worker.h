@@ -63,6 +63,7 @@ class Worker {
   // don't return but unwind the thread.
   // Returns how many threads have come with `predicate`.
   int sync_threads(bool predicate, Place place);
+  void named_barrier(unsigned number, unsigned threads, bool waits, Place place);
   void meet(const LaneCall& call);
   // Lets others have their turn: the thread asks for something that it may ask for ever.
   void spin(Place place);
@@ -143,6 +144,7 @@ class Worker {
   std::vector<Carrier*> at_barrier_;  // those that wait at __syncthreads() ...
   int predicates_ = 0;                // ... and how many came with a predicate that is true, ...
   int agreed_ = 0;                    // ... or came to the last one
+  unsigned arrived_[16] = {}, opened_[16] = {};  // of barriers with a number: who has come, how often it has opened
   std::vector<Carrier*> spinning_;    // those that ask again
   bool progress_ = false;             // something has changed since they asked
   unsigned idle_rounds_ = 0;          // in which nothing has

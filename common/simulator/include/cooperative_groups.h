@@ -4,17 +4,6 @@
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
-namespace convladder::simulator {
-
-inline unsigned block_rank() {
-  return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-}
-inline unsigned thread_rank() {
-  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-}
-inline unsigned block_size() { return blockDim.x * blockDim.y * blockDim.z; }
-}  // namespace convladder::simulator
-
 namespace cooperative_groups {
 namespace sim = convladder::simulator;
 

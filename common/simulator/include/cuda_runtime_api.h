@@ -50,6 +50,7 @@
         "part or all of the requested memory range is already mapped")                    \
   ERROR(cudaErrorHostMemoryNotRegistered, 713,                                            \
         "pointer does not correspond to a registered memory region")                      \
+  ERROR(cudaErrorIllegalInstruction, 715, "an illegal instruction was encountered")       \
   ERROR(cudaErrorMisalignedAddress, 716, "misaligned address")                            \
   ERROR(cudaErrorLaunchFailure, 719, "unspecified launch failure")                        \
   ERROR(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \

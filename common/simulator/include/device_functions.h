@@ -323,6 +323,29 @@ CONVLADDER_STORE(__stwt)
 
 // ---- Time, ends, addresses ----
 
+namespace convladder::simulator {
+inline unsigned block_rank() {
+  return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
+inline unsigned thread_rank() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+inline unsigned block_size() { return blockDim.x * blockDim.y * blockDim.z; }
+}  // namespace convladder::simulator
+
+// A shared address counts from where the block's shared memory begins.
+inline std::size_t __cvta_generic_to_shared(const void* pointer) {
+  return convladder::simulator::shared_offset(pointer);
+}
+inline void* __cvta_shared_to_generic(std::size_t address) {
+  return convladder::simulator::shared_pointer(address);
+}
+inline std::size_t __cvta_generic_to_global(const void* pointer) {
+  return reinterpret_cast<std::size_t>(pointer);
+}
+inline unsigned __isShared(const void* pointer) { return ~__cvta_generic_to_shared(pointer) != 0; }
+inline unsigned __isGlobal(const void* pointer) { return !__isShared(pointer); }
+
 // Nanoseconds of the host.
 inline long long clock64() { return static_cast<long long>(convladder::simulator::clock_ns()); }
 inline void __nanosleep(unsigned, CONVLADDER_HERE) { convladder::simulator::spin(place); }

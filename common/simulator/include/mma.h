@@ -122,7 +122,7 @@ void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, 
           if constexpr (K == 8 && std::is_same_v<T, precision::tf32>) {
             results[i] = sim::multiply_add_tf32(rows[i / N], columns[i % N], addend);
           } else {
-            results[i] = sim::multiply_add_half(rows[i / N], columns[i % N], K, addend);
+            results[i] = sim::multiply_add(rows[i / N], columns[i % N], K, addend);
           }
         }
         for (int i = 0; i < M * N; ++i) part(i, 8).d.x[i % 8] = results[i];

@@ -1,8 +1,8 @@
 // Instructions that nothing here does.
-// seen: {ptx}: error: inline PTX "nanosleep.u32 %0;" is not simulated
+// seen: {ptx}: error: inline PTX "wgmma.fence.sync.aligned;" is not simulated
 // status: 1
-__global__ void sleep() {
-  asm volatile("nanosleep.u32 %0;" ::"r"(100));  // ptx
+__global__ void fence() {
+  asm volatile("nanosleep.u32 %0; wgmma.fence.sync.aligned;" ::"r"(100));  // ptx
 }
 
-int main() { sleep<<<1, 1>>>(); }
+int main() { fence<<<1, 1>>>(); }

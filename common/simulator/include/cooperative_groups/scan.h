@@ -1,3 +1,0 @@
-#pragma once
-
-#include <cooperative_groups/reduce.h>

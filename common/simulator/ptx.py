@@ -1,0 +1,238 @@
+"""Inline PTX as C++: for each instruction one expression, with the functions of simulator/ptx.h (here: @name)."""
+import re
+
+TYPES = {"b16": "unsigned short", "u16": "unsigned short", "s16": "short", "b32": "unsigned", "u32": "unsigned",
+         "s32": "int", "b64": "uint64_t", "u64": "uint64_t", "s64": "int64_t", "f32": "float", "f64": "double",
+         "pred": "bool", "u8": "uint8_t", "s8": "int8_t", "b8": "uint8_t", "f16": "__half", "bf16": "__nv_bfloat16",
+         "f16x2": "__half2", "bf16x2": "__nv_bfloat162", "tf32": "float"}
+REGISTERS = {"laneid": "@lane_id()", "warpid": "(@thread_rank() / 32)", "smid": "(@block_rank() % 132)",
+             "nsmid": "132", "clock": "clock64()", "clock64": "clock64()", "globaltimer": "@clock_ns()",
+             "lanemask_eq": "(1u << @lane_id())", "lanemask_lt": "((1u << @lane_id()) - 1)",
+             "lanemask_le": "((2u << @lane_id()) - 1)", "lanemask_gt": "~((2u << @lane_id()) - 1)",
+             "lanemask_ge": "~((1u << @lane_id()) - 1)",
+             **{f"{name}.{axis}": f"::{variable}.{axis}" for axis in "xyz" for name, variable in (
+                 ("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim"))}}
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=",
+               "hi": ">", "hs": ">="}
+ROUNDINGS = {"rni": "FE_TONEAREST", "rn": "FE_TONEAREST", "rmi": "FE_DOWNWARD", "rpi": "FE_UPWARD"}
+NEAREST = r"(?:\.rn)?(?:\.ftz)?"
+APPROXIMATE = r"\.(?:approx|rn)(?:\.ftz)?"
+
+# What makes a value: the instruction before its type, and C++ in its operands a, b, c, e, which have that type.
+VALUES = {
+    r"mov": "a", "add" + NEAREST: "@add(a, b)", "sub" + NEAREST: "@subtract(a, b)", "mul" + NEAREST: "a * b",
+    r"mul\.lo": "@product(a, b)", r"mul\.hi": "@high_product(a, b)", r"mad\.lo": "@add(@product(a, b), c)",
+    r"mad\.hi": "@add(@high_product(a, b), c)", r"(?:fma|mad)\.rn(?:\.ftz)?": "@fused(a, b, c)",
+    r"div(?:\.rn|\.full|\.approx)?(?:\.ftz)?": "a / b", r"rem": "a % b", r"neg(?:\.ftz)?": "-a",
+    r"min(?:\.ftz)?": "::min(a, b)", r"max(?:\.ftz)?": "::max(a, b)", r"abs(?:\.ftz)?": "a < 0 ? -a : a",
+    "rcp" + APPROXIMATE: "1 / a", "sqrt" + APPROXIMATE: "::sqrt(a)", "rsqrt" + APPROXIMATE: "::rsqrt(a)",
+    "sin" + APPROXIMATE: "::sinf(a)", "cos" + APPROXIMATE: "::cosf(a)", "lg2" + APPROXIMATE: "::log2f(a)",
+    "ex2" + APPROXIMATE: "::exp2f(a)", r"tanh\.approx": "::tanhf(a)",
+    r"not": "~a", r"and": "a & b", r"or": "a | b", r"xor": "a ^ b",
+    r"shl": "@shifted_left(a, b)", r"shr": "@shifted_right(a, b)",
+    r"popc": "__popcll(a)", r"brev": "__brev(a)", r"clz": "__clz(a)", r"bfind": "31 - __clz(a)",
+    r"bfe": "@bits_from(a, b, c)", r"bfi": "@bits_into(a, b, c, e)", r"prmt": "__byte_perm(a, b, c)",
+    r"lop3": "@by_table(a, b, c, e)", r"sad": "c + (a < b ? b - a : a - b)",
+    r"shf\.([lr])\.wrap": "__funnelshift_{0}(a, b, c)", r"shf\.([lr])\.clamp": "__funnelshift_{0}c(a, b, c)",
+    r"dp4a\.[us]32": "__dp4a(a, b, c)", r"redux\.sync\.(add|min|max|and|or|xor)": "__reduce_{0}_sync(b, a)",
+    r"activemask": "__activemask()", r"match\.any\.sync": "__match_any_sync(b, a)"}
+SPACE = r"(\.global|\.shared(?:::cta)?|\.const|\.local)?"
+ORDER = r"(?:\.volatile|\.weak|\.relaxed|\.acquire|\.release|\.acq_rel)?(?:\.gpu|\.sys|\.cta)?"
+KIND = r"\.(\w+)"
+
+
+class Unknown(Exception):
+    """An instruction that is not simulated."""
+
+
+class Assembly:
+    """The text of an asm(), whose operands are o0, o1, ..."""
+
+    def __init__(self, text):
+        self.registers = set()
+        text = re.sub(r"\\[rt]", " ", text.replace("%%", "%")).replace("\\n", "\n")
+        text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+        text = re.sub(r"\{([^{};]*)\}", r"<\1>", text)  # a vector; braces that are left are a block's
+        self.statements = [" ".join(part.split()) for part in re.sub("[{}]", " ", text).split(";")]
+
+    def translated(self):
+        """C++, in one line. Raises Unknown, with the statement."""
+        parts = []
+        for statement in filter(None, self.statements):
+            try:
+                parts.append(self.statement(statement))
+            except (Unknown, KeyError, IndexError, ValueError):
+                raise Unknown(statement + ";") from None
+        return " ".join(parts).replace("@", "::convladder::simulator::ptx::")
+
+    def statement(self, text):
+        if found := re.fullmatch(r"\.reg \.(\w+) (.*)", text):
+            names = []
+            for name in found[2].split(","):
+                several = re.fullmatch(r"([^<]+)<(\d+)>", name.strip())
+                names += [several[1] + str(i) for i in range(int(several[2]))] if several else [name.strip()]
+            self.registers.update(names)
+            return f"{TYPES[found[1]]} {', '.join(self.operand(name) + '{}' for name in names)};"
+        if found := re.fullmatch(r"@(!?)([\w%$]+) (.*)", text):
+            return f"if ({found[1]}{self.operand(found[2])}) {{ {self.statement(found[3])} }}"
+        name, _, rest = text.partition(" ")
+        return self.instruction(name, rest) + ";"
+
+    def operand(self, word):
+        if word in self.registers:
+            return "r_" + re.sub(r"\W", "_", word)
+        if found := re.fullmatch(r"%(\d+)", word):
+            return "o" + found[1]
+        if found := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", word):
+            return f"__uint_as_float(0x{found[1]}u)"
+        if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)U?|-?\d+\.\d+", word):
+            return word
+        return REGISTERS[word.removeprefix("%")]
+
+    def operands(self, text):
+        """Also those of vectors, one by one."""
+        words = [word.strip() for word in re.split(r"[,|<>]", text)]
+        return [word if "[" in word else self.operand(word) for word in words if word]
+
+    def pointer(self, word, space):
+        register, offset = re.fullmatch(r"\[ ?([^\s+\]]+)(?: ?\+ ?(-?\w+))? ?\]", word).groups()
+        kind = "@shared_at" if (space or "").startswith(".shared") else "@at"
+        return f"{kind}({self.operand(register)}, {offset or 0})"
+
+    def instruction(self, name, rest):
+        for pattern, make in FORMS:
+            if found := re.fullmatch(pattern, name):
+                return make(self, self.operands(rest), *found.groups()) if make else ""
+        front, _, kind = name.rpartition(".")
+        for pattern, value in VALUES.items():
+            if found := re.fullmatch(pattern, front):
+                result, *sources = self.operands(rest)
+                typed = {letter: get(kind, source) for letter, source in zip("abce", sources)}
+                return put(kind, result, re.sub(r"\b[abce]\b", lambda letter: typed[letter[0]],
+                                                value.format(*found.groups())))
+        raise Unknown
+
+
+def get(kind, word):
+    return f"@get<{TYPES[kind]}>({word})"
+
+
+def put(kind, result, value):
+    return f"@put<{TYPES[kind]}>({result}, {value})"
+
+
+def joined(words):
+    return ", ".join(words)
+
+
+def convert(_, words, rounding, to, source):
+    if to == "tf32":
+        return put("f32", words[0], f"@nearest_tf32({get('f32', words[1])})")
+    if "x2" in to:
+        return put(to, words[0], f"{TYPES[to]}({joined(get('f32', word) for word in words[:0:-1])})")
+    mode = ROUNDINGS.get(rounding, "FE_TOWARDZERO")
+    return put(to, words[0], f"@converted<{TYPES[to]}>({get(source, words[1])}, {mode})")
+
+
+def compare(_, words, comparison, kind):
+    return put("pred", words[0], f"{get(kind, words[1])} {COMPARISONS[comparison]} {get(kind, words[2])}")
+
+
+def select(_, words, kind):
+    return put(kind, words[0], f"{words[3]} ? {get(kind, words[1])} : {get(kind, words[2])}")
+
+
+def multiply_wide(_, words, operation, sign, bits):
+    wide = f"{sign}{2 * int(bits)}"
+    addend = f" + {get(wide, words[3])}" if operation == "mad" else ""
+    return put(wide, words[0], f"{TYPES[wide]}({get(sign + bits, words[1])}) * {get(sign + bits, words[2])}{addend}")
+
+
+def load(self, words, space, kind):
+    return f"@load<{TYPES[kind]}>({joined([self.pointer(words[-1], space)] + words[:-1])})"
+
+
+def store(self, words, space, kind):
+    return f"@store<{TYPES[kind]}>({joined([self.pointer(words[0], space)] + words[1:])})"
+
+
+def change(self, words, what, space, operation, kind):
+    result = words[:what == "atom"]
+    address, *values = words[len(result):]
+    if operation in ("add", "exch", "cas") and kind in ("s64", "b64"):
+        kind = "u64"
+    name = {"exch": "Exch", "cas": "CAS"}.get(operation, operation.capitalize())
+    type_ = {"uint64_t": "unsigned long long", "int64_t": "long long"}.get(TYPES[kind], TYPES[kind])
+    call = (f"atomic{name}(static_cast<{type_}*>({self.pointer(address, space)}), "
+            f"{joined(get(kind, value) for value in values)})")
+    return put(kind, result[0], call) if result else call
+
+
+def copy(self, words):
+    zeros = [f"{words[2]} - {get('u32', words[3])}"] if len(words) > 3 else []
+    ends = [self.pointer(words[0], ".shared"), self.pointer(words[1], ".global")]
+    return f"__pipeline_memcpy_async({joined(ends + words[2:3] + zeros)})"
+
+
+def shuffle(_, words, how):
+    return f"@shuffle(\"{how}\", {joined(words[-4:] + words[:-4])})"
+
+
+def vote(_, words, how):
+    result, predicate, mask = words
+    return put("b32" if how == "ballot" else "pred", result, f"__{how}_sync({mask}, {predicate})")
+
+
+def matrices(self, words, count, transposed, call):
+    address, *rows = words if call == "store" else words[-1:] + words[:-1]
+    arguments = joined([self.pointer(address, ".shared")] + rows)
+    return f"@{call}_matrices<{count}, {'true' if transposed else 'false'}>({arguments})"
+
+
+def multiply(_, words, m, n, k, *kinds):
+    m, n, k = int(m), int(n), int(k)
+    bits = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "s8": 8, "u8": 8}
+    parts = []
+    for elements, kind in zip((m * n, m * k, k * n, m * n), kinds):
+        count = elements * bits[kind] // 1024
+        parts.append(f"std::tie({joined(words[:count])})")
+        words = words[count:]
+    if words:
+        raise Unknown
+    types = joined("@Tf32" if kind == "tf32" else TYPES[kind] for kind in kinds)
+    return f"@multiply<{m}, {n}, {k}, {types}>({joined(parts)})"
+
+
+def constant(text):
+    return lambda *_: text
+
+
+FORMS = [  # (the instruction, what makes C++ of its operands and of the pattern's groups)
+    (r"cvt(?:\.(r\w+))?(?:\.ftz|\.satfinite)*" + KIND + KIND, convert),
+    (r"setp\.(\w+?)(?:\.ftz)?" + KIND, compare),
+    (r"selp" + KIND, select),
+    (r"(mul|mad)\.wide\.([us])(16|32)", multiply_wide),
+    (r"cvta\.to\.shared\.u(?:32|64)", lambda _, words: put("u64", words[0], f"@shared_address({words[1]})")),
+    (r"cvta\.shared\.u64", lambda _, words: put("u64", words[0], f"@address_of(@shared_at({words[1]}, 0))")),
+    (r"cvta(?:\.to)?(?:\.global|\.const|\.local)?\.u64", lambda _, words: put("u64", words[0], get("u64", words[1]))),
+    ("ld" + ORDER + SPACE + r"(?:\.c[agsv]|\.lu|\.nc)*(?:\.L[12]::\w+)*(?:\.v[248])?" + KIND, load),
+    ("st" + ORDER + SPACE + r"(?:\.wb|\.c[gs]|\.wt)?(?:\.L[12]::\w+)*(?:\.v[248])?" + KIND, store),
+    ("(atom|red)" + ORDER + SPACE + r"\.(add|min|max|inc|dec|and|or|xor|exch|cas)(?:\.noftz)?" + KIND, change),
+    (r"cp\.async\.c[ag]\.shared(?:::cta)?\.global(?:\.L2::\w+)*", copy),
+    (r"cp\.async\.commit_group", constant("__pipeline_commit()")),
+    (r"cp\.async\.wait_group", lambda _, words: f"__pipeline_wait_prior({words[0]})"),
+    (r"cp\.async\.wait_all", constant("__pipeline_commit(), __pipeline_wait_prior(0)")),
+    (r"(?:ld)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.shared(?:::cta)?\.b16",
+     lambda self, words, *how: matrices(self, words, *how, "load")),
+    (r"(?:st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.shared(?:::cta)?\.b16",
+     lambda self, words, *how: matrices(self, words, *how, "store")),
+    (r"mma\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col(?:\.satfinite)?" + KIND * 4, multiply),
+    (r"shfl\.sync\.(idx|up|down|bfly)\.b32", shuffle),
+    (r"vote\.sync\.(ballot|any|all)\.(?:b32|pred)", vote),
+    (r"bar(?:rier)?\.sync(?:\.aligned)?", lambda _, words: f"@barrier({joined(words)})"),
+    (r"bar(?:rier)?\.arrive(?:\.aligned)?", lambda _, words: f"@arrive({joined(words)})"),
+    (r"bar\.warp\.sync", lambda _, words: f"__syncwarp({words[0]})"),
+    (r"membar\.(?:gl|cta|sys)|fence(?:\.acq_rel|\.sc)?\.(?:gpu|cta|sys)", constant("__threadfence()")),
+    (r"nanosleep\.u32", lambda _, words: f"__nanosleep({words[0]})"),
+    (r"trap", constant("__trap()")),
+    (r"prefetchu?\..*|griddepcontrol\..*", None)]
