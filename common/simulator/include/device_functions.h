@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <cfenv>
+#include <cmath>
 #include <limits>
 
 #include "device_atomic_functions.h"
@@ -127,6 +128,19 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (b >> i & 255);
   return c;
 }
+// Two products of 16 bits by 8: of the low or of the high half of b.
+#define CONVLADDER_DP2A(name, first, T, Short, Byte)                                 \
+  inline T name(T a, T b, T c) {                                                     \
+    for (int i = 0; i < 2; ++i) {                                                    \
+      c += static_cast<Short>(a >> 16 * i) * static_cast<Byte>(b >> (8 * i + first)); \
+    }                                                                                \
+    return c;                                                                        \
+  }
+CONVLADDER_DP2A(__dp2a_lo, 0, int, int16_t, int8_t)
+CONVLADDER_DP2A(__dp2a_hi, 16, int, int16_t, int8_t)
+CONVLADDER_DP2A(__dp2a_lo, 0, unsigned, uint16_t, uint8_t)
+CONVLADDER_DP2A(__dp2a_hi, 16, unsigned, uint16_t, uint8_t)
+#undef CONVLADDER_DP2A
 
 // The smaller and the larger, also of two types, as <cuda_runtime.h> has them.
 #define CONVLADDER_MIN_MAX(A, B, T)                                                   \
@@ -158,6 +172,10 @@ inline unsigned umin(unsigned a, unsigned b) { return min(a, b); }
 inline unsigned umax(unsigned a, unsigned b) { return max(a, b); }
 inline long long llmin(long long a, long long b) { return min(a, b); }
 inline long long llmax(long long a, long long b) { return max(a, b); }
+inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
+
+#include "simd_functions.h"
 
 // ---- Bits of floats ----
 
@@ -289,12 +307,37 @@ CONVLADDER_FUNCTION(normcdfinv, sqrt(2.0) * convladder::simulator::inverse_erf(2
 #undef CONVLADDER_FUNCTION
 inline void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
 inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
-inline double rhypot(double x, double y) { return 1 / hypot(x, y); }
-inline float rhypotf(float x, float y) { return static_cast<float>(rhypot(x, y)); }
-inline double norm3d(double x, double y, double z) { return sqrt(x * x + y * y + z * z); }
-inline float norm3df(float x, float y, float z) { return static_cast<float>(norm3d(x, y, z)); }
-inline double rnorm3d(double x, double y, double z) { return 1 / norm3d(x, y, z); }
-inline float rnorm3df(float x, float y, float z) { return static_cast<float>(rnorm3d(x, y, z)); }
+inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, fabs(x)); }
+inline double cyl_bessel_i1(double x) { return copysign(std::cyl_bessel_i(1.0, fabs(x)), x); }
+inline float cyl_bessel_i0f(float x) { return static_cast<float>(cyl_bessel_i0(x)); }
+inline float cyl_bessel_i1f(float x) { return static_cast<float>(cyl_bessel_i1(x)); }
+
+// Lengths of vectors, and one by them.
+namespace convladder::simulator {
+template <typename... T>
+double length(T... x) {
+  return sqrt(((static_cast<double>(x) * x) + ...));
+}
+}  // namespace convladder::simulator
+#define CONVLADDER_NORMS(T, suffix)                                                          \
+  inline T rhypot##suffix(T x, T y) {                                                        \
+    return static_cast<T>(1 / convladder::simulator::length(x, y));                          \
+  }                                                                                          \
+  CONVLADDER_NORM(T, norm3d##suffix, (T x, T y, T z), (x, y, z))                             \
+  CONVLADDER_NORM(T, norm4d##suffix, (T x, T y, T z, T w), (x, y, z, w))                     \
+  inline T norm##suffix(int count, const T* x) {                                             \
+    double sum = 0;                                                                          \
+    for (int i = 0; i < count; ++i) sum += static_cast<double>(x[i]) * x[i];                 \
+    return static_cast<T>(sqrt(sum));                                                        \
+  }                                                                                          \
+  inline T rnorm##suffix(int count, const T* x) { return 1 / norm##suffix(count, x); }
+#define CONVLADDER_NORM(T, name, parameters, x)                                              \
+  inline T name parameters { return static_cast<T>(convladder::simulator::length x); }       \
+  inline T r##name parameters { return static_cast<T>(1 / convladder::simulator::length x); }
+CONVLADDER_NORMS(double, )
+CONVLADDER_NORMS(float, f)
+#undef CONVLADDER_NORMS
+#undef CONVLADDER_NORM
 
 // ---- Loads and stores that say how they want to be cached ----
 
