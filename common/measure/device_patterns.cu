@@ -147,11 +147,11 @@ __global__ void shuffle(const int* word_of_lane, void*, float* sink) {
   sink[threadIdx.x] = __shfl_sync(~0u, float(threadIdx.x), word_of_lane[threadIdx.x]);
 }
 
-#define HINT(name, load, store)                                                   \
-  __global__ void name(const int* word_of_lane, void* memory, float* sink) {      \
-    const int word = word_of_lane[threadIdx.x];                                   \
-    const float* from = static_cast<const float*>(memory);                        \
-    if (word >= 0) store(sink + word, load(from + word) + 1.0f);                  \
+#define HINT(name, load, store)                                              \
+  __global__ void name(const int* word_of_lane, void* memory, float* sink) { \
+    const int word = word_of_lane[threadIdx.x];                              \
+    const float* from = static_cast<const float*>(memory);                   \
+    if (word >= 0) store(sink + word, load(from + word) + 1.0f);             \
   }
 __device__ void plain_store(float* to, float value) { *to = value; }
 HINT(ldg, __ldg, plain_store)
@@ -299,7 +299,8 @@ __global__ void shuffle_from_nowhere() {
   const int lane = threadIdx.x;
   const unsigned mask = __ballot_sync(~0u, lane < 8);
   if (lane < 8) {
-    const int down = __shfl_down_sync(mask, lane + 100, 16), from = __shfl_sync(mask, lane + 100, 20);
+    const int down = __shfl_down_sync(mask, lane + 100, 16),
+              from = __shfl_sync(mask, lane + 100, 20);
     printf("lane %d of 8: from 16 lanes on %d, from lane 20 %d\n", lane, down, from);
   }
   __syncwarp();
@@ -322,9 +323,11 @@ int main(int count, char** arguments) {
     return cudaDeviceSynchronize() != cudaSuccess;
   }
   bool known = false;
-  for (const char* each : {"atomics", "constants", "hints", "matrices", "local"}) known |= group == each;
+  for (const char* each : {"atomics", "constants", "hints", "matrices", "local"})
+    known |= group == each;
   if (!known) {
-    std::fprintf(stderr, "usage: device_patterns atomics|constants|hints|matrices|local|undefined\n");
+    std::fprintf(stderr,
+                 "usage: device_patterns atomics|constants|hints|matrices|local|undefined\n");
     return 2;
   }
   const std::vector<float> numbers(WORDS, 0.0f);

@@ -6,6 +6,8 @@ held against each other (common/show/counted.py).
       common/tests/data/ncu_stages.csv; --stage reads this one and keeps the other stages' rows of the file
   python3 -m common.measure.readings patterns
       Nsight Compute's of every way of addressing memory in bank_patterns.cu: .../ncu_patterns.csv
+  python3 -m common.measure.readings device
+      Nsight Compute's of atomic operations, constants, hints and matrices in device_patterns.cu: .../ncu_device.csv
   python3 -m common.measure.readings counts
       the simulator's of the stages on the same problems: docs/results/counts.csv
 
@@ -23,11 +25,13 @@ from common.show.files import ROOT, stage_names
 from common.show.support import fail, progress, run_main
 
 FILES = {"stages": "common/tests/data/ncu_stages.csv", "patterns": "common/tests/data/ncu_patterns.csv",
+         "device": "common/tests/data/ncu_device.csv",
          "counts": "docs/results/counts.csv"}
 PATTERNS = os.path.join(ROOT, "common/measure/bank_patterns.cu")
 KEY = ["problem", "stage", "kernel", "launches"]
 STAGE_METRICS = metrics.read_by("stages")
 PATTERN_METRICS = {accesses: metrics.read_by(accesses) for accesses in ("shared", "copies", "global")}
+DEVICE_METRICS = {group: metrics.read_by(group) for group in ("atomics", "constants", "hints", "matrices")}
 
 
 def number(value):
@@ -88,16 +92,24 @@ def totals(launches):
 
 
 def of_patterns(*_):
-    columns = list(dict.fromkeys(metric for asked in PATTERN_METRICS.values() for metric in asked))
+    yield of_launches("bank_patterns", "bytes", PATTERN_METRICS)
+
+
+def of_device(*_):
+    yield of_launches("device_patterns", "type", DEVICE_METRICS)
+
+
+def of_launches(program, kind, groups):
+    columns = list(dict.fromkeys(metric for asked in groups.values() for metric in asked))
     rows = []
-    for accesses, asked in PATTERN_METRICS.items():
-        launches, output = ncu.run(asked, [os.path.join(ROOT, "build/gpu/bin/bank_patterns"), accesses])
+    for accesses, asked in groups.items():
+        launches, output = ncu.run(asked, [os.path.join(ROOT, "build/gpu/bin", program), accesses])
         names = [line.split(" ", 1)[1].split(",") for line in output if line.startswith("launched ")]
         if len(names) != len(launches):
-            raise ncu.NcuError(f"bank_patterns launched {len(names)} kernels, ncu saw {len(launches)}")
+            raise ncu.NcuError(f"{program} launched {len(names)} kernels, ncu saw {len(launches)}")
         rows += [name + [number(values.get(metric)) for metric in columns]
                  for name, (_, values) in zip(names, launches)]
-    yield ["kind", "bytes", "pattern"] + columns, rows
+    return ["kind", kind, "pattern"] + columns, rows
 
 
 def origin(what):
@@ -119,7 +131,8 @@ def main(words):
     parser.add_argument("--stage", action="append", choices=stage_names(), help="may be repeated")
     options = parser.parse_args(words)
     path = os.path.join(ROOT, FILES[options.what])
-    read = {"stages": of_stages, "patterns": of_patterns, "counts": of_the_simulator}[options.what]
+    read = {"stages": of_stages, "patterns": of_patterns, "device": of_device,
+            "counts": of_the_simulator}[options.what]
     try:
         for header, rows in read(options.stage or stage_names(), path):  # a run that is cut off keeps these
             files.write_rows(path, [header, *rows], "" if options.what == "counts" else origin(options.what))

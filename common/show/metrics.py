@@ -3,7 +3,7 @@
   metric   Nsight Compute's name, or one made in its manner for what the simulator alone counts
   unit     count, sectors (of 32 bytes), bytes, ns, percent or ratio
   read     who asks Nsight Compute for it: profile (./ladder profile), and of readings.py stages, shared,
-           copies and global; nobody for what it doesn't have
+           copies, global, atomics, constants, hints and matrices; nobody for what it doesn't have
   sums     the sums that it is a part of: goals of exercises, and other tables, name these
   heading  its short name in tables
   table    of `./ladder profile`'s tables of kernels, the one that has it as a column: global, shared, work or

@@ -43,8 +43,8 @@ class CopyQueue {
   // read from `from` when zfill == bytes.
   void push(void* to, const void* from, std::size_t bytes, std::size_t zfill) {
     const Copy copy{to, from, static_cast<unsigned>(bytes), static_cast<unsigned>(zfill)};
-    if (immediate) return perform(copy);
     copies_.push_back(copy);
+    if (immediate) perform(copy);
   }
 
   void commit() { groups_.push_back(copies_.size()); }
@@ -54,7 +54,10 @@ class CopyQueue {
     if (groups_.size() <= pending) return;
     const std::size_t groups = groups_.size() - pending;
     const std::size_t copies = groups_[groups - 1];
-    for (std::size_t i = 0; i < copies; ++i) perform(copies_[i]);
+    for (std::size_t i = 0; i < copies; ++i) {
+      if constexpr (COUNTING) note_end_of_copy(copies_[i].to, copies_[i].bytes);
+      if (!immediate) perform(copies_[i]);
+    }
     copies_.erase(copies_.begin(), copies_.begin() + copies);
     groups_.erase(groups_.begin(), groups_.begin() + groups);
     for (std::size_t& end : groups_) end -= copies;
@@ -73,7 +76,6 @@ class CopyQueue {
   };
 
   void perform(const Copy& copy) const {
-    if constexpr (COUNTING) note_end_of_copy(copy.to, copy.bytes);
     if (copy.bytes == 4) perform<4>(copy);
     if (copy.bytes == 8) perform<8>(copy);
     if (copy.bytes == 16) perform<16>(copy);

@@ -48,8 +48,10 @@ KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
   shared_copy += other.shared_copy;
   pipe_wavefronts += other.pipe_wavefronts;
   tensor_instructions += other.tensor_instructions;
-  atomics += other.atomics;
-  constant_reads |= other.constant_reads;
+  reduction += other.reduction;
+  atomic += other.atomic;
+  shared_atomic += other.shared_atomic;
+  constant_words += other.constant_words;
   sectors_read += other.sectors_read;
   sectors_written += other.sectors_written;
   products += other.products;
@@ -112,9 +114,20 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
   if (counts.knows_products) {
     all.push_back({"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", counts.products});
   }
-  if (counts.tensor_instructions > 0) {  // most kernels have none
-    all.push_back({TENSOR_INSTRUCTIONS, counts.tensor_instructions});
+  const auto add = [&](const std::string& name, int64_t count) {  // most kernels have none
+    if (count > 0) all.push_back({name, count});
+  };
+  add(TENSOR_INSTRUCTIONS, counts.tensor_instructions);
+  for (const bool red : {true, false}) {
+    const GlobalCounts& count = red ? counts.reduction : counts.atomic;
+    const std::string suffix =
+        std::string("_pipe_lsu_mem_global_op_") + (red ? "red.sum" : "atom.sum");
+    add("l1tex__t_requests" + suffix, count.requests);
+    add("l1tex__t_sectors" + suffix, count.sectors);
   }
+  add("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum", counts.shared_atomic.wavefronts);
+  add("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum", counts.shared_atomic.conflicts);
+  add("constant_words.sum", counts.constant_words);
   return all;
 }
 

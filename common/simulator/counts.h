@@ -25,8 +25,7 @@ struct SharedCounts {
 };
 
 enum class Space : uint8_t { kGlobal, kShared };
-// kCopy: an asynchronous copy, seen from the global or from the shared side. kAtomic: what it costs is
-// not known.
+// kCopy: an asynchronous copy, seen from the global or from the shared side.
 enum class Operation : uint8_t { kLoad, kStore, kCopy, kAtomic };
 
 // A memory instruction of a kernel; a copy is two of them.
@@ -91,9 +90,10 @@ struct KernelCounts {
   std::vector<LaunchWork> work;     // one per launch
   int64_t tensor_instructions = 0;  // by warps
 
-  // Warp instructions, and whether there are any: what they cost is not known, and not counted.
-  int64_t atomics = 0;
-  bool constant_reads = false;
+  // Atomic operations whose result nobody uses, and others; in shared memory both.
+  GlobalCounts reduction, atomic;
+  SharedCounts shared_atomic;
+  int64_t constant_words = 0;  // of __constant__ memory: different ones per instruction
 
   int64_t blocks = 0;
   int64_t barriers = 0;      // __syncthreads() of each block, added up

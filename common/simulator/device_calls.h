@@ -60,9 +60,20 @@ uint64_t clock_ns();
 std::size_t shared_offset(const void* pointer);
 char* shared_pointer(std::size_t offset);
 
+// What kind of instruction an atomic operation is, by its type and what it does.
+enum class Atomic : uint8_t {
+  kWhole,      // of 32 bits, or a swap without condition
+  kIncrement,  // of those, one that adds 1
+  kCompare,    // atomicCAS()
+  kLoop,       // in shared memory, where there is no such instruction: a loop of the one before
+  kHalf        // likewise; in global memory one that always returns its result
+};
+// Nobody uses the result of the next one.
+void ignore_result();
+
 // Around an atomic operation, which begins with checking the access. `changed`: what is there now
 // differs. A thread that goes on asking, and changes nothing, lets others have their turn.
-void begin_atomic(void* address, std::size_t bytes);
+void begin_atomic(void* address, std::size_t bytes, Atomic kind);
 void end_atomic(bool changed, Place place);
 
 // What the thread has written before, and what has come to it by barriers, is for others to see:

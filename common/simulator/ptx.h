@@ -46,9 +46,12 @@ T high_product(T a, T b) {
 }
 template <typename T>
 T fused(T a, T b, T c) {
-  if constexpr (std::is_floating_point_v<T>) return std::fma(a, b, c);
-  else if constexpr (sizeof(T) == 4) return __hfma2(a, b, c);
-  else return __hfma(a, b, c);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fma(a, b, c);
+  else if constexpr (sizeof(T) == 4)
+    return __hfma2(a, b, c);
+  else
+    return __hfma(a, b, c);
 }
 // By all bits and more, zeros or signs come in.
 template <typename T>
@@ -81,7 +84,9 @@ inline unsigned by_table(unsigned a, unsigned b, unsigned c, unsigned table) {
   }
   return result;
 }
-inline float nearest_tf32(float x) { return bits_as<float>((bits_as<unsigned>(x) + 0x1000) & 0xffffe000); }
+inline float nearest_tf32(float x) {
+  return bits_as<float>((bits_as<unsigned>(x) + 0x1000) & 0xffffe000);
+}
 template <typename To, typename From>
 To converted(From from, int mode) {
   constexpr bool from_whole = std::is_integral_v<From>, to_whole = std::is_integral_v<To>;
@@ -132,12 +137,17 @@ void store(void* to, const From&... from) {
 // ---- What lanes do together ----
 
 template <typename T, typename By, typename To, typename... Within>
-void shuffle(const char* how, T value, By by, int bounds, unsigned mask, To& to, Within&... within) {
-  const unsigned lane = lane_id(), first = bounds >> 8 & lane, limit = (bounds & 31 & ~(bounds >> 8)) | first;
+void shuffle(const char* how, T value, By by, int bounds, unsigned mask, To& to,
+             Within&... within) {
+  const unsigned lane = lane_id(), first = bounds >> 8 & lane,
+                 limit = (bounds & 31 & ~(bounds >> 8)) | first;
   const unsigned by_bits = static_cast<unsigned>(by) & 31;
-  const unsigned source = *how == 'u' ? lane - by_bits : *how == 'd' ? lane + by_bits
-                          : *how == 'b' ? lane ^ by_bits : first | (by_bits & ~(bounds >> 8));
-  const bool is_within = *how == 'u' ? static_cast<int>(source) >= static_cast<int>(limit) : source <= limit;
+  const unsigned source = *how == 'u'   ? lane - by_bits
+                          : *how == 'd' ? lane + by_bits
+                          : *how == 'b' ? lane ^ by_bits
+                                        : first | (by_bits & ~(bounds >> 8));
+  const bool is_within =
+      *how == 'u' ? static_cast<int>(source) >= static_cast<int>(limit) : source <= limit;
   to = exchange("shfl.sync", Place::here(), mask, value, is_within ? source : lane);
   ((within = is_within), ...);
 }
@@ -155,10 +165,11 @@ void move_matrices(std::array<unsigned, 4>& words, Packed<unsigned, 4>& row, Pla
             const int matrix = i / 64, row = i / 8 % 8, column = i % 8;
             const int lane = TRANSPOSED ? column * 4 + row / 2 : row * 4 + column / 2;
             const int half = TRANSPOSED ? row % 2 : column % 2;
-            auto* const element = reinterpret_cast<char*>(
-                &static_cast<Part*>(parts[matrix * 8 + row])->row) + 2 * column;
-            auto* const word = reinterpret_cast<char*>(
-                &static_cast<Part*>(parts[lane])->words[matrix]) + 2 * half;
+            auto* const element =
+                reinterpret_cast<char*>(&static_cast<Part*>(parts[matrix * 8 + row])->row) +
+                2 * column;
+            auto* const word =
+                reinterpret_cast<char*>(&static_cast<Part*>(parts[lane])->words[matrix]) + 2 * half;
             std::memcpy(TO_MEMORY ? element : word, TO_MEMORY ? word : element, 2);
           }
         }});
@@ -189,8 +200,8 @@ constexpr LaneProduct::Number NUMBER = std::is_same_v<T, Tf32>            ? Lane
                                        : std::is_same_v<T, uint8_t>       ? LaneProduct::kUnsigned
                                        : std::is_same_v<T, float>         ? LaneProduct::kFloat
                                                                           : LaneProduct::kInteger;
-template <int M, int N, int K, typename D, typename A, typename B, typename C, typename Ds, typename As,
-          typename Bs, typename Cs>
+template <int M, int N, int K, typename D, typename A, typename B, typename C, typename Ds,
+          typename As, typename Bs, typename Cs>
 void multiply(Ds d, As a, Bs b, Cs c, Place place = Place::here()) {
   static_assert(M == 16 && N == 8, "mma.sync of this shape is not simulated");
   LaneProduct own = {NUMBER<D>, NUMBER<A>, NUMBER<B>, NUMBER<C>, K, {}, {}, {}, {}};
@@ -205,7 +216,8 @@ void multiply(Ds d, As a, Bs b, Cs c, Place place = Place::here()) {
 
 // Barriers of a block that have a number, for some of its threads.
 inline void barrier(unsigned number, unsigned threads = 0, Place place = Place::here()) {
-  if (number == 0 && (threads == 0 || threads == block_size())) return static_cast<void>(sync_threads(false, place));
+  if (number == 0 && (threads == 0 || threads == block_size()))
+    return static_cast<void>(sync_threads(false, place));
   named_barrier(number, threads == 0 ? block_size() : threads, true, place);
 }
 inline void arrive(unsigned number, unsigned threads, Place place = Place::here()) {

@@ -165,7 +165,7 @@ def change(self, words, what, space, operation, kind):
     type_ = {"uint64_t": "unsigned long long", "int64_t": "long long"}.get(TYPES[kind], TYPES[kind])
     call = (f"atomic{name}(static_cast<{type_}*>({self.pointer(address, space)}), "
             f"{joined(get(kind, value) for value in values)})")
-    return put(kind, result[0], call) if result else call
+    return put(kind, result[0], call) if result else "::convladder::simulator::ignore_result(), " + call
 
 
 def copy(self, words):

@@ -94,7 +94,8 @@ double number(const uint32_t* words, LaneProduct::Number kind, int index) {
     case LaneProduct::kTf32:
       return tf32(float_of(word));
     case LaneProduct::kHalf:
-      if ((word >> 10 & 31) == 31) return word & 0x3ff ? NAN : word >> 15 & 1 ? -INFINITY : INFINITY;
+      if ((word >> 10 & 31) == 31)
+        return word & 0x3ff ? NAN : word >> 15 & 1 ? -INFINITY : INFINITY;
       return std::ldexp(float_of((word & 0x8000) << 16 | (word & 0x7fff) << 13), 112);
     case LaneProduct::kBfloat16:
       return float_of(word << 16);
@@ -121,7 +122,9 @@ uint32_t half_of(float value) {
   return sign | static_cast<uint32_t>(((exponent + 14) << 10) + static_cast<int>(units));
 }
 
-LaneProduct& part_of(void* const* parts, int lane) { return *static_cast<LaneProduct*>(parts[lane]); }
+LaneProduct& part_of(void* const* parts, int lane) {
+  return *static_cast<LaneProduct*>(parts[lane]);
+}
 
 }  // namespace
 

@@ -20,7 +20,8 @@ struct LaneProduct {
 void multiply(const char* name, LaneProduct& part, Place place);
 
 // The same of TF32 numbers, as common/core/mma.h describes it: 4, 4, 2 and 4 of them.
-void mma_tf32(float* d, const float* a, const float* b, const float* c, Place place = Place::here());
+void mma_tf32(float* d, const float* a, const float* b, const float* c,
+              Place place = Place::here());
 
 // The product itself, of the parts of 32 lanes.
 void multiply(void* const* parts);

@@ -38,6 +38,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 SIMULATOR = "::convladder::simulator::"
 SHARED = "static thread_local __attribute__((used, aligned(128){}))"
 TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
+ATOMIC = re.compile(r"atomic(Add|Sub|Exch|Min|Max|And|Or|Xor|Inc|Dec|CAS)(_block|_system)?")
 REFUSED = [
     (r"cudaTextureObject_t|cudaCreateTextureObject|cudaBindTexture\w*|tex[123]D\w*|texCubemap\w*|"
      r"textureReference", "textures are not simulated"),
@@ -89,6 +90,7 @@ class Unit:
         self.types = {}       # of kernels' parameters
         self.finders = []     # (kernel, position, what finds out which is meant)
         self.uses_ptx = False
+        self.own_atomics = set()  # functions of the program
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
         self.defaults = set()  # kernels with default arguments
 
@@ -343,6 +345,18 @@ class Unit:
         if has_defaults:
             self.insert(self.closing(end + 3), ")")
 
+    def ignore_result(self, i):
+        """A statement that is an atomic operation alone: nobody uses its result, for which a GPU has another
+        instruction. Not of a function that the program has under this name."""
+        before = i - 1
+        if self.kinds[before] == "word" and self.words[before] not in ("else", "do", "return"):
+            self.own_atomics.add(self.words[i])
+        if self.words[before] == ")" and self.words[self.opening(before) - 1] not in ("if", "for", "while"):
+            return
+        if self.words[before] in (";", "{", "}", ")", "else", "do") and self.words[i] not in self.own_atomics and (
+                self.words[i + 1] == "(" and self.words[self.closing(i + 1) + 1] == ";"):
+            self.insert(i, SIMULATOR + "ignore_result(), ")
+
     def strip_cast(self, i):
         """cudaLaunchKernel((void*)kernel, ...): the cast hides what the kernel takes."""
         if self.words[i + 1:i + 3] == ["(", "("]:
@@ -400,6 +414,8 @@ class Unit:
                     handle[word](i)
                 elif word == "__noinline__" and self.words[i - 1] != "(":
                     self.replace(i, "__attribute__((noinline))")
+                elif word.startswith("atomic") and ATOMIC.fullmatch(word):
+                    self.ignore_result(i)
                 elif found := refused.fullmatch(word):
                     self.refuse(i, f"{word}: {REFUSED[found.lastindex - 1][1]}")
             elif kind == "pragma" and (found := re.match(r"\s*#\s*pragma\s+unroll\s*\(?\s*(\d*)", word)):

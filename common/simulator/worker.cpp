@@ -263,9 +263,10 @@ int Worker::sync_threads(bool predicate, Place place) {
 
 void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place place) {
   if (number >= std::size(arrived_) || threads % WARP != 0) {
-    throw KernelError(cudaErrorIllegalInstruction,
-                      fmt::format("barrier {} of {} threads at {}: numbers go to 15, threads come in warps",
-                                  number, threads, to_string(place)));
+    throw KernelError(
+        cudaErrorIllegalInstruction,
+        fmt::format("barrier {} of {} threads at {}: numbers go to 15, threads come in warps",
+                    number, threads, to_string(place)));
   }
   fence();
   const unsigned before = opened_[number];
@@ -353,13 +354,14 @@ void Worker::go_round() {
   progress_ = false;
 }
 
-void Worker::begin_atomic(void* address, std::size_t bytes, const void* pc) {
+void Worker::begin_atomic(void* address, std::size_t bytes, Atomic kind, const void* pc) {
+  const bool ignored = std::exchange(result_ignored_, false) && kind != Atomic::kHalf;
   if constexpr (COUNTING) {
     observer_->pause();
     observer_->access({reinterpret_cast<uintptr_t>(address), static_cast<unsigned>(bytes),
-                       Operation::kAtomic, pc, 0, true});
+                       Operation::kAtomic, pc, way_of(kind, ignored), true});
   } else {
-    static_cast<void>(pc);
+    static_cast<void>(pc), static_cast<void>(kind), static_cast<void>(ignored);
   }
   if (reinterpret_cast<uintptr_t>(address) % bytes != 0) {
     throw KernelError(cudaErrorMisalignedAddress, "an atomic operation's address is not aligned");
@@ -625,14 +627,16 @@ void mma_tf32(float* d, const float* a, const float* b, const float* c, Place pl
 
 void spin(Place place) { current_worker->spin(place); }
 void sync_grid(Place place) { current_worker->sync_grid(place); }
-void begin_atomic(void* address, std::size_t bytes) {
-  current_worker->begin_atomic(address, bytes, __builtin_return_address(0));
+void ignore_result() { current_worker->ignore_result(); }
+void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
+  current_worker->begin_atomic(address, bytes, kind, __builtin_return_address(0));
 }
 void end_atomic(bool changed, Place place) { current_worker->end_atomic(changed, place); }
 void fence() { current_worker->fence(); }
 std::size_t shared_offset(const void* pointer) {
   const SharedMemory& memory = current_worker->memory();
-  return memory.contains(pointer, 1) ? static_cast<const char*>(pointer) - memory.begin : ~std::size_t{0};
+  return memory.contains(pointer, 1) ? static_cast<const char*>(pointer) - memory.begin
+                                     : ~std::size_t{0};
 }
 char* shared_pointer(std::size_t offset) { return current_worker->memory().begin + offset; }
 unsigned lane_id() { return current_worker->running_thread() % WARP; }

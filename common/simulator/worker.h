@@ -70,7 +70,8 @@ class Worker {
   // One more operation that may ask for what others will bring: the second in a row that changes
   // nothing lets them have their turn.
   void ask(bool changed, Place place);
-  void begin_atomic(void* address, std::size_t bytes, const void* pc);
+  void ignore_result() { result_ignored_ = true; }
+  void begin_atomic(void* address, std::size_t bytes, Atomic kind, const void* pc);
   void end_atomic(bool changed, Place place);
   void fence();
   void pause()
@@ -144,11 +145,13 @@ class Worker {
   std::vector<Carrier*> at_barrier_;  // those that wait at __syncthreads() ...
   int predicates_ = 0;                // ... and how many came with a predicate that is true, ...
   int agreed_ = 0;                    // ... or came to the last one
-  unsigned arrived_[16] = {}, opened_[16] = {};  // of barriers with a number: who has come, how often it has opened
-  std::vector<Carrier*> spinning_;    // those that ask again
-  bool progress_ = false;             // something has changed since they asked
-  unsigned idle_rounds_ = 0;          // in which nothing has
+  unsigned arrived_[16] = {},
+           opened_[16] = {};  // of barriers with a number: who has come, how often it has opened
+  std::vector<Carrier*> spinning_;  // those that ask again
+  bool progress_ = false;           // something has changed since they asked
+  unsigned idle_rounds_ = 0;        // in which nothing has
   std::atomic_flag* atomic_lock_ = nullptr;
+  bool result_ignored_ = false;  // of the next atomic operation
   std::vector<Warp> warps_;
   std::optional<KernelError> error_;  // once set, no thread begins, and all must leave ...
   bool out_of_memory_ = false;        // ... or once this is

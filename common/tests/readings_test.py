@@ -83,5 +83,34 @@ class OfSingleAccesses(Readings):
         self.assertGreaterEqual(whole, 755, "launches whose counts are all that the pipe takes")
 
 
+class OfTheDevice(Readings):
+    def test_agree(self):
+        """Nothing is off, but for what the compiler knows of an address."""
+        rows = files.read_rows(os.path.join(DATA, "ncu_device.csv"))
+        launched = [line.split()[1:] for group in readings.DEVICE_METRICS for line in
+                    subprocess.run([os.path.join(BIN, "device_patterns"), group], check=True, text=True,
+                                   stdout=subprocess.PIPE).stdout.splitlines()]
+        self.assertEqual([name for name, *_ in launched],
+                         [",".join((row["kind"], row["type"], row["pattern"])) for row in rows])
+        compared = 0
+        for (name, *counts), row in zip(launched, rows):
+            counts, read = numbers(dict(count.split("=") for count in counts)), numbers(row)
+            pipe = read.pop(counted.PIPE, None)
+            if row["kind"] == "global_count":  # all lanes' sum is sent as one, since they add to one word
+                continue
+            if row["type"] == "half2":  # its address may be one of shared memory, as far as is known
+                read = {metric: value for metric, value in read.items() if "shared" not in metric}
+            if "idc__requests.sum" in read:  # two are for the kernel's arguments
+                requests = read.pop("idc__requests.sum")
+                if row["kind"] == "constant":
+                    self.assertEqual(counts["constant_words.sum"] + 2, requests, name)
+            if row["kind"].startswith(("load_", "sum_")) and "columns" in row["type"]:
+                pipe = None  # they are turned by the banks as well
+            self.assertEqual({metric: counts.get(metric, 0) for metric in read}, read, name)
+            self.assertTrue(pipe is None or counts[counted.AT_LEAST] <= pipe, name)
+            compared += len(read)
+        self.assertGreater(compared, 3000)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -208,8 +208,9 @@ void BlockObserver::access_global(const Access& access) {
   const bool write = access.operation == Operation::kStore || atomic;
   if (is_constant(access.address)) {
     if (write) stop(access, Space::kGlobal, ", but it is __constant__ memory");
-    counts_.constant_reads = true;
-    return;
+    Access constant = access;
+    constant.other_end = FROM_CONSTANT;
+    return enter(constant, Space::kGlobal, access.address);
   }
   if (Allocation* allocation = require_allocation(access)) {
     require_aligned(access);

@@ -1,6 +1,7 @@
 #include "common/simulator/counting/traffic.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace convladder::simulator {
 namespace {
@@ -241,32 +242,144 @@ Cost cost_in_global_memory(const WarpAccess& access, Services* services) {
   return cost;
 }
 
+// How the lanes of an atomic operation are served.
+struct AtomicWay {
+  explicit AtomicWay(const WarpAccess& access) {
+    const uint16_t way = access.other_end[lowest(access.lanes)];
+    ignored = way & 1;
+    kind = static_cast<Atomic>(way >> 1);
+  }
+  static unsigned lowest(uint32_t lanes) { return static_cast<unsigned>(__builtin_ctz(lanes)); }
+  Atomic kind;
+  bool ignored;
+};
+
+// The most lanes that one bank must serve, one after the other, though they name one word: by half or quarter
+// warps where the words are wider than a bank.
+int count_lanes_per_bank(const WarpAccess& access) {
+  const unsigned unit = std::max(access.bytes, WORD), banks = BANKS * WORD / unit;
+  int sum = 0;
+  for (unsigned first = 0; first < LANES; first += banks) {
+    int asked[BANKS] = {}, most = 0;
+    for (unsigned lane = first; lane < first + banks; ++lane) {
+      if (takes_part(access, lane))
+        most = std::max(most, ++asked[access.address[lane] / unit % banks]);
+    }
+    sum += most;
+  }
+  return sum;
+}
+
+// A sector is touched as often as the word in it that most lanes name.
+Cost cost_of_global_atomic(const WarpAccess& access) {
+  Cost cost;
+  uint64_t sector = UINT64_MAX;
+  int most = 0;
+  Pieces(access, access.bytes).for_each([&](uint64_t piece, uint32_t lanes) {
+    const int count = __builtin_popcount(lanes);
+    if (piece * access.bytes / SECTOR != std::exchange(sector, piece * access.bytes / SECTOR)) {
+      cost.total += most, most = 0;
+    }
+    most = std::max(most, count);
+  });
+  cost.total += most;
+  cost.pipe = count_lanes_per_bank(access) * (AtomicWay(access).ignored ? 1 : 2);
+  return cost;
+}
+
+Cost cost_in_shared_memory(const WarpAccess& access, Services* services);
+
+// Each turn all lanes that are left read their words. Then, for each bank of each half or quarter warp, the first
+// puts its value there, unless another has changed that word in this turn.
+Cost cost_of_loop(WarpAccess access) {
+  const unsigned unit = std::max(access.bytes, WORD), banks = BANKS * WORD / unit;
+  Cost cost;
+  access.operation = Operation::kLoad;
+  while (access.lanes != 0) {
+    const Cost load = cost_in_shared_memory(access, nullptr);
+    ++cost.loads.requests;
+    cost.loads.wavefronts += load.total;
+    cost.loads.conflicts += load.conflicts;
+    std::vector<uint64_t> changed;
+    uint32_t left = access.lanes;
+    for (unsigned first = 0; first < LANES; first += banks) {
+      uint32_t taken = 0;  // banks
+      bool any = false;
+      for (unsigned lane = first; lane < first + banks; ++lane) {
+        if (!takes_part(access, lane)) continue;
+        any = true;
+        const uint64_t word = access.address[lane] / unit;
+        if (taken >> word % banks & 1) continue;
+        taken |= 1u << word % banks;
+        if (std::find(changed.begin(), changed.end(), word) != changed.end()) continue;
+        changed.push_back(word);
+        left &= ~(1u << lane);
+      }
+      cost.total += any ? 2 : 0;
+    }
+    access.lanes = left;
+  }
+  cost.pipe = cost.total + static_cast<int>(cost.loads.wavefronts);
+  return cost;
+}
+
+Cost cost_of_shared_atomic(const WarpAccess& access) {
+  const AtomicWay way(access);
+  if (way.kind >= Atomic::kLoop) return cost_of_loop(access);
+  Cost cost;
+  const int turns = way.kind == Atomic::kIncrement && way.ignored ? count_passes(access, 0, LANES)
+                                                                  : count_lanes_per_bank(access);
+  cost.total = cost.pipe = turns * (way.kind == Atomic::kCompare ? 2 : 1);
+  cost.conflicts = turns - 1;
+  return cost;
+}
+
+bool is_constant(const WarpAccess& access) {
+  return access.operation == Operation::kLoad &&
+         access.other_end[AtomicWay::lowest(access.lanes)] == FROM_CONSTANT;
+}
+
 }  // namespace
 
 Cost cost_of(const WarpAccess& access, std::vector<Service>* services) {
-  if (access.operation == Operation::kAtomic) return {};
+  if (access.operation == Operation::kAtomic) {
+    return access.space == Space::kShared ? cost_of_shared_atomic(access)
+                                          : cost_of_global_atomic(access);
+  }
+  if (is_constant(access)) {
+    Cost cost;
+    Pieces(access, WORD).for_each([&](uint64_t, uint32_t) { ++cost.total; });
+    return cost;
+  }
   return access.space == Space::kShared ? cost_in_shared_memory(access, services)
                                         : cost_in_global_memory(access, services);
 }
 
 void add(const WarpAccess& access, const Cost& cost, KernelCounts& counts) {
   const Operation operation = access.operation;
-  if (operation == Operation::kAtomic) {
-    ++counts.atomics;
+  if (is_constant(access)) {
+    counts.constant_words += cost.total;
     return;
   }
   if (access.space == Space::kShared) {
-    SharedCounts& shared = operation == Operation::kLoad    ? counts.shared_load
-                           : operation == Operation::kStore ? counts.shared_store
-                                                            : counts.shared_copy;
+    SharedCounts& shared = operation == Operation::kLoad     ? counts.shared_load
+                           : operation == Operation::kStore  ? counts.shared_store
+                           : operation == Operation::kAtomic ? counts.shared_atomic
+                                                             : counts.shared_copy;
+    counts.shared_load.requests += cost.loads.requests;
+    counts.shared_load.wavefronts += cost.loads.wavefronts;
+    counts.shared_load.conflicts += cost.loads.conflicts;
     ++shared.requests;
     shared.wavefronts += cost.total;
     shared.conflicts += cost.conflicts;
   } else {
-    GlobalCounts& global = operation == Operation::kLoad    ? counts.load
-                           : operation == Operation::kStore ? counts.store
-                           : access.bytes == 16             ? counts.copy_past_l1
-                                                            : counts.copy_through_l1;
+    const bool atomic = operation == Operation::kAtomic;
+    GlobalCounts& global = operation == Operation::kLoad         ? counts.load
+                           : operation == Operation::kStore      ? counts.store
+                           : atomic && AtomicWay(access).ignored ? counts.reduction
+                           : atomic                              ? counts.atomic
+                           : access.bytes == 16                  ? counts.copy_past_l1
+                                                                 : counts.copy_through_l1;
     ++global.requests;
     global.sectors += cost.total;
     global.bytes += cost.bytes;

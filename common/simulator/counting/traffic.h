@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/simulator/counts.h"
+#include "common/simulator/device_calls.h"
 
 namespace convladder::simulator {
 
@@ -22,12 +23,19 @@ struct WarpAccess {
 
 // other_end[] of a lane whose copy is all zeros: no source is so badly aligned.
 constexpr uint16_t NO_SOURCE = 1;
+// other_end[] of a load: it is one of __constant__ memory.
+constexpr uint16_t FROM_CONSTANT = 1;
+// other_end[] of an atomic operation.
+constexpr uint16_t way_of(Atomic kind, bool result_ignored) {
+  return static_cast<uint16_t>(static_cast<unsigned>(kind) << 1 | unsigned{result_ignored});
+}
 
 struct Cost {
   int total = 0;      // sectors of global memory, or wavefronts of shared memory
   int conflicts = 0;  // wavefronts beyond what the same lanes and bytes need without bank conflicts
   int bytes = 0;      // of global memory: different ones, so that a broadcast counts once
   int pipe = 0;  // wavefronts of L1's data pipe, at the least; of a copy, those of its shared side
+  SharedCounts loads;  // of an atomic operation that is a loop
 };
 
 // A sector or a wavefront: the lanes that it serves, and what a wavefront is needed for.

@@ -33,10 +33,23 @@ T add(T a, T b) {
   }
 }
 
+template <typename T>
+Atomic kind_of(const char* name, const T& value) {
+  if constexpr (IS_HALF<T>) return Atomic::kHalf;
+  if constexpr (sizeof(T) == 4 && std::is_integral_v<T>) {
+    if (name[7] == 'd' && value == 1) return Atomic::kIncrement;  // atomicAdd
+  } else if (sizeof(T) != 4 || name[6] != 'E') {                  // atomicExch
+    return Atomic::kLoop;
+  }
+  return Atomic::kWhole;
+}
+
 // Puts update(*address) in its place, and returns what was there.
 template <typename T, typename Update>
-T atomically(T* address, Place place, Update update) {
-  begin_atomic(address, sizeof(T));
+T atomically(T* address, Place place, Update update,
+             Atomic kind = sizeof(T) == 4 && std::is_integral_v<T> ? Atomic::kWhole
+                                                                   : Atomic::kLoop) {
+  begin_atomic(address, sizeof(T), kind);
   const T old = *address;
   const T now = update(old);
   *address = now;
@@ -47,14 +60,16 @@ T atomically(T* address, Place place, Update update) {
 }  // namespace convladder::simulator
 
 // Of one value, for the threads of the GPU; with _block and _system the same.
-#define CONVLADDER_ATOMIC_SCOPE(name, kinds, expression)                              \
-  template <typename T>                                                               \
-  T name(T* address, convladder::simulator::Same<T> value, CONVLADDER_HERE) {         \
-    static_assert(kinds, "CUDA has no " #name "() for this type");                    \
-    return convladder::simulator::atomically(address, place, [&](const T& old) -> T { \
-      static_cast<void>(old);                                                         \
-      return expression;                                                              \
-    });                                                                               \
+#define CONVLADDER_ATOMIC_SCOPE(name, kinds, expression)                                       \
+  template <typename T>                                                                        \
+  T name(T* address, convladder::simulator::Same<T> value, CONVLADDER_HERE) {                  \
+    static_assert(kinds, "CUDA has no " #name "() for this type");                             \
+    const auto update = [&](const T& old) -> T {                                               \
+      static_cast<void>(old);                                                                  \
+      return expression;                                                                       \
+    };                                                                                         \
+    return convladder::simulator::atomically(address, place, update,                           \
+                                             convladder::simulator::kind_of<T>(#name, value)); \
   }
 #define CONVLADDER_ATOMIC(name, kinds, expression)           \
   CONVLADDER_ATOMIC_SCOPE(name, (kinds), expression)         \
@@ -78,14 +93,15 @@ CONVLADDER_ATOMIC(atomicXor, CONVLADDER_IS(CONVLADDER_WORDS), old ^ value)
 CONVLADDER_ATOMIC(atomicInc, CONVLADDER_IS(unsigned), old >= value ? 0 : old + 1)
 CONVLADDER_ATOMIC(atomicDec, CONVLADDER_IS(unsigned), old == 0 || old > value ? value : old - 1)
 
-#define CONVLADDER_CAS(name)                                                        \
-  template <typename T>                                                             \
-  T name(T* address, convladder::simulator::Same<T> expected,                       \
-         convladder::simulator::Same<T> value, CONVLADDER_HERE) {                   \
-    static_assert(CONVLADDER_IS(CONVLADDER_WORDS, unsigned short),                  \
-                  "CUDA has no " #name "() for this type");                         \
-    return convladder::simulator::atomically(                                       \
-        address, place, [&](T old) -> T { return old == expected ? value : old; }); \
+#define CONVLADDER_CAS(name)                                                       \
+  template <typename T>                                                            \
+  T name(T* address, convladder::simulator::Same<T> expected,                      \
+         convladder::simulator::Same<T> value, CONVLADDER_HERE) {                  \
+    static_assert(CONVLADDER_IS(CONVLADDER_WORDS, unsigned short),                 \
+                  "CUDA has no " #name "() for this type");                        \
+    return convladder::simulator::atomically(                                      \
+        address, place, [&](T old) -> T { return old == expected ? value : old; }, \
+        convladder::simulator::Atomic::kCompare);                                  \
   }
 CONVLADDER_CAS(atomicCAS)
 CONVLADDER_CAS(atomicCAS_block)

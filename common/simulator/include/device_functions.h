@@ -129,12 +129,12 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   return c;
 }
 // Two products of 16 bits by 8: of the low or of the high half of b.
-#define CONVLADDER_DP2A(name, first, T, Short, Byte)                                 \
-  inline T name(T a, T b, T c) {                                                     \
-    for (int i = 0; i < 2; ++i) {                                                    \
+#define CONVLADDER_DP2A(name, first, T, Short, Byte)                                  \
+  inline T name(T a, T b, T c) {                                                      \
+    for (int i = 0; i < 2; ++i) {                                                     \
       c += static_cast<Short>(a >> 16 * i) * static_cast<Byte>(b >> (8 * i + first)); \
-    }                                                                                \
-    return c;                                                                        \
+    }                                                                                 \
+    return c;                                                                         \
   }
 CONVLADDER_DP2A(__dp2a_lo, 0, int, int16_t, int8_t)
 CONVLADDER_DP2A(__dp2a_hi, 16, int, int16_t, int8_t)
@@ -319,20 +319,20 @@ double length(T... x) {
   return sqrt(((static_cast<double>(x) * x) + ...));
 }
 }  // namespace convladder::simulator
-#define CONVLADDER_NORMS(T, suffix)                                                          \
-  inline T rhypot##suffix(T x, T y) {                                                        \
-    return static_cast<T>(1 / convladder::simulator::length(x, y));                          \
-  }                                                                                          \
-  CONVLADDER_NORM(T, norm3d##suffix, (T x, T y, T z), (x, y, z))                             \
-  CONVLADDER_NORM(T, norm4d##suffix, (T x, T y, T z, T w), (x, y, z, w))                     \
-  inline T norm##suffix(int count, const T* x) {                                             \
-    double sum = 0;                                                                          \
-    for (int i = 0; i < count; ++i) sum += static_cast<double>(x[i]) * x[i];                 \
-    return static_cast<T>(sqrt(sum));                                                        \
-  }                                                                                          \
+#define CONVLADDER_NORMS(T, suffix)                                          \
+  inline T rhypot##suffix(T x, T y) {                                        \
+    return static_cast<T>(1 / convladder::simulator::length(x, y));          \
+  }                                                                          \
+  CONVLADDER_NORM(T, norm3d##suffix, (T x, T y, T z), (x, y, z))             \
+  CONVLADDER_NORM(T, norm4d##suffix, (T x, T y, T z, T w), (x, y, z, w))     \
+  inline T norm##suffix(int count, const T* x) {                             \
+    double sum = 0;                                                          \
+    for (int i = 0; i < count; ++i) sum += static_cast<double>(x[i]) * x[i]; \
+    return static_cast<T>(sqrt(sum));                                        \
+  }                                                                          \
   inline T rnorm##suffix(int count, const T* x) { return 1 / norm##suffix(count, x); }
-#define CONVLADDER_NORM(T, name, parameters, x)                                              \
-  inline T name parameters { return static_cast<T>(convladder::simulator::length x); }       \
+#define CONVLADDER_NORM(T, name, parameters, x)                                        \
+  inline T name parameters { return static_cast<T>(convladder::simulator::length x); } \
   inline T r##name parameters { return static_cast<T>(1 / convladder::simulator::length x); }
 CONVLADDER_NORMS(double, )
 CONVLADDER_NORMS(float, f)

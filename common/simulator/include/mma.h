@@ -1,10 +1,12 @@
 // The simulator's <mma.h>: matrices spread over the lanes of a warp, which its tensor core multiplies.
-// How they are spread is not said, as in CUDA; here lane i has the i-th part of the rows. The requests
-// of loads and stores are therefore not those of a GPU.
+// How they are spread is not said, as in CUDA; here so that loads and stores are a GPU's: in each 8 x 8
+// numbers lane 4 * g + t has the numbers 2 * t and 2 * t + 1 of the row g (or column, as memory has them).
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include <utility>
 
 #include "common/simulator/tensor_core.h"
 
@@ -60,36 +62,96 @@ void fill_fragment(fragment<Use, M, N, K, T, Layout>& all, const Value& value) {
 }
 
 namespace detail {
-// Calls each(element, index) with the index in memory of each of this lane's elements.
-template <typename Fragment, typename Each>
-void for_each_element(Fragment& all, unsigned stride, bool by_rows, const Each& each) {
-  const unsigned first = sim::lane_id() * Fragment::num_elements;
-  for (unsigned i = 0; i < Fragment::num_elements; ++i) {
-    const unsigned row = (first + i) / Fragment::COLUMNS, column = (first + i) % Fragment::COLUMNS;
-    each(all.x[i], by_rows ? row * stride + column : column * stride + row);
+// Rows or columns, as memory has them one after the other, and the numbers in each.
+template <typename Fragment>
+struct Shape;
+template <typename Use, int M, int N, int K, typename T, typename Layout>
+struct Shape<fragment<Use, M, N, K, T, Layout>> {
+  using Fragment = fragment<Use, M, N, K, T, Layout>;
+  static constexpr bool BY_ROWS = !std::is_same_v<Layout, col_major>;  // and an accumulator
+  static constexpr unsigned LINES = BY_ROWS ? Fragment::ROWS : Fragment::COLUMNS;
+};
+
+// The line, and the place in it, of a lane's element.
+template <typename Fragment>
+std::pair<unsigned, unsigned> place_of(unsigned lane, unsigned element) {
+  constexpr unsigned BLOCKS = Shape<Fragment>::LINES / 8;
+  return {lane / 4 + element / 2 % BLOCKS * 8,
+          lane % 4 * 2 + element % 2 + element / 2 / BLOCKS * 8};
+}
+
+// A matrix of the numbers that the lanes have.
+template <typename Fragment, typename Part, typename Member, typename Matrix>
+void collect(void* const* parts, Member Part::*member, Matrix& matrix) {
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (unsigned i = 0; i < Fragment::num_elements; ++i) {
+      const auto [line, at] = place_of<Fragment>(lane, i);
+      const bool by_rows = Shape<Fragment>::BY_ROWS;
+      matrix[by_rows ? line : at][by_rows ? at : line] =
+          (static_cast<Part*>(parts[lane])->*member)->x[i];
+    }
   }
 }
+
+template <typename T>
+struct alignas(2 * sizeof(T)) Pair {
+  T x, y;
+};
+// Calls move(two elements, in memory) or move(an element, in memory) until all are moved: neighbours in a line
+// are one access.
+template <typename Fragment, typename Memory, typename Move>
+void move_elements(Fragment& all, Memory* memory, unsigned stride, bool by_lines,
+                   const Move& move) {
+  for (unsigned i = 0; i < Fragment::num_elements; i += by_lines ? 2 : 1) {
+    const auto [line, at] = place_of<std::remove_const_t<Fragment>>(sim::lane_id(), i);
+    if (by_lines) {
+      using PairOf = std::conditional_t<std::is_const_v<Memory>,
+                                        const Pair<std::remove_const_t<Memory>>, Pair<Memory>>;
+      move(all.x[i], all.x[i + 1], reinterpret_cast<PairOf*>(memory + line * stride + at));
+    } else {
+      move(all.x[i], memory + at * stride + line);
+    }
+  }
+}
+struct Load {
+  template <typename Element, typename From>
+  void operator()(Element& x, Element& y, const Pair<From>* from) const {
+    const Pair<From> both = *from;
+    x = both.x, y = both.y;
+  }
+  template <typename Element, typename From>
+  void operator()(Element& x, const From* from) const {
+    x = *from;
+  }
+};
+struct Store {
+  template <typename Element, typename To>
+  void operator()(const Element& x, const Element& y, Pair<To>* to) const {
+    *to = {To(x), To(y)};
+  }
+  template <typename Element, typename To>
+  void operator()(const Element& x, To* to) const {
+    *to = x;
+  }
+};
 }  // namespace detail
 
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename Memory>
 void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& all, const Memory* from, unsigned stride,
                       CONVLADDER_HERE) {
   __syncwarp(~0u, place);
-  detail::for_each_element(all, stride, std::is_same_v<Layout, row_major>,
-                           [=](auto& element, unsigned at) { element = from[at]; });
+  detail::move_elements(all, from, stride, true, detail::Load());
 }
 template <int M, int N, int K, typename T, typename Memory>
 void load_matrix_sync(fragment<accumulator, M, N, K, T>& all, const Memory* from, unsigned stride,
                       layout_t layout, CONVLADDER_HERE) {
   __syncwarp(~0u, place);
-  detail::for_each_element(all, stride, layout == mem_row_major,
-                           [=](auto& element, unsigned at) { element = from[at]; });
+  detail::move_elements(all, from, stride, layout == mem_row_major, detail::Load());
 }
 template <int M, int N, int K, typename T, typename Memory>
 void store_matrix_sync(Memory* to, const fragment<accumulator, M, N, K, T>& all, unsigned stride,
                        layout_t layout, CONVLADDER_HERE) {
-  detail::for_each_element(all, stride, layout == mem_row_major,
-                           [=](const auto& element, unsigned at) { to[at] = element; });
+  detail::move_elements(all, to, stride, layout == mem_row_major, detail::Store());
   __syncwarp(~0u, place);
 }
 
@@ -98,37 +160,40 @@ template <int M, int N, int K, typename D, typename T, typename A, typename B, t
 void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, N, K, T, A>& a,
               const fragment<matrix_b, M, N, K, T, B>& b,
               const fragment<accumulator, M, N, K, C>& c, CONVLADDER_HERE) {
+  using Left = fragment<matrix_a, M, N, K, T, A>;
+  using Right = fragment<matrix_b, M, N, K, T, B>;
+  using Addend = fragment<accumulator, M, N, K, C>;
+  using Result = fragment<accumulator, M, N, K, D>;
   struct Part {
-    fragment<accumulator, M, N, K, D>& d;
-    const fragment<matrix_a, M, N, K, T, A>& a;
-    const fragment<matrix_b, M, N, K, T, B>& b;
-    const fragment<accumulator, M, N, K, C>& c;
-  } own = {d, a, b, c};
+    Result* d;
+    const Left* a;
+    const Right* b;
+    const Addend* c;
+  } own = {&d, &a, &b, &c};
   sim::LaneCall call = {
       "mma_sync", place, ~0u, sim::LaneCall::Kind::kMatrix, &own, [](void* const* parts, unsigned) {
-        const auto part = [&](int i, int count) -> Part& {
-          return *static_cast<Part*>(parts[i / count]);
-        };
-        float rows[M][K], columns[N][K];
-        for (int i = 0; i < M * K; ++i) {
-          rows[i / K][i % K] = part(i, M * K / 32).a.x[i % (M * K / 32)];
-        }
-        for (int i = 0; i < K * N; ++i) {
-          columns[i % N][i / N] = part(i, K * N / 32).b.x[i % (K * N / 32)];
-        }
-        D results[M * N];
+        float x[M][K], w[K][N], sum[M][N];
+        detail::collect<Left>(parts, &Part::a, x);
+        detail::collect<Right>(parts, &Part::b, w);
+        detail::collect<Addend>(parts, &Part::c, sum);
         for (int i = 0; i < M * N; ++i) {
-          const float addend = part(i, 8).c.x[i % 8];
+          float column[K];
+          for (int k = 0; k < K; ++k) column[k] = w[k][i % N];
+          float& one = sum[i / N][i % N];
           if constexpr (K == 8 && std::is_same_v<T, precision::tf32>) {
-            results[i] = sim::multiply_add_tf32(rows[i / N], columns[i % N], addend);
+            one = sim::multiply_add_tf32(x[i / N], column, one);
           } else {
-            results[i] = sim::multiply_add(rows[i / N], columns[i % N], K, addend);
+            one = sim::multiply_add(x[i / N], column, K, one);
           }
         }
-        for (int i = 0; i < M * N; ++i) part(i, 8).d.x[i % 8] = results[i];
+        for (unsigned lane = 0; lane < 32; ++lane) {
+          for (unsigned i = 0; i < Result::num_elements; ++i) {
+            const auto [row, at] = detail::place_of<Result>(lane, i);
+            static_cast<Part*>(parts[lane])->d->x[i] = sum[row][at];
+          }
+        }
       }};
-  // Two of 16 x 8 x 8 in TF32, as the tensor core's; of others none are counted.
-  call.instructions = std::is_same_v<T, precision::tf32> ? 2 : 0;
+  call.instructions = 2;  // of 16 x 8 x K, as the tensor core's
   sim::meet(call);
 }
 

@@ -48,6 +48,12 @@ __global__ void compute() {
   const float2 both = __half22float2(__lowhigh2highlow(pair));
   CHECK(both.x == -2.0f && both.y == 1.5f && __half2float(__low2half(pair)) == 1.5f);
   CHECK(__hbeq2(pair, pair) && !__hblt2(pair, pair));
+  const __half2 odd = __halves2half2(one, __ushort_as_half(0x7e00));  // a NaN
+  CHECK(__heq2_mask(odd, odd) == 0xffff && __hequ2_mask(odd, odd) == ~0u && __hbequ2(odd, odd) &&
+        !__hbne2(pair, pair));
+  CHECK(__half_as_ushort(__hmin2_nan(odd, pair).y) == 0x7e00 &&
+        __high2float(__hmin2(odd, pair)) == -2);
+  CHECK(__half2short_rz(__float2half(-2.5f)) == -2 && __half2float(__ull2half_rd(2049)) == 2048);
 
   const __nv_bfloat16 b = __float2bfloat16(1.0f / 3);
   CHECK(__bfloat16_as_ushort(b) == 0x3eab && __bfloat162float(__float2bfloat16(257.0f)) == 256.0f);

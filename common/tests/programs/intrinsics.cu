@@ -32,6 +32,35 @@ __global__ void integers() {
   CHECK(max(nanf(""), 2.0f * one) == 2.0f && min(2.0 * one, 1.0) == 1.0);
 }
 
+// Several numbers in a word; the examples are worked out by hand, byte by byte.
+__global__ void packed() {
+  const unsigned a = 0x7f80ff01u * opaque, b = 0x01ff0203u * opaque;
+  CHECK(__vadd4(a, b) == 0x807f0104u && __vaddss4(a, b) == 0x7f800104u &&
+        __vaddus4(a, b) == 0x80ffff04u);
+  CHECK(__vsub4(a, b) == 0x7e81fdfeu && __vsubss4(a, b) == 0x7e81fdfeu &&
+        __vsubus4(a, b) == 0x7e00fd00u);
+  CHECK(__vadd2(0x7fff8000u, 0x00018000u) == 0x80000000u &&
+        __vaddss2(0x7fff8000u, 0x00018000u) == 0x7fff8000u);
+  CHECK(__vabs4(a) == 0x7f800101u && __vabsss4(a) == 0x7f7f0101u &&
+        __vneg2(0x00018000u) == 0xffff8000u);
+  CHECK(__vavgu4(a, b) == 0x40c08102u && __vavgs4(a, b) == 0x40bf0102u &&
+        __vhaddu4(a, b) == 0x40bf8002u);
+  CHECK(__vabsdiffu4(a, b) == 0x7e7ffd02u && __vmaxs4(a, b) == 0x7fff0203u &&
+        __vmaxu4(a, b) == 0x7fffff03u);
+  CHECK(__vmins4(a, b) == 0x0180ff01u && __vminu2(0x80000001u, 0x00018000u) == 0x00010001u);
+  CHECK(__vcmpgts4(a, b) == 0xff000000u && __vcmpgtu4(a, b) == 0xff00ff00u &&
+        __vseteq4(a, a) == 0x01010101u);
+  CHECK(__vsadu4(a, b) == 0x7e + 0x7f + 0xfd + 2 && __vsads4(a, b) == 0x7e + 0x7f + 3 + 2);
+  CHECK(__dp2a_lo(0x00030002 * opaque, 0x0504ff01, 10) == 10 + 2 - 3 &&
+        __dp2a_hi(0x00030002, 0x0504ff01, 0) == 23);
+  CHECK(__vimax3_s32(1, -2, 3 * opaque) == 3 && __vimin3_u32(1, ~0u, 3u * opaque) == 1);
+  CHECK(__viaddmax_s32(-5, 2, -9 * opaque) == -3 && __viaddmax_s32_relu(-5, 2, -9) == 0);
+  CHECK(__viaddmin_s16x2(0x7fff0001u, 0x00010001u, 0x00000005u) == 0x80000002u);
+  bool first;
+  CHECK(__vibmax_s32(4, 3 * opaque, &first) == 4 && first && __vibmin_u32(4, 3, &first) == 3 &&
+        !first);
+}
+
 __global__ void conversions() {
   const float one = opaque;
   CHECK(__float2int_rn(2.5f * one) == 2 && __float2int_rn(3.5f * one) == 4);
@@ -88,6 +117,9 @@ __global__ void mathematics() {
         close(rcbrtf(8.0f * opaque), 0.5, 1e-6));
   CHECK(close(norm3df(2.0f * opaque, 3.0f, 6.0f), 7, 1e-6) &&
         close(rhypotf(3.0f * opaque, 4.0f), 0.2, 1e-6));
+  const double sides[] = {1.0 * opaque, 1, 1, 1};
+  CHECK(close(norm4df(1.0f * opaque, 1, 1, 1), 2, 1e-6) && close(rnorm(4, sides), 0.5, 1e-15));
+  CHECK(close(cyl_bessel_i0(1.0 * opaque), 1.2660658777520084, 1e-14));
   float s, c;
   sincosf(x, &s, &c);
   CHECK(close(s * s + c * c, 1, 1e-6));
@@ -101,6 +133,7 @@ __global__ void mathematics() {
 int main() {
   bits<<<1, 1>>>();
   integers<<<1, 1>>>();
+  packed<<<1, 1>>>();
   conversions<<<1, 1>>>();
   roundings<<<1, 1>>>();
   mathematics<<<1, 1>>>();

@@ -16,6 +16,9 @@
 // constant: writes 4 bytes of .*constant
 // unaligned: not aligned
 // freed: out of bounds
+// early: reads 4 bytes of shared memory \(held \+ \d+ bytes\), into which an asynchronous copy is under way: .* asked for it at .*{ask}, at .*{early}
+#include <cuda_pipeline.h>
+
 #include <cassert>
 #include <cstdio>
 #include <cstring>
@@ -83,6 +86,14 @@ __global__ void freed(int* out) {
   out[threadIdx.x] = list[threadIdx.x % 4];
 }
 
+__global__ void early(int* out) {  // no wait
+  __shared__ int held[64];
+  __pipeline_memcpy_async(&held[threadIdx.x], &out[threadIdx.x], 4);  // ask
+  __pipeline_commit();
+  out[64 + threadIdx.x] = held[threadIdx.x];  // early
+  __pipeline_wait_prior(0);
+}
+
 int main(int, char** arguments) {
   const struct {
     const char* name;
@@ -103,7 +114,8 @@ int main(int, char** arguments) {
                   {"trap", trap, 1},
                   {"constant", constant, 1},
                   {"unaligned", unaligned, 1},
-                  {"freed", freed, 1}};
+                  {"freed", freed, 1},
+                  {"early", early, 1}};
   int* out;
   cudaMalloc(&out, 128 * sizeof(int));
   cudaMemset(out, 0, 128 * sizeof(int));

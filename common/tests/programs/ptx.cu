@@ -22,7 +22,9 @@ __global__ void values(int one) {
   CHECK(u == threadIdx.x % 32 && v == threadIdx.x);
   asm("mov.u32 %0, %%lanemask_lt;" : "=r"(w));
   CHECK(w == (1u << u) - 1);
-  asm("bfe.u32 %0, %2, 4, 8; bfe.s32 %1, %3, 4, 8;" : "=r"(u), "=r"(s) : "r"(0xabcd * one), "r"(0xf80));
+  asm("bfe.u32 %0, %2, 4, 8; bfe.s32 %1, %3, 4, 8;"
+      : "=r"(u), "=r"(s)
+      : "r"(0xabcd * one), "r"(0xf80));
   CHECK(u == 0xbc && s == -8);
   asm("bfi.b32 %0, %1, %2, 8, 4;" : "=r"(u) : "r"(0xf5 * one), "r"(0x11111111));
   CHECK(u == 0x11111511);
@@ -38,18 +40,23 @@ __global__ void values(int one) {
   CHECK(u == 3 && s == 17);
   asm("mul.wide.u32 %0, %1, %2;" : "=l"(l) : "r"(~0u), "r"(2 * one));
   CHECK(l == 0x1fffffffeull);
-  asm("fma.rn.f32 %0, %2, %2, %3; ex2.approx.ftz.f32 %1, %2;" : "=f"(f), "=f"(g) : "f"(3.0f), "f"(0.5f * one));
+  asm("fma.rn.f32 %0, %2, %2, %3; ex2.approx.ftz.f32 %1, %2;"
+      : "=f"(f), "=f"(g)
+      : "f"(3.0f), "f"(0.5f * one));
   CHECK(f == 9.5f && g == 8);
   asm("add.f64 %0, %1, 0.5;" : "=d"(d) : "d"(1.0 * one));
   CHECK(d == 1.5);
-  asm("cvt.rzi.s32.f32 %0, %2; cvt.rn.f32.u32 %1, %3;" : "=r"(s), "=f"(f) : "f"(-2.7f), "r"(16777217u));
+  asm("cvt.rzi.s32.f32 %0, %2; cvt.rn.f32.u32 %1, %3;"
+      : "=r"(s), "=f"(f)
+      : "f"(-2.7f), "r"(16777217u));
   CHECK(s == -2 && f == 16777216);
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(1 + 0x1p-11f));
   CHECK(u == __float_as_uint(1 + 0x1p-10f));
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(2.0f), "f"(-1.0f * one));
   CHECK(u == 0x4000bc00u);
   // Predicates, and registers of its own.
-  asm("{\n .reg .pred p<2>;\n setp.lt.s32 p0, %1, 5;  // a comment\n mov.u32 %0, 1;\n @p0 mov.u32 %0, 2;\n"
+  asm("{\n .reg .pred p<2>;\n setp.lt.s32 p0, %1, 5;  // a comment\n mov.u32 %0, 1;\n @p0 mov.u32 "
+      "%0, 2;\n"
       " setp.ge.f32 p1, 0f3F800000, 2.0;\n @!p1 add.u32 %0, %0, 10;\n}"
       : "=r"(u)
       : "r"(one * 4));
@@ -82,9 +89,11 @@ __global__ void lanes() {
 __global__ void memory(const float4* from, float4* to, int* count) {
   __shared__ __align__(16) float4 held[64];
   const int t = threadIdx.x;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(&held[t])), "l"(from + t));
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(shared_address(&held[t + 32])),
-               "l"(from + t), "n"(16), "r"(t % 2 == 0 ? 16 : 4));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(&held[t])),
+               "l"(from + t));
+  asm volatile(
+      "cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(shared_address(&held[t + 32])),
+      "l"(from + t), "n"(16), "r"(t % 2 == 0 ? 16 : 4));
   asm volatile("cp.async.commit_group;\n");
   asm volatile("cp.async.wait_group %0;" ::"n"(0));
   __syncthreads();
@@ -94,9 +103,11 @@ __global__ void memory(const float4* from, float4* to, int* count) {
                : "r"(shared_address(&held[(t + 31) % 32]) - 0u));
   CHECK(value.x == (t + 32) % 32 * 4 || t == 0);
   CHECK(held[t + 32].x == t * 4 && held[t + 32].w == (t % 2 == 0 ? t * 4 + 3 : 0));
-  asm volatile("ld.global.nc.L1::no_allocate.v2.f32 {%0, %1}, [%2];" : "=f"(value.x), "=f"(value.y) : "l"(from + t));
-  asm volatile("st.global.cs.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to + t), "f"(value.y), "f"(value.x), "f"(1.0f),
-               "f"(2.0f)
+  asm volatile("ld.global.nc.L1::no_allocate.v2.f32 {%0, %1}, [%2];"
+               : "=f"(value.x), "=f"(value.y)
+               : "l"(from + t));
+  asm volatile("st.global.cs.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to + t), "f"(value.y),
+               "f"(value.x), "f"(1.0f), "f"(2.0f)
                : "memory");
   CHECK(to[t].x == t * 4 + 1 && to[t].y == t * 4 && to[t].w == 2);
   int old;
@@ -116,8 +127,10 @@ __global__ void matrices() {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
                : "r"(shared_address(rows[t])));
-  for (unsigned i = 0; i < 4; ++i) CHECK((a[i] & 0xffff) == i * 64 + 2 * t && a[i] >> 16 == i * 64 + 2 * t + 1);
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(back[t])),
+  for (unsigned i = 0; i < 4; ++i)
+    CHECK((a[i] & 0xffff) == i * 64 + 2 * t && a[i] >> 16 == i * 64 + 2 * t + 1);
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   shared_address(back[t])),
                "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
   __syncwarp();
   for (int i = 0; i < 8; ++i) CHECK(back[t][i] == t * 8 + i);
@@ -125,7 +138,8 @@ __global__ void matrices() {
                : "=r"(a[0]), "=r"(a[1])
                : "r"(shared_address(rows[t % 16])));
   const unsigned first = t % 4 * 16 + t / 4;
-  for (unsigned i = 0; i < 2; ++i) CHECK((a[i] & 0xffff) == i * 64 + first && a[i] >> 16 == i * 64 + first + 8);
+  for (unsigned i = 0; i < 2; ++i)
+    CHECK((a[i] & 0xffff) == i * 64 + first && a[i] >> 16 == i * 64 + first + 8);
 }
 
 __device__ int value(int row, int column) { return (row * 5 + column * 3) % 7 - 3; }
@@ -135,27 +149,33 @@ __global__ void products() {
   const int g = threadIdx.x / 4, t = threadIdx.x % 4;
   __half a[8], b[4];
   signed char left[16], right[8];
-  for (int i = 0; i < 8; ++i) a[i] = __int2half_rn(value(g + i / 2 % 2 * 8, t * 2 + i % 2 + i / 4 * 8));
+  for (int i = 0; i < 8; ++i)
+    a[i] = __int2half_rn(value(g + i / 2 % 2 * 8, t * 2 + i % 2 + i / 4 * 8));
   for (int i = 0; i < 4; ++i) b[i] = __int2half_rn(value(t * 2 + i % 2 + i / 2 * 8, g + 1));
   for (int i = 0; i < 16; ++i) left[i] = value(g + i / 4 % 2 * 8, t * 4 + i % 4 + i / 8 * 16);
   for (int i = 0; i < 8; ++i) right[i] = value(t * 4 + i % 4 + i / 4 * 16, g + 1);
   const unsigned *x = reinterpret_cast<unsigned*>(a), *w = reinterpret_cast<unsigned*>(b);
   float d[4];
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-               "{%10, %11, %12, %13};"
-               : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-               : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(w[0]), "r"(w[1]), "f"(1.0f), "f"(2.0f), "f"(3.0f),
-                 "f"(4.0f));
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+      "%9}, "
+      "{%10, %11, %12, %13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(w[0]), "r"(w[1]), "f"(1.0f), "f"(2.0f),
+        "f"(3.0f), "f"(4.0f));
   unsigned h[2];
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%5, %6};"
-               : "=r"(h[0]), "=r"(h[1])
-               : "r"(x[0]), "r"(x[1]), "r"(w[0]), "r"(0), "r"(0));
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%5, %6};"
+      : "=r"(h[0]), "=r"(h[1])
+      : "r"(x[0]), "r"(x[1]), "r"(w[0]), "r"(0), "r"(0));
   const int *y = reinterpret_cast<int*>(left), *v = reinterpret_cast<int*>(right);
   int s[4];
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-               "{%10, %10, %10, %10};"
-               : "=r"(s[0]), "=r"(s[1]), "=r"(s[2]), "=r"(s[3])
-               : "r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3]), "r"(v[0]), "r"(v[1]), "r"(-100));
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+      "%9}, "
+      "{%10, %10, %10, %10};"
+      : "=r"(s[0]), "=r"(s[1]), "=r"(s[2]), "=r"(s[3])
+      : "r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3]), "r"(v[0]), "r"(v[1]), "r"(-100));
   for (int i = 0; i < 4; ++i) {
     int sums[33] = {};
     for (int k = 0; k < 32; ++k) {
