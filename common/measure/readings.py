@@ -7,7 +7,8 @@ held against each other (common/show/counted.py).
   python3 -m common.measure.readings patterns
       Nsight Compute's of every way of addressing memory in bank_patterns.cu: .../ncu_patterns.csv
   python3 -m common.measure.readings device
-      Nsight Compute's of atomic operations, constants, hints and matrices in device_patterns.cu: .../ncu_device.csv
+      Nsight Compute's of atomic operations, constants, hints and matrices in device_patterns.cu:
+      .../ncu_device.csv
   python3 -m common.measure.readings counts
       the simulator's of the stages on the same problems: docs/results/counts.csv
 

@@ -1,10 +1,10 @@
-"""Inline PTX as C++: for each instruction one expression, with the functions of simulator/ptx.h (here: @name)."""
+"""Inline PTX as C++: for each instruction an expression, with functions of simulator/ptx.h (here: @name)."""
 import re
 
-TYPES = {"b16": "unsigned short", "u16": "unsigned short", "s16": "short", "b32": "unsigned", "u32": "unsigned",
-         "s32": "int", "b64": "uint64_t", "u64": "uint64_t", "s64": "int64_t", "f32": "float", "f64": "double",
-         "pred": "bool", "u8": "uint8_t", "s8": "int8_t", "b8": "uint8_t", "f16": "__half", "bf16": "__nv_bfloat16",
-         "f16x2": "__half2", "bf16x2": "__nv_bfloat162", "tf32": "float"}
+TYPES = {"b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t", "b16": "unsigned short", "u16": "unsigned short",
+         "s16": "short", "b32": "unsigned", "u32": "unsigned", "s32": "int", "b64": "uint64_t",
+         "u64": "uint64_t", "s64": "int64_t", "f32": "float", "f64": "double", "pred": "bool",
+         "f16": "__half", "bf16": "__nv_bfloat16", "f16x2": "__half2", "bf16x2": "__nv_bfloat162", "tf32": "float"}
 REGISTERS = {"laneid": "@lane_id()", "warpid": "(@thread_rank() / 32)", "smid": "(@block_rank() % 132)",
              "nsmid": "132", "clock": "clock64()", "clock64": "clock64()", "globaltimer": "@clock_ns()",
              "lanemask_eq": "(1u << @lane_id())", "lanemask_lt": "((1u << @lane_id()) - 1)",
@@ -18,7 +18,7 @@ ROUNDINGS = {"rni": "FE_TONEAREST", "rn": "FE_TONEAREST", "rmi": "FE_DOWNWARD", 
 NEAREST = r"(?:\.rn)?(?:\.ftz)?"
 APPROXIMATE = r"\.(?:approx|rn)(?:\.ftz)?"
 
-# What makes a value: the instruction before its type, and C++ in its operands a, b, c, e, which have that type.
+# What makes a value: the instruction before its type, and C++ in its operands a, b, c, e of that type.
 VALUES = {
     r"mov": "a", "add" + NEAREST: "@add(a, b)", "sub" + NEAREST: "@subtract(a, b)", "mul" + NEAREST: "a * b",
     r"mul\.lo": "@product(a, b)", r"mul\.hi": "@high_product(a, b)", r"mad\.lo": "@add(@product(a, b), c)",
@@ -145,7 +145,8 @@ def select(_, words, kind):
 def multiply_wide(_, words, operation, sign, bits):
     wide = f"{sign}{2 * int(bits)}"
     addend = f" + {get(wide, words[3])}" if operation == "mad" else ""
-    return put(wide, words[0], f"{TYPES[wide]}({get(sign + bits, words[1])}) * {get(sign + bits, words[2])}{addend}")
+    factors = f"{TYPES[wide]}({get(sign + bits, words[1])}) * {get(sign + bits, words[2])}"
+    return put(wide, words[0], factors + addend)
 
 
 def load(self, words, space, kind):
@@ -214,10 +215,12 @@ FORMS = [  # (the instruction, what makes C++ of its operands and of the pattern
     (r"(mul|mad)\.wide\.([us])(16|32)", multiply_wide),
     (r"cvta\.to\.shared\.u(?:32|64)", lambda _, words: put("u64", words[0], f"@shared_address({words[1]})")),
     (r"cvta\.shared\.u64", lambda _, words: put("u64", words[0], f"@address_of(@shared_at({words[1]}, 0))")),
-    (r"cvta(?:\.to)?(?:\.global|\.const|\.local)?\.u64", lambda _, words: put("u64", words[0], get("u64", words[1]))),
+    (r"cvta(?:\.to)?(?:\.global|\.const|\.local)?\.u64",
+     lambda _, words: put("u64", words[0], get("u64", words[1]))),
     ("ld" + ORDER + SPACE + r"(?:\.c[agsv]|\.lu|\.nc)*(?:\.L[12]::\w+)*(?:\.v[248])?" + KIND, load),
     ("st" + ORDER + SPACE + r"(?:\.wb|\.c[gs]|\.wt)?(?:\.L[12]::\w+)*(?:\.v[248])?" + KIND, store),
-    ("(atom|red)" + ORDER + SPACE + r"\.(add|min|max|inc|dec|and|or|xor|exch|cas)(?:\.noftz)?" + KIND, change),
+    ("(atom|red)" + ORDER + SPACE + r"\.(add|min|max|inc|dec|and|or|xor|exch|cas)(?:\.noftz)?" + KIND,
+     change),
     (r"cp\.async\.c[ag]\.shared(?:::cta)?\.global(?:\.L2::\w+)*", copy),
     (r"cp\.async\.commit_group", constant("__pipeline_commit()")),
     (r"cp\.async\.wait_group", lambda _, words: f"__pipeline_wait_prior({words[0]})"),

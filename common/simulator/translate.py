@@ -353,8 +353,9 @@ class Unit:
             self.own_atomics.add(self.words[i])
         if self.words[before] == ")" and self.words[self.opening(before) - 1] not in ("if", "for", "while"):
             return
-        if self.words[before] in (";", "{", "}", ")", "else", "do") and self.words[i] not in self.own_atomics and (
-                self.words[i + 1] == "(" and self.words[self.closing(i + 1) + 1] == ";"):
+        is_call = self.words[i] not in self.own_atomics and self.words[i + 1] == "("
+        is_first = self.words[before] in (";", "{", "}", ")", "else", "do")
+        if is_call and is_first and self.words[self.closing(i + 1) + 1] == ";":
             self.insert(i, SIMULATOR + "ignore_result(), ")
 
     def strip_cast(self, i):

@@ -80,7 +80,8 @@ class Programs(unittest.TestCase):
                     with self.subTest(mistake=name, seed=seed):
                         done, found = run(program, seed, name)
                         self.assertEqual(done.returncode, 0, done.stderr)
-                        wanted = re.sub(r"\{(\w+)\}", lambda mark: line_of(text, "mistakes.cu", mark[1]), pattern)
+                        wanted = re.sub(r"\{(\w+)\}", lambda mark: line_of(text, "mistakes.cu", mark[1]),
+                                        pattern)
                         self.assertRegex("\n".join(found), wanted)
 
 
