@@ -224,6 +224,8 @@ template <typename Kernel>
 void launch_all(const char* kind, const char* type, Kernel kernel, const char* only = "") {
   for (const Pattern& pattern : patterns()) {
     if (pattern.name.compare(0, std::strlen(only), only) != 0) continue;
+    if (only == std::string("stride") && pattern.name == "stride_0")
+      continue;  // all store to one word
     cudaMemcpy(words, pattern.word, sizeof(pattern.word), cudaMemcpyHostToDevice);
     kernel<<<1, LANES>>>(words, memory, sink);
     print_launched(kind, type, pattern.name);

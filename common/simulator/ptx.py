@@ -4,7 +4,8 @@ import re
 TYPES = {"b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t", "b16": "unsigned short", "u16": "unsigned short",
          "s16": "short", "b32": "unsigned", "u32": "unsigned", "s32": "int", "b64": "uint64_t",
          "u64": "uint64_t", "s64": "int64_t", "f32": "float", "f64": "double", "pred": "bool",
-         "f16": "__half", "bf16": "__nv_bfloat16", "f16x2": "__half2", "bf16x2": "__nv_bfloat162", "tf32": "float"}
+         "f16": "__half", "bf16": "__nv_bfloat16", "f16x2": "__half2", "bf16x2": "__nv_bfloat162",
+         "tf32": "float"}
 REGISTERS = {"laneid": "@lane_id()", "warpid": "(@thread_rank() / 32)", "smid": "(@block_rank() % 132)",
              "nsmid": "132", "clock": "clock64()", "clock64": "clock64()", "globaltimer": "@clock_ns()",
              "lanemask_eq": "(1u << @lane_id())", "lanemask_lt": "((1u << @lane_id()) - 1)",

@@ -113,10 +113,12 @@ void move_elements(Fragment& all, Memory* memory, unsigned stride, bool by_lines
     }
   }
 }
+template <typename T>
+using WordOf = std::conditional_t<sizeof(T) == 2, uint32_t, uint64_t>;  // of a pair, as one access
 struct Load {
   template <typename Element, typename From>
   void operator()(Element& x, Element& y, const Pair<From>* from) const {
-    const Pair<From> both = *from;
+    const auto both = sim::bits_as<Pair<From>>(*reinterpret_cast<const WordOf<From>*>(from));
     x = both.x, y = both.y;
   }
   template <typename Element, typename From>
@@ -127,7 +129,7 @@ struct Load {
 struct Store {
   template <typename Element, typename To>
   void operator()(const Element& x, const Element& y, Pair<To>* to) const {
-    *to = {To(x), To(y)};
+    *reinterpret_cast<WordOf<To>*>(to) = sim::bits_as<WordOf<To>>(Pair<To>{To(x), To(y)});
   }
   template <typename Element, typename To>
   void operator()(const Element& x, To* to) const {
