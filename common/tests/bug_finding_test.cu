@@ -192,7 +192,7 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
        {0}},
       {"reads what was freed",
        launching(stray, 1, freed, y, 0, 0),
-       {"reads " + global + " out of"}},
+       {"reads " + global + " out of bounds: it has been freed"}},
       {"misaligned",
        launching(misaligned_quad, 1, x, y),
        {"reads 16 bytes of global memory, not aligned to as many"}},

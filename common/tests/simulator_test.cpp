@@ -86,11 +86,11 @@ __global__ void do_nothing() {}
 
 TEST_F(Simulator, RefusesTheConfigurationsThatCudaRefuses) {
   const auto said = [](dim3 grid, dim3 block) {  // without what is wrong
-    const std::string all = message_of<CudaError>([=] { launch(do_nothing, grid, block, nullptr); });
+    const std::string all =
+        message_of<CudaError>([=] { launch(do_nothing, grid, block, nullptr); });
     return all.substr(0, all.find(": ", all.find(" (")));
   };
-  const std::string refused =
-      "kernel launch: invalid configuration argument (kernel do_nothing";
+  const std::string refused = "kernel launch: invalid configuration argument (kernel do_nothing";
   for (const dim3 block : {dim3(0), dim3(1025), dim3(32, 33), dim3(1, 1025), dim3(1, 1, 65),
                            dim3(1, 0), dim3(1, 1, 0), dim3(1u << 16, 1u << 16)}) {
     EXPECT_EQ(said(1, block), refused) << block.x << " " << block.y << " " << block.z;

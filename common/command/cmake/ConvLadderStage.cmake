@@ -24,7 +24,8 @@ function(convladder_device_sources)
       list(APPEND options ${CONVLADDER_COUNTING_OPTIONS})
     endif()
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}"
-      OBJECT_DEPENDS "${PROJECT_SOURCE_DIR}/common/simulator/translate.py")
+      OBJECT_DEPENDS
+      "${PROJECT_SOURCE_DIR}/common/simulator/translate.py;${PROJECT_SOURCE_DIR}/common/simulator/ptx.py")
   endif()
 endfunction()
 

@@ -307,7 +307,8 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
       return nullptr;
     }
     if (!found) {
-      const std::string near = nearest(launch_->memory, access.address);
+      const std::string near = was_freed(access.address) ? ": it has been freed"
+                                                         : nearest(launch_->memory, access.address);
       const bool is_host = near.empty() && is_mapped(access.address);
       stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
     }

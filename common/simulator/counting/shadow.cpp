@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -82,6 +83,9 @@ Allocations variables() {
 
 std::mutex mutex;
 Allocations freed;  // since the launch began: a worker may still hold one
+// Where the last that were freed lay, as (begin, end). The host may get such addresses next.
+std::deque<std::pair<uintptr_t, uintptr_t>> freed_ranges;
+constexpr std::size_t MOST_FREED_RANGES = 64;
 Allocations& allocations() {
   static auto* all = new Allocations(variables());  // outlives every other static
   return *all;
@@ -263,9 +267,18 @@ void memory_freed(void* begin) {
   };
   const auto found = std::find_if(all.begin(), all.end(), is_it);
   if (found == all.end()) return;
+  freed_ranges.emplace_back((*found)->begin(), (*found)->begin() + (*found)->bytes());
+  if (freed_ranges.size() > MOST_FREED_RANGES) freed_ranges.pop_front();
   (*found)->retire();
   freed.push_back(std::move(*found));
   all.erase(found);
+}
+
+bool was_freed(uintptr_t address) {
+  const std::lock_guard lock(mutex);
+  return std::any_of(freed_ranges.begin(), freed_ranges.end(), [&](const auto& range) {
+    return address >= range.first && address < range.second;
+  });
 }
 
 bool is_device_memory(const void* begin) {

@@ -108,6 +108,8 @@ Allocation* find(const Allocations& all, uintptr_t address);
 // Where there is none, but one is near: ", 4 bytes past the end of 1024 bytes"; else empty.
 std::string nearest(const Allocations& all, uintptr_t address);
 
+// Whether there was device memory that has been freed.
+bool was_freed(uintptr_t address);
 // Whether cudaMalloc() gave this.
 bool is_device_memory(const void* begin);
 
