@@ -110,10 +110,14 @@ void multiply(void* const* parts) {
   for (int lane = 0; lane < 32; ++lane) {
     const int row = lane / 4, col = lane % 4;
     for (int i = 0; i < 4; ++i) {
-      d[lane][i] = multiply_add(a[row + i / 2 * 8], b[2 * col + i % 2], lanes[lane]->c[i]);
+      const float addend = (i < 2 ? lanes[lane]->sum : lanes[lane]->below)[i % 2];
+      d[lane][i] = multiply_add(a[row + i / 2 * 8], b[2 * col + i % 2], addend);
     }
   }
-  for (int lane = 0; lane < 32; ++lane) std::memcpy(lanes[lane]->d, d[lane], sizeof(d[lane]));
+  for (int lane = 0; lane < 32; ++lane) {
+    std::copy_n(d[lane], 2, lanes[lane]->sum);
+    std::copy_n(d[lane] + 2, 2, lanes[lane]->below);
+  }
 }
 
 }  // namespace convladder::simulator

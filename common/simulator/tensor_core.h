@@ -7,11 +7,11 @@ namespace convladder::simulator {
 
 // One lane's part of a product of TF32 matrices, as common/core/mma.h describes it.
 struct LaneProduct {
-  const float *a, *b, *c;  // 4, 2 and 4 values
-  float* d;                // 4
+  const float *a, *b;  // 4 and 2 values
+  float *sum, *below;  // 2 each
 };
 
-// Called inside a kernel, by each lane of a warp: returns when all 32 have come and d is written.
+// Called inside a kernel, by each lane of a warp: returns when all 32 have come and the sum is written.
 // Fails the kernel where they come to different lines, or some never do.
 void mma_tf32(LaneProduct product, Place place = Place::here());
 
