@@ -57,7 +57,7 @@ std::vector<OptionSpec> option_specs() {
   return {
       {"--shape", "NAME", "a problem of common/problems.csv or --shapes; may be repeated", true},
       {"--shapes", "FILE.csv", "problems, one per row"},
-      {"--stage", "NAME", "only this stage; may be repeated (default: all)"},
+      {"--stage", "NAME", "only this stage, or its number; may be repeated (default: all)", true},
       precision_option(),
       {"--batch", "N", "images, instead of the problem's own number"},
       {"--bias", "0|1", "without or with bias, whatever the problem says"},
