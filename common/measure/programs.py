@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-from common.show import files, formats  # noqa: E402  pylint: disable=wrong-import-position
+from common.show import files  # noqa: E402  pylint: disable=wrong-import-position
 from common.show.files import ROOT  # noqa: E402  pylint: disable=wrong-import-position
 
 COLUMNS = ["name", "repository", "file", "result", "detail"]

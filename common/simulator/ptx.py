@@ -109,7 +109,7 @@ class Assembly:
             if found := re.fullmatch(pattern, front):
                 result, *sources = self.operands(rest)
                 typed = {letter: get(kind, source) for letter, source in zip("abce", sources)}
-                return put(kind, result, re.sub(r"\b[abce]\b", lambda letter: typed[letter[0]],
+                return put(kind, result, re.sub(r"\b[abce]\b", lambda letter, typed=typed: typed[letter[0]],
                                                 value.format(*found.groups())))
         raise Unknown
 

@@ -181,7 +181,7 @@ class Gpu(FolderTest):
     def judged(self, exercise_name, launches, extents):
         """{goal: its state} of a kernel with these launches on the problem."""
         row = tasks.problems()["alexnet_conv1"] | extents
-        lines = ["n1 c3", '{"counted": "p", "launches": %d, "kernels": []}' % len(launches)]
+        lines = ["n1 c3", json.dumps({"counted": "p", "launches": len(launches), "kernels": []})]
         counted = judge.counted_by(launches, lines)
         return {result.name: result.state
                 for result in TASK[exercise_name].results(counted, {"p": row}, on_gpu=True)}

@@ -61,7 +61,8 @@ class Ladder(unittest.TestCase):
                 self.check(f"./ladder {command} --help", 0, rf"\./ladder {command}")
         gpu = shutil.which("nvidia-smi")
         for line, message in (
-            ("nosuch", "unknown command 'nosuch'"), ("''", "unknown command ''"), ("test --all --minutes -1", "not below 0"), ("_x", "unknown command"),
+            ("nosuch", "unknown command 'nosuch'"), ("''", "unknown command ''"), ("_x", "unknown command"),
+            ("test --all --minutes -1", "not below 0"),
             ("run --backend", "--backend needs a value"), ("--backend=x run", "must be gpu or sim"),
             ("check --stage 0", "stage '0' can be 01_naive or"),
             ("check --stage 77", "stage '77' is unknown"), ("test --stage", "--stage needs a value"),

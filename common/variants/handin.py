@@ -1,5 +1,5 @@
-"""What a kernel that is handed in may not hold: whatever the counts would not see, or could forge them. And what
-a stage may not ask of others:
+"""What a kernel that is handed in may not hold: whatever the counts would not see, or could forge them.
+And what a stage may not ask of others:
 
   python3 -m common.variants.handin OBJECT    of a stage, as it was compiled
 
@@ -188,7 +188,8 @@ def too_much_of_its_own(usage, source):
 def asked_by_stage(compiled):
     """(place, what is wrong), one for each thing that the stage's object asks of others and may not."""
     def printed(*command):
-        return subprocess.run([*command, compiled], capture_output=True, text=True, check=True).stdout.splitlines()
+        done = subprocess.run([*command, compiled], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
 
     asked = {re.sub(r"\(.*", "", line.split(maxsplit=1)[1]) for line in printed("nm", "-uC")}
     if not any(re.fullmatch(names, name) for names in OF_NO_STAGE.values() for name in asked):

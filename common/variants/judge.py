@@ -38,7 +38,8 @@ COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTE
 FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
             (BARRIER, r"waits (for ever )?at __sync|waits for ever"), (ENDLESS, r"come to no end"),
-            (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack|its enqueue"),
+            (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
+            (CRASH, r"its enqueue"),
             (STRAY, r"illegal memory access|misaligned|^around the"))
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
 

@@ -19,10 +19,9 @@ Lines with - and the lines with + behind them are one edit, and a variant may ha
 there must be found exactly once, whatever its line breaks and indentation. `+` alone: nothing instead.
 Lines that begin with # are comments.
 
-common/variants/STAGE.variant has a stage's experiments and bugs (hostile/STAGE.variant those whose results may
-be right all the same), EXERCISE/exercise.variant an exercise's
-mistakes, which change its solution, and its start. A stage made from one before it has most of that one's
-bugs:
+common/variants/STAGE.variant has a stage's experiments and bugs (hostile/STAGE.variant those whose results
+may be right all the same), EXERCISE/exercise.variant an exercise's mistakes, which change its solution, and
+its start. A stage made from one before it has most of that one's bugs:
 
     like 05_fused_bias                   all of its bugs,
     without tile_wrapped                 but not these;
