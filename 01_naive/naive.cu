@@ -20,12 +20,12 @@ __global__ void conv2d_naive(ConvShape shape, int blocks_per_image,
                              float* __restrict__ output) {       // [N,K,P,Q]
   const int n = blockIdx.x / blocks_per_image;
   const int kpq = blockIdx.x % blocks_per_image * THREADS + threadIdx.x;
-  if (kpq >= shape.KPQ()) return;
+  if (kpq >= shape.output_pitch()) return;
   const int q = kpq % shape.Q();  // neighbouring threads: neighbouring q
   const int p = kpq / shape.Q() % shape.P();
-  const int k = kpq / shape.PQ();
+  const int k = kpq / shape.PQ();  // counts all groups' filters
 
-  const float* image = input + n * shape.input_pitch();
+  const float* image = input + n * shape.input_pitch() + k / shape.K * shape.CHW();
   const float* filter = filters + k * shape.CRS();
   float sum = 0.0f;
   for (int c = 0; c < shape.C; ++c) {
@@ -44,9 +44,9 @@ __global__ void conv2d_naive(ConvShape shape, int blocks_per_image,
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
-  const int64_t blocks_per_image = ceil_div(shape.KPQ(), THREADS);
-  launch(conv2d_naive, grid_x(blocks_per_image * shape.N), THREADS, stream, shape,
-         static_cast<int>(blocks_per_image), conv.input, conv.filters, conv.output);
+  const int64_t blocks_per_image = ceil_div(shape.output_pitch(), THREADS);
+  conv2d_naive<<<grid_x(blocks_per_image * shape.N), THREADS, 0, stream>>>(
+      shape, static_cast<int>(blocks_per_image), conv.input, conv.filters, conv.output);
   add_bias(conv, stream);
 }
 

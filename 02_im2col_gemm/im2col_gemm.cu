@@ -23,14 +23,13 @@ constexpr int ALIGN = 8;      // rows of the matrix are padded to whole 32-byte 
 // rows of the matrix, where the neighbouring threads store the neighbouring columns.
 __global__ void im2col(ConvShape shape, int Q, int first_p, int pixels, int ld, int blocks_per_row,
                        const float* __restrict__ input,  // [images,C,H,W]
-                       float* __restrict__ columns) {    // [images, C*R*S, ld]
+                       float* __restrict__ columns) {    // [images, G, C*R*S, ld]
   const int pixel = blockIdx.x % blocks_per_row * THREADS + threadIdx.x;
   if (pixel >= pixels) return;
-  const int plane = blockIdx.x / blocks_per_row, n = plane / shape.C, c = plane % shape.C;
+  const int plane = blockIdx.x / blocks_per_row;  // of the images, all groups' channels
   const int h0 = (first_p + pixel / Q) * shape.stride_h - shape.pad_h;
   const int w0 = pixel % Q * shape.stride_w - shape.pad_w;
-  const float* corner =
-      input + n * shape.input_pitch() + (c * shape.H * shape.W + h0 * shape.W + w0);
+  const float* corner = input + int64_t{plane} * shape.H * shape.W + h0 * shape.W + w0;
   float* column = columns + int64_t{plane} * shape.R * shape.S * ld + pixel;
   for (int r = 0; r < shape.R; ++r) {
     const int h = r * shape.dil_h;
@@ -58,7 +57,8 @@ struct Chunk {
 };
 
 Chunk chunk_for(const ConvShape& shape, std::size_t limit) {
-  const auto bytes = [&](int64_t ld) { return std::size_t(ld) * shape.CRS() * sizeof(float); };
+  const std::size_t column = sizeof(float) * shape.groups * shape.CRS();
+  const auto bytes = [&](int64_t ld) { return ld * column; };
   const auto ld = [&](int64_t rows) { return ceil_div(rows * shape.Q(), ALIGN) * ALIGN; };
   const int64_t P = shape.P();
   if (bytes(ld(P)) <= limit) {
@@ -86,15 +86,19 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
     for (int64_t row = 0; row < shape.P(); row += chunk.rows) {
       const int p = static_cast<int>(row), pixels = std::min(chunk.rows, shape.P() - p) * shape.Q();
       const int64_t blocks = ceil_div(pixels, THREADS);
-      launch(im2col, grid_x(blocks * images * shape.C), THREADS, stream, shape, shape.Q(), p,
-             pixels, chunk.ld, static_cast<int>(blocks), conv.input + n * shape.input_pitch(),
-             columns);
+      im2col<<<grid_x(blocks * images * shape.total_C()), THREADS, 0, stream>>>(
+          shape, shape.Q(), p, pixels, chunk.ld, static_cast<int>(blocks),
+          conv.input + n * shape.input_pitch(), columns);
       // Row-major out[K, PQ] = filters[K, CRS] · columns[CRS, ld] is column-major
       // out^T[PQ, K] = columns^T[ld, CRS] · filters^T[CRS, K]: no transposition, operands swapped.
-      sgemm_strided_batched(stream, pixels, shape.K, shape.CRS(), columns, chunk.ld,
-                            int64_t{shape.CRS()} * chunk.ld, conv.filters, shape.CRS(), 0,
-                            conv.output + n * shape.output_pitch() + p * shape.Q(), shape.PQ(),
-                            shape.output_pitch(), images);
+      float* output = conv.output + n * shape.output_pitch() + p * shape.Q();
+      for (int64_t g = 0; g < shape.groups; ++g) {
+        sgemm_strided_batched(stream, pixels, shape.K, shape.CRS(),
+                              columns + g * shape.CRS() * chunk.ld, chunk.ld,
+                              int64_t{shape.groups} * shape.CRS() * chunk.ld,
+                              conv.filters + g * shape.K * shape.CRS(), shape.CRS(), 0,
+                              output + g * shape.KPQ(), shape.PQ(), shape.output_pitch(), images);
+      }
     }
   }
   add_bias(conv, stream);

@@ -9,6 +9,7 @@
 #include "common/core/add_bias.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
+#include "common/core/plan.h"
 #include "common/core/stage.h"
 
 namespace convladder {
@@ -21,15 +22,15 @@ constexpr int THREADS = BM / TM * (BN / TN);
 constexpr int STEP = THREADS / BN;  // from a tap that a thread loads to its next
 
 __global__ void __launch_bounds__(THREADS)
-    conv2d_tiled(ConvShape shape, int blocks_m,
+    conv2d_tiled(ConvShape shape,
                  const float* __restrict__ input,    // [N,C,H,W]
                  const float* __restrict__ filters,  // [K,C,R,S]
                  float* __restrict__ output) {       // [N,K,P,Q]
   __shared__ __align__(16) float w_tile[BM][BK];
   __shared__ __align__(16) float x_tile[BK][BN];
   const int tid = threadIdx.x, CRS = shape.CRS();
-  const int k0 = blockIdx.x % blocks_m * BM;
-  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+  const Block block(blockIdx.x, shape, BM);
+  const PixelRange pixels(int64_t{block.column} * BN, shape);
 
   // What this thread loads of x: every STEP-th tap of one pixel.
   const int row = tid / BN, col = tid % BN;
@@ -37,7 +38,8 @@ __global__ void __launch_bounds__(THREADS)
   const bool exists = at.n < shape.N;
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w;
-  const float* image = input + (exists ? at.n * shape.input_pitch() : 0);
+  const float* image =
+      input + (exists ? at.n * shape.input_pitch() : 0) + block.group * shape.CHW();
   TapWalk tap(row, STEP, shape);
 
   const int tx = tid % (BN / TN), ty = tid / (BN / TN);
@@ -46,8 +48,8 @@ __global__ void __launch_bounds__(THREADS)
     __syncthreads();  // the tiles before are read to the end
     UNROLL for (int i = 0; i < BM * BK; i += THREADS) {
       const int m = (i + tid) / BK, j = (i + tid) % BK;
-      const bool inside = (k0 + m < shape.K) & (crs + j < CRS);
-      w_tile[m][j] = inside ? filters[(k0 + m) * CRS + crs + j] : 0.0f;
+      const bool inside = (block.k0 + m < block.k_end) & (crs + j < CRS);
+      w_tile[m][j] = inside ? filters[(block.k0 + m) * CRS + crs + j] : 0.0f;
     }
     UNROLL for (int i = 0; i < BK; i += STEP) {
       const int h = h0 + tap.r * shape.dil_h, w = w0 + tap.s * shape.dil_w;
@@ -63,17 +65,15 @@ __global__ void __launch_bounds__(THREADS)
     }
   }
 
-  const int k1 = k0 + ty * TM;
+  const int k1 = block.k0 + ty * TM;
   const Pixel out = pixels[tx];
-  if (out.n < shape.N && k1 < shape.K) output[offset(out, k1, shape)] = sum;
+  if (out.n < shape.N && k1 < block.k_end) output[offset(out, k1, shape)] = sum;
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
-  const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
-  const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
-  launch(conv2d_tiled, grid_x(blocks_m * blocks_n), THREADS, stream, shape, blocks_m, conv.input,
-         conv.filters, conv.output);
+  conv2d_tiled<<<tile_grid(shape, BM, BN), THREADS, 0, stream>>>(shape, conv.input, conv.filters,
+                                                                 conv.output);
   add_bias(conv, stream);
 }
 

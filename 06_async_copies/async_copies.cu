@@ -7,6 +7,7 @@
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
+#include "common/core/plan.h"
 #include "common/core/stage.h"
 
 namespace convladder {
@@ -24,7 +25,7 @@ struct Tile {
 };
 
 __global__ void __launch_bounds__(THREADS, 3)
-    conv2d_tiled(ConvShape shape, int blocks_m,
+    conv2d_tiled(ConvShape shape,
                  const float* __restrict__ input,    // [N,C,H,W]
                  const float* __restrict__ filters,  // [K,C,R,S]
                  const float* __restrict__ bias,     // [K], or null
@@ -32,8 +33,8 @@ __global__ void __launch_bounds__(THREADS, 3)
                  bool relu) {
   __shared__ __align__(16) Tile slots[SLOTS];
   const int tid = threadIdx.x, CRS = shape.CRS();
-  const int k0 = blockIdx.x % blocks_m * BM;
-  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+  const Block block(blockIdx.x, shape, BM);
+  const PixelRange pixels(int64_t{block.column} * BN, shape);
 
   // What this thread loads of x: every STEP-th tap of one pixel.
   const int row = tid / BN, col = tid % BN;
@@ -41,7 +42,8 @@ __global__ void __launch_bounds__(THREADS, 3)
   const bool exists = at.n < shape.N;
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w;
-  const float* image = input + (exists ? at.n * shape.input_pitch() : 0);
+  const float* image =
+      input + (exists ? at.n * shape.input_pitch() : 0) + block.group * shape.CHW();
   TapWalk tap(row, STEP, shape);
 
   const int tx = tid % (BN / TN), ty = tid / (BN / TN);
@@ -54,8 +56,8 @@ __global__ void __launch_bounds__(THREADS, 3)
     const int crs = (tile + SLOTS - 1) * BK;  // beyond the last tile: zeros
     UNROLL for (int i = 0; i < BM * BK; i += THREADS) {
       const int m = (i + tid) / BK, j = (i + tid) % BK;
-      const bool inside = (k0 + m < shape.K) & (crs + j < CRS);
-      copy_async<4>(&slot->w[j][m], &filters[index(k0 + m, crs + j, CRS)], inside);
+      const bool inside = (block.k0 + m < block.k_end) & (crs + j < CRS);
+      copy_async<4>(&slot->w[j][m], &filters[index(block.k0 + m, crs + j, CRS)], inside);
     }
     UNROLL for (int i = 0; i < BK; i += STEP) {
       const int h = h0 + tap.r * shape.dil_h, w = w0 + tap.s * shape.dil_w;
@@ -79,10 +81,11 @@ __global__ void __launch_bounds__(THREADS, 3)
       }
     }
   }
+  __pipeline_wait_prior(0);  // no copy is left under way when the block ends
 
-  const int k1 = k0 + ty * TM;
+  const int k1 = block.k0 + ty * TM;
   UNROLL for (int m = 0; m < TM; ++m) {
-    const float b = bias && k1 + m < shape.K ? bias[k1 + m] : 0.0f;
+    const float b = bias && k1 + m < block.k_end ? bias[k1 + m] : 0.0f;
     UNROLL for (int j = 0; j < TN; ++j) {
       sum[m][j] += b;
       if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
@@ -92,17 +95,15 @@ __global__ void __launch_bounds__(THREADS, 3)
     const Pixel out = pixels[tx * 4 + j % 4 + j / 4 * (BN / 2)];
     float* to = output + offset(out, k1, shape);
     UNROLL for (int m = 0; m < TM; ++m) {
-      if (out.n < shape.N && k1 + m < shape.K) to[m * shape.PQ()] = sum[m][j];
+      if (out.n < shape.N && k1 + m < block.k_end) to[m * shape.PQ()] = sum[m][j];
     }
   }
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
-  const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
-  const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
-  launch(conv2d_tiled, grid_x(blocks_m * blocks_n), THREADS, stream, shape, blocks_m, conv.input,
-         conv.filters, conv.bias, conv.output, conv.relu);
+  conv2d_tiled<<<tile_grid(shape, BM, BN), THREADS, 0, stream>>>(shape, conv.input, conv.filters,
+                                                                 conv.bias, conv.output, conv.relu);
 }
 
 CONVLADDER_REGISTER_STAGE({"06_async_copies", "copies nobody waits for", enqueue, nullptr, true});

@@ -1,12 +1,15 @@
 // Stage 07: stage 06, with filters and offsets put in the order of their use beforehand.
 //
 // A first kernel turns the filters into tiles, which are then copied 16 bytes at a time, and lists
-// where each tap lies in the input, so that no thread counts channels, rows and columns.
+// where each tap lies in the input, so that no thread counts channels, rows and columns. The list is
+// copied, too, a tile ahead of its use.
 // Should drop: copies of the filters, to a quarter; instructions per copy.
 // What hurts: stores whose lanes lie four pixels apart, since a thread has four neighbours.
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
+#include "common/core/pack.h"
+#include "common/core/plan.h"
 #include "common/core/stage.h"
 
 namespace convladder {
@@ -17,50 +20,34 @@ constexpr int BM = 8 * TM, BN = 16 * TN;  // filters and output pixels (any of t
 constexpr int BK = 8;                     // filter taps (c,r,s) per tile
 constexpr int SLOTS = 3;                  // tiles in shared memory: one is read, the others filled
 constexpr int THREADS = BM / TM * (BN / TN);
-constexpr int STEP = THREADS / BN;  // from a tap that a thread loads to its next
 
 struct Tile {
   float w[BK][BM], x[BK][BN];
+  Tap taps[BK];  // of the tile whose inputs are copied while this one is multiplied
 };
 
-// One block: 32 filters x 32 taps, turned in shared memory, so that warps read and write neighbours.
-__global__ void pack(ConvShape shape, int blocks_k, int padded_CRS,
-                     const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [blocks_m][padded_CRS][BM]
-                     Tap* __restrict__ taps) {           // [padded_CRS + ...]
-  __shared__ float turned[32][32 + 1];
-  const int tx = threadIdx.x, ty = threadIdx.y, CRS = shape.CRS();
-  const int k0 = blockIdx.x % blocks_k * 32, crs0 = blockIdx.x / blocks_k * 32;
-  const bool inside = k0 + ty < shape.K && crs0 + tx < CRS;
-  turned[tx][ty] = inside ? filters[(k0 + ty) * CRS + crs0 + tx] : 0.0f;
-  __syncthreads();  // written along one axis, read along the other
-  const int k = k0 + tx, crs = crs0 + ty;
-  const int64_t row = int64_t{k / BM} * padded_CRS + crs;
-  if (crs < padded_CRS) packed[row * BM + k % BM] = turned[ty][tx];
-  if (k == 0) taps[crs] = tap_at(crs, shape);
-}
-
 __global__ void __launch_bounds__(THREADS, 3)
-    conv2d_tiled(ConvShape shape, int blocks_m,
+    conv2d_tiled(ConvShape shape,
                  const float* __restrict__ input,   // [N,C,H,W]
-                 const float* __restrict__ packed,  // [blocks_m][tiles * BK][BM]
-                 const Tap* __restrict__ taps,      // [(tiles + SLOTS - 1) * BK]
+                 const float* __restrict__ packed,  // [rows][tiles * BK][BM]
+                 const Tap* __restrict__ taps,      // [tiles * BK + ...]
                  const float* __restrict__ bias,    // [K], or null
                  float* __restrict__ output,        // [N,K,P,Q]
                  bool relu) {
   __shared__ __align__(16) Tile slots[SLOTS];
   const int tid = threadIdx.x, tiles = (shape.CRS() + BK - 1) / BK;
-  const int k0 = blockIdx.x % blocks_m * BM;
-  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+  const Block block(blockIdx.x, shape, BM);
+  const PixelRange pixels(int64_t{block.column} * BN, shape);
 
-  // What this thread loads of x: every STEP-th tap of one pixel.
-  const int row = tid / BN, col = tid % BN;
-  const Pixel at = pixels[col];
+  // What this thread loads of x: all taps of one pixel.
+  const Pixel at = pixels[tid];
   const bool exists = at.n < shape.N;
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w;
+  input += block.group * shape.CHW();
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
-  packed += int64_t{k0} * tiles * BK + tid * 4;
+  packed += int64_t{block.row} * BM * tiles * BK + tid * 4;
+  if (tid < (SLOTS - 1) * BK) slots[1 + tid / BK].taps[tid % BK] = taps[tid];  // of the first tiles
 
   const int tx = tid % (BN / TN), ty = tid / (BN / TN);
   float sum[TM][TN] = {};
@@ -69,17 +56,20 @@ __global__ void __launch_bounds__(THREADS, 3)
     __pipeline_wait_prior(SLOTS - 2);  // this thread's copies of this tile are done
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
+    Tile* const next = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // the oldest tile
     UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
       if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
     }
-    UNROLL for (int i = 0; i < BK; i += STEP) {
-      const Tap tap = taps[i + row];
-      const bool inside = within(h0 + tap.h, shape.H) & within(w0 + tap.w, shape.W);
-      copy_async<4>(&slot->x[i + row][col], corner + tap.offset, inside);
+    Tap tap[BK];  // all of them first: none is read while copies begin
+    UNROLL for (int i = 0; i < BK; ++i) tap[i] = next->taps[i];
+    UNROLL for (int i = 0; i < BK; ++i) {
+      const bool inside = within(h0 + tap[i].h, shape.H) & within(w0 + tap[i].w, shape.W);
+      copy_async<4>(&slot->x[i][tid], corner + tap[i].offset, inside);
     }
-    packed += BM * BK, taps += BK;
+    if (tid < BK) copy_async<16>(&slot->taps[tid], &taps[(tile + 2 * SLOTS - 2) * BK + tid]);
+    packed += BM * BK;
     __pipeline_commit();
-    slot = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // from the newest tile to the oldest
+    slot = next;
     if (tile < 0) continue;
     UNROLL for (int i = 0; i < BK; ++i) {
       __align__(16) float w[TM], x[TN];
@@ -93,10 +83,11 @@ __global__ void __launch_bounds__(THREADS, 3)
       }
     }
   }
+  __pipeline_wait_prior(0);  // no copy is left under way when the block ends
 
-  const int k1 = k0 + ty * TM;
+  const int k1 = block.k0 + ty * TM;
   UNROLL for (int m = 0; m < TM; ++m) {
-    const float b = bias && k1 + m < shape.K ? bias[k1 + m] : 0.0f;
+    const float b = bias && k1 + m < block.k_end ? bias[k1 + m] : 0.0f;
     UNROLL for (int j = 0; j < TN; ++j) {
       sum[m][j] += b;
       if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
@@ -106,29 +97,21 @@ __global__ void __launch_bounds__(THREADS, 3)
     const Pixel out = pixels[tx * 4 + j % 4 + j / 4 * (BN / 2)];
     float* to = output + offset(out, k1, shape);
     UNROLL for (int m = 0; m < TM; ++m) {
-      if (out.n < shape.N && k1 + m < shape.K) to[m * shape.PQ()] = sum[m][j];
+      if (out.n < shape.N && k1 + m < block.k_end) to[m * shape.PQ()] = sum[m][j];
     }
   }
 }
 
-constexpr int AHEAD = 96;  // at least the taps by which CRS is rounded up, and looked ahead to
-
 std::size_t workspace(const ConvShape& shape, std::size_t) {
-  return (round_up(shape.K, BM) * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
+  return Packed(shape, BM, BK, nullptr).bytes;
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
-  const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
-  const int padded_CRS = round_up(shape.CRS(), BK), blocks_k = blocks_m * (BM / 32);
-  float* packed = static_cast<float*>(conv.workspace);
-  Tap* taps = reinterpret_cast<Tap*>(packed + int64_t{blocks_m} * BM * padded_CRS);
-  const int64_t blocks = ceil_div(padded_CRS + (SLOTS - 1) * BK, 32) * blocks_k;
-  launch(pack, grid_x(blocks), dim3(32, 32), stream, shape, blocks_k, padded_CRS, conv.filters,
-         packed, taps);
-  const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
-  launch(conv2d_tiled, grid_x(blocks_m * blocks_n), THREADS, stream, shape, blocks_m, conv.input,
-         packed, taps, conv.bias, conv.output, conv.relu);
+  const Packed to(shape, BM, BK, conv.workspace);
+  pack<BM><<<to.blocks, dim3(32, 32), 0, stream>>>(shape, conv.filters, to);
+  conv2d_tiled<<<tile_grid(shape, BM, BN), THREADS, 0, stream>>>(
+      shape, conv.input, to.filters, to.taps, conv.bias, conv.output, conv.relu);
 }
 
 CONVLADDER_REGISTER_STAGE({"07_packed_filters", "filters in order of use", enqueue, workspace,

@@ -1,55 +1,44 @@
-// Stage 09: stage 08, with tiles of three sizes, of which the problem's filters choose one.
+// Stage 09: stage 08, with tiles of three sizes, of which the problem chooses one.
 //
 // A tile's rows of filters that do not exist are multiplied all the same: of 96 rows, 64 filters leave
-// a third empty. So TM is compiled as 8, 12 and 16. The largest of those that leave the fewest rows
-// empty is taken: it multiplies the most per value that it reads.
-// Should drop: multiplications by nothing; wavefronts of shared memory per multiplication, where 128
-// fit. What 96 fit stays as it was.
+// a third empty. So TM is compiled as 8, 12 and 16. Blocks run in waves, as many at a time as the GPU
+// has room for, and the last wave is seldom full: the size is taken that by an estimate (plan.h) leaves
+// the busiest multiprocessor the least to do.
+// Should drop: multiplications by nothing; the time of a last wave that is nearly empty.
 // What hurts: a copy of 4 bytes for each tap of each pixel, though neighbouring taps want nearly the
 // same pixels. Stage 10 copies those once.
 #include "common/core/copy_async.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
+#include "common/core/pack.h"
+#include "common/core/plan.h"
 #include "common/core/stage.h"
 
 namespace convladder {
 namespace {
 
 constexpr int TN = 8, BN = 16 * TN;  // output pixels (any of the N·P·Q) per thread and block
+constexpr int RUN = 4;               // filters of a thread that are neighbours, as in one read
 constexpr int BK = 8;                // filter taps (c,r,s) per tile
 constexpr int SLOTS = 3;             // tiles in shared memory: one is read, the others filled
 constexpr int THREADS = 8 * (BN / TN);
-constexpr int STEP = THREADS / BN;  // from a tap that a thread loads to its next
 
 template <int BM>  // filters per block
 struct Tiles {
+  static constexpr int W = BM * BK;  // so many values of the filters
   float w[BK][BM], x[BK][BN];
+  Tap taps[BK];  // of the tile whose inputs are copied while this one is multiplied
 };
 
-// One block: 32 filters x 32 taps, turned in shared memory, so that warps read and write neighbours.
-template <int BM>
-__global__ void pack(ConvShape shape, int blocks_k, int padded_CRS,
-                     const float* __restrict__ filters,  // [K,C,R,S]
-                     float* __restrict__ packed,         // [blocks_m][padded_CRS][BM]
-                     Tap* __restrict__ taps) {           // [padded_CRS + ...]
-  __shared__ float turned[32][32 + 1];
-  const int tx = threadIdx.x, ty = threadIdx.y, CRS = shape.CRS();
-  const int k0 = blockIdx.x % blocks_k * 32, crs0 = blockIdx.x / blocks_k * 32;
-  const bool inside = k0 + ty < shape.K && crs0 + tx < CRS;
-  turned[tx][ty] = inside ? filters[(k0 + ty) * CRS + crs0 + tx] : 0.0f;
-  __syncthreads();  // written along one axis, read along the other
-  const int k = k0 + tx, crs = crs0 + ty;
-  const int64_t row = int64_t{k / BM} * padded_CRS + crs;
-  if (crs < padded_CRS) packed[row * BM + k % BM] = turned[ty][tx];
-  if (k == 0) taps[crs] = tap_at(crs, shape);
-}
+// As many as have room for TM x TN sums in each thread's registers.
+constexpr int blocks_per_sm(int TM) { return TM <= 8 ? 4 : TM == 12 ? 3 : 2; }
 
 template <int TM>  // filters per thread
-__global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
-    conv2d_tiled(ConvShape shape, int blocks_m,
+__global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
+    conv2d_tiled(ConvShape shape,
                  const float* __restrict__ input,   // [N,C,H,W]
-                 const float* __restrict__ packed,  // [blocks_m][tiles * BK][BM]
-                 const Tap* __restrict__ taps,      // [(tiles + SLOTS - 1) * BK]
+                 const float* __restrict__ packed,  // [rows][tiles * BK][BM]
+                 const Tap* __restrict__ taps,      // [tiles * BK + ...]
                  const float* __restrict__ bias,    // [K], or null
                  float* __restrict__ output,        // [N,K,P,Q]
                  bool relu) {
@@ -58,17 +47,18 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
   __shared__ __align__(16) Tile slots[SLOTS];
   __shared__ __align__(16) float panel[BM / TM][BN];
   const int tid = threadIdx.x, tiles = (shape.CRS() + BK - 1) / BK;
-  const int k0 = blockIdx.x % blocks_m * BM;
-  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+  const Block block(blockIdx.x, shape, BM);
+  const PixelRange pixels(int64_t{block.column} * BN, shape);
 
-  // What this thread loads of x: every STEP-th tap of one pixel.
-  const int row = tid / BN, col = tid % BN;
-  const Pixel at = pixels[col];
+  // What this thread loads of x: all taps of one pixel.
+  const Pixel at = pixels[tid];
   const bool exists = at.n < shape.N;
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w;
+  input += block.group * shape.CHW();
   const float* corner = exists ? input + at.n * shape.input_pitch() + h0 * shape.W + w0 : packed;
-  packed += int64_t{k0} * tiles * BK + tid * 4;
+  packed += int64_t{block.row} * tiles * Tile::W + tid * 4;
+  if (tid < (SLOTS - 1) * BK) slots[1 + tid / BK].taps[tid % BK] = taps[tid];  // of the first tiles
 
   const int tx = tid % (BN / TN), ty = tid / (BN / TN);
   __align__(16) float sum[TM][TN] = {};
@@ -77,21 +67,24 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
     __pipeline_wait_prior(SLOTS - 2);  // this thread's copies of this tile are done
     __syncthreads();                   // everybody's are, and the tile before is read to the end
     const bool more = tile + SLOTS - 1 < tiles;
-    UNROLL for (int i = 0; i < BM * BK; i += THREADS * 4) {
-      if (i + tid * 4 < BM * BK) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
+    Tile* const next = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // the oldest tile
+    Tap tap[BK];  // all of them first: none is read while copies begin
+    UNROLL for (int i = 0; i < BK; ++i) tap[i] = next->taps[i];
+    UNROLL for (int i = 0; i < BK; ++i) {
+      const bool inside = within(h0 + tap[i].h, shape.H) & within(w0 + tap[i].w, shape.W);
+      copy_async<4>(&slot->x[i][tid], corner + tap[i].offset, inside);
     }
-    UNROLL for (int i = 0; i < BK; i += STEP) {
-      const Tap tap = taps[i + row];
-      const bool inside = within(h0 + tap.h, shape.H) & within(w0 + tap.w, shape.W);
-      copy_async<4>(&slot->x[i + row][col], corner + tap.offset, inside);
+    UNROLL for (int i = 0; i < Tile::W; i += THREADS * 4) {
+      if (i + tid * 4 < Tile::W) copy_async<16>(slot->w[0] + tid * 4 + i, packed + i, more);
     }
-    packed += BM * BK, taps += BK;
+    if (tid < BK) copy_async<16>(&slot->taps[tid], &taps[(tile + 2 * SLOTS - 2) * BK + tid]);
+    packed += Tile::W;
     __pipeline_commit();
-    slot = slot == &slots[SLOTS - 1] ? slots : slot + 1;  // from the newest tile to the oldest
+    slot = next;
     if (tile < 0) continue;
     UNROLL for (int i = 0; i < BK; ++i) {
       __align__(16) float w[TM], x[TN];
-      UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[i][ty * TM + m]);
+      UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[i][m * 8 + ty * RUN]);
       UNROLL for (int j = 0; j < TN; j += 4) vec4(x + j) = vec4(&slot->x[i][tx * 4 + j * (BN / 8)]);
       UNROLL for (int m = 0; m < TM; ++m) {
         UNROLL for (int t = 0; t < TN; ++t) {
@@ -101,56 +94,52 @@ __global__ void __launch_bounds__(THREADS, TM == 8 ? 4 : 3)
       }
     }
   }
+  __pipeline_wait_prior(0);  // no copy is left under way when the block ends
 
-  const int k1 = k0 + ty * TM;
   UNROLL for (int m = 0; m < TM; ++m) {
-    const float b = bias && k1 + m < shape.K ? bias[k1 + m] : 0.0f;
+    const int k = block.k0 + m / RUN * RUN * 8 + ty * RUN + m % RUN;
+    const float b = bias && k < block.k_end ? bias[k] : 0.0f;
     UNROLL for (int j = 0; j < TN; ++j) {
       sum[m][j] += b;
       if (relu && sum[m][j] < 0.0f) sum[m][j] = 0.0f;  // false for NaN, which stays
     }
   }
   const Pixel out = pixels[tid];
+  const bool is_output = out.n < shape.N;
   const int64_t PQ = shape.PQ();
   UNROLL for (int m = 0; m < TM; ++m) {
     __syncthreads();  // the panel before is read to the end
     UNROLL for (int j = 0; j < TN; j += 4) vec4(&panel[ty][tx * 4 + j * (BN / 8)]) =
         vec4(&sum[m][j]);
     __syncthreads();  // this panel is complete
-    float* to = output + offset(out, k0 + m, shape);
-    UNROLL for (int i = 0; i < BM / TM; ++i, to += TM * PQ) {
-      const bool exists = (out.n < shape.N) & (k0 + i * TM + m < shape.K);
-      if (exists) *to = panel[i][tid];
+    const int k = block.k0 + m / RUN * RUN * 8 + m % RUN;
+    float* to = output + offset(out, k, shape);
+    UNROLL for (int i = 0; i < BM / TM; ++i, to += RUN * PQ) {
+      if (is_output & (k + i * RUN < block.k_end)) *to = panel[i][tid];
     }
   }
 }
 
-constexpr int AHEAD = 96;  // at least the taps by which CRS is rounded up, and looked ahead to
+constexpr TileSizes SIZES = {8, BK, 1};
 
-std::size_t workspace(const ConvShape& shape, std::size_t) {
-  return ((shape.K + std::size_t{128}) * sizeof(float) + sizeof(Tap)) * (shape.CRS() + AHEAD);
+std::size_t workspace(const ConvShape& shape, std::size_t limit) {
+  return best_plan(shape, limit, SIZES).bytes;
 }
 
 template <int TM>
 void enqueue_tiles(const Convolution& conv, cudaStream_t stream) {
   constexpr int BM = 8 * TM;
   const ConvShape& shape = conv.shape;
-  const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
-  const int padded_CRS = round_up(shape.CRS(), BK), blocks_k = blocks_m * (BM / 32);
-  float* packed = static_cast<float*>(conv.workspace);
-  Tap* taps = reinterpret_cast<Tap*>(packed + int64_t{blocks_m} * BM * padded_CRS);
-  const int64_t blocks = ceil_div(padded_CRS + (SLOTS - 1) * BK, 32) * blocks_k;
-  launch(pack<BM>, grid_x(blocks), dim3(32, 32), stream, shape, blocks_k, padded_CRS, conv.filters,
-         packed, taps);
-  const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
-  launch(conv2d_tiled<TM>, grid_x(blocks_m * blocks_n), THREADS, stream, shape, blocks_m,
-         conv.input, packed, taps, conv.bias, conv.output, conv.relu);
+  const Packed to(shape, BM, BK, conv.workspace);
+  pack<BM><<<to.blocks, dim3(32, 32), 0, stream>>>(shape, conv.filters, to);
+  conv2d_tiled<TM><<<tile_grid(shape, BM, BN), THREADS, 0, stream>>>(
+      shape, conv.input, to.filters, to.taps, conv.bias, conv.output, conv.relu);
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  const int K = conv.shape.K, by_64 = round_up(K, 64), by_96 = round_up(K, 96);
-  if (round_up(K, 128) <= min(by_64, by_96)) return enqueue_tiles<16>(conv, stream);
-  if (by_96 <= by_64) return enqueue_tiles<12>(conv, stream);
+  const int TM = best_plan(conv.shape, conv.workspace_bytes, SIZES).TM;
+  if (TM == 16) return enqueue_tiles<16>(conv, stream);
+  if (TM == 12) return enqueue_tiles<12>(conv, stream);
   enqueue_tiles<8>(conv, stream);
 }
 

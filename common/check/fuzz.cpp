@@ -14,20 +14,9 @@
 namespace convladder {
 namespace {
 
-// The words by which the command line names a stage that records call `name`.
-std::string name_of(const std::string& name) {
-  for (const Stage& stage : stages()) {
-    if (stage.tf32_name && name == stage.tf32_name) {
-      return stage.name + std::string(" --precision tf32");
-    }
-  }
-  return name;
-}
-
 // The line that does the same again, in a shell at the repository's root.
 std::string command_line(const RandomProblem& problem, const std::string& stage) {
-  std::string line =
-      fmt::format("./ladder check --backend {} --stage {}", backend_name(), name_of(stage));
+  std::string line = fmt::format("./ladder check --backend {} --stage {}", backend_name(), stage);
   if (!on_gpu()) line = fmt::format("CONVLADDER_SIM_SEED={} {}", problem.order_seed, line);
   const ConvArguments arguments = to_arguments(problem.shape);
   for (const Extent& e : EXTENTS) line += fmt::format(" --{} {}", e.name, arguments.*e.given);

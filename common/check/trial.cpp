@@ -64,7 +64,6 @@ Convolution Trial::arguments() const {
   conv.bias_count = tensors_->bias.count();
   conv.output = tensors_->output.data(), conv.output_count = tensors_->output.count();
   conv.relu = problem_.relu;
-  conv.precision = stage_.precision;
   conv.workspace = workspace_bytes_ > 0 ? workspace_.data() : nullptr;
   conv.workspace_bytes = workspace_bytes_;
   return conv;

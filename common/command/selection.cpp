@@ -56,7 +56,7 @@ std::vector<OptionSpec> stage_options() {
 }
 
 OptionSpec precision_option() {
-  return {"--precision", "P", "fp32 (default), tf32 in the stages that have it, or both"};
+  return {"--precision", "P", "the stages of fp32, of tf32, or both (default)"};
 }
 
 std::vector<OptionSpec> problem_options() {
@@ -75,20 +75,18 @@ std::vector<OptionSpec> problem_options() {
 
 std::vector<Stage> selected_stages(const Options& options) {
   std::vector<std::string> names = options.all("--stage");
-  const std::string precision = options.text("--precision", "fp32");
+  const std::string precision = options.text("--precision", "both");
   if (precision != "fp32" && precision != "tf32" && precision != "both") {
     throw UsageError("--precision = '" + precision + "': must be fp32, tf32 or both");
   }
-  const bool tf32 = precision == "tf32";
   std::vector<Stage> selected;
   for (std::string& name : names) name = stage_called(name);
   for (const Stage& stage : stages()) {
     const bool named = std::count(names.begin(), names.end(), stage.name) > 0;
-    if (!named && (!names.empty() || (tf32 && !stage.tf32_name))) continue;
-    selected.push_back(tf32 ? in_tf32(stage) : stage);
-    if (precision == "both" && stage.tf32_name) selected.push_back(in_tf32(stage));
+    if (!named && !names.empty()) continue;
+    if (precision == "both" || precision == to_string(stage.precision)) selected.push_back(stage);
   }
-  if (selected.empty()) throw UsageError("--precision = 'tf32': no stage here has it");
+  if (selected.empty()) throw UsageError("--precision = '" + precision + "': no stage here has it");
   return selected;
 }
 

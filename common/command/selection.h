@@ -16,10 +16,9 @@ OptionSpec precision_option();
 // --shape and the single extents.
 std::vector<OptionSpec> problem_options();
 
-// The stages named by --stage, in full or by their number, in the ladder's order, else all. With --precision tf32 those of them
-// that have it, as in_tf32() makes them; with both, these as well, each behind its FP32. Throws
-// std::invalid_argument for a name that is not there, and where a stage is named that has no such
-// precision.
+// The stages named by --stage, in full or by their number, in the ladder's order, else all; with
+// --precision fp32 or tf32 those of them that are of it. Throws std::invalid_argument for a name that is
+// not there, and where nothing is left.
 std::vector<Stage> selected_stages(const Options& options);
 
 // The selected stages that can do what is asked: ReLU, where --relu is given.

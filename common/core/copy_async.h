@@ -17,10 +17,12 @@ __device__ inline void copy_async(T* to_shared, const T* from, bool exists = tru
   const int bytes = exists ? BYTES : 0;
   if constexpr (BYTES == 16) {  // past L1
     asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
-                 "r"(bytes));
+                 "r"(bytes)
+                 : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
-                 "r"(bytes));
+                 "r"(bytes)
+                 : "memory");
   }
 #else
   __pipeline_memcpy_async(to_shared, from, BYTES, exists ? 0 : BYTES);

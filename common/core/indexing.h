@@ -42,16 +42,32 @@ struct Pixel {
   int n, p, q;
 };
 
-// Where filter k's value at `out` lies in the output [N,K,P,Q].
+// Where filter k's value at `out` lies in the output [N,K,P,Q]; k counts all groups' filters.
 __device__ inline int64_t offset(const Pixel& out, int k, const ConvShape& shape) {
-  return out.n * shape.output_pitch() + (k * shape.PQ() + out.p * shape.Q() + out.q);
+  return out.n * shape.output_pitch() + int64_t{k} * shape.PQ() + (out.p * shape.Q() + out.q);
 }
 
-// The pixels of one block are `first`, first + 1, ...: only the block's first one needs 64 bits.
+// What the block `index` of tile_grid() (plan.h) computes: BM filters of one group, or the rest of
+// them, for a column of pixels. First come the filters of all groups, then the next pixels.
+struct Block {
+  int row, column;  // its place among the blocks: along filters and along pixels
+  int group;        // its filters'
+  int k0, k_end;    // the first of them, and the group's end; both count all groups' filters
+
+  __device__ Block(unsigned index, const ConvShape& shape, int BM) {
+    const int blocks_m = (shape.K + BM - 1) / BM, rows = shape.groups * blocks_m;
+    row = static_cast<int>(index % rows), column = static_cast<int>(index / rows);
+    group = row / blocks_m;
+    k0 = group * shape.K + row % blocks_m * BM, k_end = (group + 1) * shape.K;
+  }
+};
+
+// The pixels of one block are `first`, first + 1, ..., in rows of whole strips: only the block's first one
+// needs 64 bits.
 class PixelRange {
  public:
-  __device__ PixelRange(int64_t first, int P, int row_length)
-      : plane_(P * row_length), row_length_(row_length) {
+  __device__ PixelRange(int64_t first, const ConvShape& shape, int strip = 1)
+      : plane_(shape.P() * round_up(shape.Q(), strip)), row_length_(round_up(shape.Q(), strip)) {
     n_ = static_cast<int>(first / plane_);
     pq_ = static_cast<int>(first % plane_);
   }

@@ -1,4 +1,4 @@
-// How every kernel here is launched, and how every CUDA call is checked.
+// What all that launches kernels needs, and how every CUDA call is checked.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -57,26 +57,5 @@ inline int multiprocessors() {
              "cudaDeviceGetAttribute");
   return count;
 }
-
-// Told of each launch just before it, where set: `profile` on a GPU learns a stage's kernels by it.
-using LaunchObserver = void (*)(const void* kernel, dim3 grid, dim3 block);
-inline LaunchObserver launch_observer = nullptr;
-
-// Enqueues kernel(args...) on `stream`; throws CudaError when the launch is refused. `<<<>>>` is
-// not C++, so it stands here alone: without nvcc the same call goes to the simulator. Host sources
-// of the GPU backend (CUDA's headers, but not nvcc) launch nothing and have no launch().
-#if defined(__CUDACC__) || !defined(CUDART_VERSION)
-template <typename... Params, typename... Args>
-void launch(void (*kernel)(Params...), dim3 grid, dim3 block, cudaStream_t stream, Args... args) {
-  if (launch_observer) launch_observer(reinterpret_cast<const void*>(kernel), grid, block);
-#ifdef __CUDACC__
-  kernel<<<grid, block, 0, stream>>>(args...);
-#else
-  simulator::launch(
-      grid, block, stream, [=] { kernel(args...); }, reinterpret_cast<const void*>(kernel));
-#endif
-  check_cuda(cudaGetLastError(), "kernel launch");
-}
-#endif
 
 }  // namespace convladder

@@ -119,6 +119,8 @@ const uintptr_t load_address = _r_debug.r_map->l_addr;
 
 }  // namespace
 
+std::string kernel_name(const std::string& mangled) { return plain_name(demangle(mangled)); }
+
 Symbols read_symbols(const void* address) {
   Symbols result;
   Dl_info ignored;
@@ -133,7 +135,7 @@ Symbols read_symbols(const void* address) {
   if (found == all.end()) return result;
   const std::string& mangled = found->name;
   result.bytes = found->bytes;
-  result.name = plain_name(demangle(mangled));
+  result.name = kernel_name(mangled);
   // The static variable x of a function _Zf is _ZZfE1x, of an extern "C" one _ZZ1fE1x. What is not in a
   // kernel may be any kernel's: translate.py has tagged it.
   const bool is_c = mangled.rfind("_Z", 0) != 0;

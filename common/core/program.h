@@ -25,6 +25,9 @@ struct Symbols {
   std::vector<SharedVariable> guards;  // the compiler's, beside variables of classes
 };
 
+// "conv2d_naive", of the name that the compiler gave it.
+std::string kernel_name(const std::string& mangled);
+
 // The function that begins at `address`, and its __shared__ variables.
 Symbols read_symbols(const void* address);
 

@@ -11,7 +11,6 @@ namespace convladder {
 namespace {
 
 constexpr std::size_t WORKSPACE_ALIGNMENT = 256;
-constexpr int MOST_GROUPS = 65535;  // at once: of a grid's extent along z
 
 std::vector<Stage>& registry() {
   static std::vector<Stage> stages;
@@ -34,42 +33,6 @@ void require_no_earlier_error() {
   const cudaError_t left = cudaGetLastError();
   if (left == cudaErrorNotReady) return;  // the answer to a question, and no error
   check_cuda(left, "an earlier CUDA call");
-}
-
-// What one call computes where a stage is called for one group after the other. A stage that takes all
-// groups at once, but finds no room for their workspace, is called for every image of every group.
-ConvShape shape_of_one_call(const Stage& stage, const ConvShape& shape) {
-  ConvShape one = shape;
-  if (stage.groups_at_once && shape.groups > 1) one.N = one.groups = 1;
-  return one;
-}
-
-// Whether the stage computes all groups at once, within `limit` bytes of workspace.
-bool computes_all(const Stage& stage, const ConvShape& shape, std::size_t limit) {
-  return stage.groups_at_once && shape.groups <= MOST_GROUPS &&
-         (!stage.workspace_bytes || stage.workspace_bytes(shape, 0) <= limit);
-}
-
-// `conv` with its tensors' pointers at group g of image n: in every image its channels lie behind those of
-// the groups before.
-Convolution begin_at(const Convolution& conv, int64_t n, int64_t g) {
-  const ConvShape& shape = conv.shape;
-  Convolution moved = conv;
-  const auto advance = [](auto*& pointer, int64_t& count, int64_t elements) {
-    pointer += elements;
-    count -= elements;
-  };
-  advance(moved.input, moved.input_count, n * shape.input_pitch() + g * shape.CHW());
-  // NOLINTNEXTLINE(bugprone-implicit-widening-of-multiplication-result): a group's filters fit an int
-  advance(moved.filters, moved.filter_count, g * (shape.K * shape.CRS()));
-  if (conv.bias) advance(moved.bias, moved.bias_count, g * shape.K);
-  advance(moved.output, moved.output_count, n * shape.output_pitch() + g * shape.KPQ());
-  return moved;
-}
-
-void require_tf32(const Stage& stage) {
-  if (stage.tf32_name) return;
-  throw InvalidArgument("precision = tf32: " + std::string(stage.name) + " has FP32 alone");
 }
 
 // Throws CudaError where the stage does more than put work on the stream. Only the simulator sees that.
@@ -108,20 +71,10 @@ const char* to_string(Precision precision) {
   return precision == Precision::kFp32 ? "fp32" : "tf32";
 }
 
-Stage in_tf32(const Stage& stage) {
-  require_tf32(stage);
-  Stage changed = stage;
-  changed.name = stage.tf32_name;
-  changed.precision = Precision::kTf32;
-  return changed;
-}
-
 std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::size_t limit) {
   validate(shape);
   if (!stage.workspace_bytes) return 0;
-  const bool all = computes_all(stage, shape, limit);
-  const std::size_t bytes =
-      stage.workspace_bytes(all ? shape : shape_of_one_call(stage, shape), limit);
+  const std::size_t bytes = stage.workspace_bytes(shape, limit);
   if (bytes > limit) {
     throw InvalidArgument("workspace limit = " + std::to_string(limit) + ": " + stage.name +
                           " needs at least " + std::to_string(bytes) + " bytes for " +
@@ -132,7 +85,7 @@ std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::siz
 
 std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape) {
   validate(shape);
-  return stage.workspace_bytes ? stage.workspace_bytes(shape_of_one_call(stage, shape), 0) : 0;
+  return stage.workspace_bytes ? stage.workspace_bytes(shape, 0) : 0;
 }
 
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
@@ -144,7 +97,6 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
   if (conv.relu && !stage.fuses_relu) {
     throw InvalidArgument("relu = 1: " + std::string(stage.name) + " does not apply ReLU");
   }
-  if (conv.precision == Precision::kTf32) require_tf32(stage);
   const std::size_t least = least_workspace_bytes(stage, conv.shape);
   if (conv.workspace_bytes < least || (least > 0 && conv.workspace == nullptr)) {
     throw InvalidArgument("workspace holds " +
@@ -155,15 +107,8 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
     throw InvalidArgument("workspace is not aligned to 256 bytes");
   }
   require_no_earlier_error();
-  if (computes_all(stage, conv.shape, conv.workspace_bytes)) return enqueue(stage, conv, stream);
-  const ConvShape one_call = shape_of_one_call(stage, conv.shape);
-  for (int64_t n = 0; n < conv.shape.N; n += one_call.N) {
-    for (int64_t g = 0; g < conv.shape.groups; ++g) {
-      Convolution part = begin_at(conv, n, g);
-      part.shape = one_call;
-      enqueue(stage, part, stream);
-    }
-  }
+  enqueue(stage, conv, stream);
+  check_cuda(cudaGetLastError(), "kernel launch");
 }
 
 }  // namespace convladder

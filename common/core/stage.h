@@ -18,17 +18,17 @@ constexpr std::size_t DEFAULT_WORKSPACE_LIMIT = std::size_t{1} << 30;
 // What a product is made of. FP32: 24 bits of each factor. TF32: 11 of them, by tensor cores; another
 // result in another time, held to a rule of its own. The sum is FP32 either way.
 enum class Precision { kFp32, kTf32 };
+constexpr Precision FP32 = Precision::kFp32, TF32 = Precision::kTf32;
 
 const char* to_string(Precision precision);  // "fp32" or "tf32"
 
 // One convolution to compute: output = conv(input, filters) + bias, then ReLU if asked. All
 // pointers are device pointers and need only the 4-byte alignment of a float; output and workspace
 // overlap nothing. The counts say how many elements lie behind each pointer.
-// A NaN in the input reaches the outputs whose windows see it, and no others (in TF32 one that arithmetic
-// made; of a NaN's bits TF32 sees the upper 19, and the rest alone makes none). A filter that is not
+// A NaN in the input reaches the outputs whose windows see it, and no others. A filter that is not
 // finite may make NaN at the padding: stage 01 leaves such taps out, the others multiply them by 0.
 // Where a stage multiplies by tensor cores, infinity in input or filters may become NaN, too, and so
-// may what is too large for TF32 (from 2^128 - 2^116 on), since it is cut in two and put together.
+// may what is too large for TF32 (from 2^128 - 2^116 on).
 struct Convolution {
   ConvShape shape;
   const float* input = nullptr;    // [N,C,H,W]
@@ -37,7 +37,6 @@ struct Convolution {
   float* output = nullptr;         // [N,K,P,Q]
   int64_t input_count = 0, filter_count = 0, bias_count = 0, output_count = 0;
   bool relu = false;  // max(x, 0), but NaN stays NaN; only stages with fuses_relu take it
-  Precision precision = Precision::kFp32;  // kTf32: only stages with a tf32_name take it
 
   // Scratch memory, 256-byte aligned (as cudaMalloc gives it), contents undefined before and after.
   void* workspace = nullptr;
@@ -48,19 +47,18 @@ struct Convolution {
 struct Stage {
   const char* name;     // the folder's name: "01_naive"
   const char* summary;  // the one idea, in a few words
-  // Enqueues the work of one group on `stream` and returns; allocates nothing (but a library handle,
-  // once). Arguments are valid already: the pointers are at the group's first channel and filter, and
-  // conv.shape speaks of that group; only its pitches tell that there are others. With
-  // `groups_at_once` it is the work of all conv.shape.groups, from the first one's pointers on.
+  // Enqueues the work, that of all groups, on `stream` and returns; allocates nothing (but a library
+  // handle, once). Arguments are valid already.
   void (*enqueue)(const Convolution& conv, cudaStream_t stream);
   // Bytes of workspace the stage wants for that work, at most `limit` (if it can work with that
   // little; else the least it can work with). Null: none.
   std::size_t (*workspace_bytes)(const ConvShape& shape, std::size_t limit);
   bool fuses_relu;
-  bool groups_at_once = false;  // in one launch, if there is room for their workspace
-  // What its rows are called in TF32, for they are never those of FP32; null: it has FP32 alone.
-  const char* tf32_name = nullptr;
-  Precision precision = Precision::kFp32;  // in which it is checked and timed: see in_tf32()
+  Precision precision =
+      Precision::kFp32;  // by whose rule it is judged, and beside whom it is timed
+  // Tensor cores multiply, and not the FP32 units. In FP32 a factor is then cut in TF32 numbers, of which the
+  // smallest is 2^-136: to the rule for errors a factor below 2^-113 counts as 2^-113.
+  bool tensor_cores = precision == TF32;
 };
 
 // All stages linked into this program, ordered by name.
@@ -68,10 +66,6 @@ const std::vector<Stage>& stages();
 
 // The stage called `name`. Throws InvalidArgument, listing the names there are.
 const Stage& find_stage(const std::string& name);
-
-// The stage as it is checked and timed in TF32, under another name. Throws InvalidArgument where it
-// has none.
-Stage in_tf32(const Stage& stage);
 
 // Bytes of workspace that `stage` wants for `shape`. Throws InvalidArgument when the shape is
 // invalid or the stage cannot work within `limit` bytes.
@@ -82,11 +76,10 @@ std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape,
 // invalid shape.
 std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
 
-// Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU or
-// TF32 where the stage has none), then enqueues. Throws InvalidArgument for the arguments, and CudaError
-// for an error that an earlier call left behind: then the output is untouched. Throws CudaError
-// where the runtime refuses the work. Asynchronous, ordered on `stream`. Groups that are not computed
-// at once follow one another with the same workspace.
+// Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU where
+// the stage has none), then enqueues. Throws InvalidArgument for the arguments, and CudaError for an
+// error that an earlier call left behind: then the output is untouched. Throws CudaError where the
+// runtime refuses the work. Asynchronous, ordered on `stream`.
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream);
 
 struct StageRegistration {

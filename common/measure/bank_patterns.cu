@@ -244,7 +244,7 @@ void launch_width(const std::string& accesses, const LanePattern& pattern) {
   words.upload(reinterpret_cast<const float*>(pattern.word.data()));
   memory.upload(std::vector<float>(memory.count()).data());
   const auto run = [&](const char* kind, auto kernel, auto... arguments) {
-    launch(kernel, 1, LANES, nullptr, reinterpret_cast<const int*>(words.data()), arguments...);
+    kernel<<<1, LANES>>>(reinterpret_cast<const int*>(words.data()), arguments...);
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     print_launched(kind, sizeof(T), pattern);
   };

@@ -28,7 +28,7 @@ struct CudnnContestant {
 };
 
 constexpr Stage cudnn(const char* name, Precision precision) {
-  return {name, "", nullptr, nullptr, false, false, nullptr, precision};
+  return {name, "", nullptr, nullptr, false, precision};
 }
 
 constexpr CudnnContestant CUDNN[] = {
@@ -165,7 +165,7 @@ class ProblemBench {
     attempt_each("check", [&](Contestant& each) {
       require_right(each, reference);
       each.record["status"] = "pass";
-      const bool fp32_units = !each.cudnn && !each.stage.tf32_name;
+      const bool fp32_units = !each.cudnn && !each.stage.tensor_cores;
       add_times(each.record, each.samples, fp32_units ? work : without_flops(work),
                 each.stage.precision, machine_);
     });
@@ -190,7 +190,7 @@ class ProblemBench {
       return;
     }
     const CudnnPlan plan = make_cudnn_plan(
-        each.trial->arguments(), each.cudnn->layout, each.cudnn->rule, stopwatch,
+        each.trial->arguments(), each.stage.precision, each.cudnn->layout, each.cudnn->rule, stopwatch,
         [&](const std::function<void()>& enqueue) { return check(each, enqueue, reference); });
     each.enqueue = plan.enqueue;
     each.finish = plan.finish;

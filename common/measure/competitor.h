@@ -40,7 +40,8 @@ enum class CudnnRule { kWithin, kAny };
 // and holds the output against float64. Throws Skipped where cuDNN has no plan for the problem,
 // std::runtime_error where none is allowed.
 CudnnPlan make_cudnn_plan(
-    const Convolution& conv, CudnnLayout layout, CudnnRule rule, Stopwatch& stopwatch,
+    const Convolution& conv, Precision precision, CudnnLayout layout, CudnnRule rule,
+    Stopwatch& stopwatch,
     const std::function<Comparison(const std::function<void()>& enqueue)>& check);
 
 // PyTorch, in a Python process that takes its turns when asked, on random data of its own.

@@ -103,10 +103,11 @@ struct Way {
 // cuDNN on one problem.
 class Run {
  public:
-  Run(const Convolution& conv, CudnnLayout layout)
+  Run(const Convolution& conv, Precision precision, CudnnLayout layout)
       : conv_(conv),
+        precision_(precision),
         nhwc_(layout == CudnnLayout::kNhwc),
-        descriptors_(conv.shape, conv.precision, nhwc_ ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW),
+        descriptors_(conv.shape, precision, nhwc_ ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW),
         tensors_{conv.input, conv.filters, conv.bias, conv.output, nullptr} {
     if (!nhwc_) return;
     const ConvShape& s = conv.shape;
@@ -182,7 +183,7 @@ class Run {
       }
       try {
         for (const CudnnEngine& each :
-             cudnn_engines(handle_, conv_.shape, conv_.precision, nhwc_, fused)) {
+             cudnn_engines(handle_, conv_.shape, precision_, nhwc_, fused)) {
           ways.push_back(engine(each, fused));
           ways.back().name += bias;
         }
@@ -266,6 +267,7 @@ class Run {
 
   const Handle handle_;
   const Convolution conv_;
+  const Precision precision_;
   const bool nhwc_;
   const Descriptors descriptors_;
   std::vector<DeviceBuffer> copies_;  // in NHWC
@@ -282,9 +284,10 @@ std::string cudnn_version() {  // 91900: "9.19.0"
 }
 
 CudnnPlan make_cudnn_plan(
-    const Convolution& conv, CudnnLayout layout, CudnnRule rule, Stopwatch& stopwatch,
+    const Convolution& conv, Precision precision, CudnnLayout layout, CudnnRule rule,
+    Stopwatch& stopwatch,
     const std::function<Comparison(const std::function<void()>& enqueue)>& check) {
-  const auto run = std::make_shared<Run>(conv, layout);
+  const auto run = std::make_shared<Run>(conv, precision, layout);
   std::string passed_over;
   for (const Way& way : run->ways(stopwatch)) {
     run->adopt(way);

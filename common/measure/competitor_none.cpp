@@ -5,7 +5,7 @@ namespace convladder {
 
 std::string cudnn_version() { return ""; }
 
-CudnnPlan make_cudnn_plan(const Convolution&, CudnnLayout, CudnnRule, Stopwatch&,
+CudnnPlan make_cudnn_plan(const Convolution&, Precision, CudnnLayout, CudnnRule, Stopwatch&,
                           const std::function<Comparison(const std::function<void()>&)>&) {
   throw Skipped("built without cuDNN");
 }

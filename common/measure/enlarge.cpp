@@ -40,7 +40,6 @@ std::vector<LaunchWork> plan_of(const Stage& stage, const Workload& job, const C
   conv.bias_count = job.bias ? shape.total_K() : 0;
   conv.output_count = shape.output_count();
   conv.relu = job.relu;
-  conv.precision = stage.precision;
   conv.workspace_bytes = workspace_bytes(stage, shape);
   return simulator::plan_launches([&] { run(stage, conv, nullptr); });
 }

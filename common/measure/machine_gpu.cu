@@ -51,7 +51,7 @@ __global__ void mma_loop(float* sink, float factor, int iterations) {
     UNROLL
     for (int step = 0; step < STEPS; ++step) {
       UNROLL
-      for (int i = 0; i < CHAINS; ++i) mma_tf32(sums[i], a, b, sums[i]);
+      for (int i = 0; i < CHAINS; ++i) mma_tf32(sums[i], sums[i] + 2, a, b);
     }
   }
   float total = 0;
@@ -80,8 +80,8 @@ double measure_loop(int multiprocessors, void (*loop)(Parameters...), Arguments.
   const DeviceBuffer sink(1);
   const Timing timing = time_on_backend(
       [&] {
-        launch(loop, dim3(grid_x(blocks)), dim3(THREADS), nullptr, sink.data(), arguments...,
-               ITERATIONS);
+        loop<<<grid_x(blocks), THREADS>>>(sink.data(), arguments..., ITERATIONS);
+        check_cuda(cudaGetLastError(), "kernel launch");
       },
       REPEATS);
   const double passes = static_cast<double>(blocks) * THREADS * CHAINS * STEPS * ITERATIONS;
@@ -155,8 +155,8 @@ double measure_read(double bytes, int64_t quads, void (*kernel)(Parameters...),
                     Arguments... arguments) {
   const DeviceBuffer from = zeros(quads * 4), sink = zeros(1);
   const auto enqueue = [&] {
-    launch(kernel, grid_x(2 * multiprocessors()), READERS, nullptr,
-           reinterpret_cast<const float4*>(from.data()), arguments..., sink.data());
+    kernel<<<grid_x(2 * multiprocessors()), READERS>>>(reinterpret_cast<const float4*>(from.data()),
+                                                       arguments..., sink.data());
   };
   return bytes / (time_on_backend(enqueue, REPEATS).milliseconds * 1e-3);
 }
@@ -210,7 +210,7 @@ double measure_launch(double l2_bytes) {
   for (int i = 0; i < REPEATS; ++i) {
     stopwatch.time(
         [] {
-          for (int launches = 0; launches < LAUNCHES; ++launches) launch(do_nothing, 1, 1, nullptr);
+          for (int launches = 0; launches < LAUNCHES; ++launches) do_nothing<<<1, 1>>>();
         },
         samples);
   }

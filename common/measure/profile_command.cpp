@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 #include "common/check/backend.h"
+#include "common/check/launches.h"
 #include "common/check/progress.h"
 #include "common/command/commands.h"
 #include "common/command/selection.h"
 #include "common/core/launch.h"
-#include "common/core/program.h"
 #include "common/measure/profile.h"
 #include "common/measure/work.h"
 
@@ -68,21 +68,16 @@ std::string verdict(const Comparison& result, const ConvShape& shape) {
   return fmt::format("wrong: {} of {} outputs; {}", result.failures, all, result.message);
 }
 
-std::map<const void*, int> launches;
-
-void note_launch(const void* kernel, dim3, dim3) { ++launches[kernel]; }
-
 }  // namespace
 
 std::map<std::string, int> own_launches(const Trial& trial) {
-  launches.clear();
-  launch_observer = note_launch;
+  std::map<std::string, int> launches;
+  for (const KernelLaunch& each : launches_of(trial.stage(), trial.arguments())) {
+    ++launches[each.kernel];
+  }
   trial.enqueue();
-  launch_observer = nullptr;
   trial.wait();
-  std::map<std::string, int> named;
-  for (const auto& [kernel, count] : launches) named[read_symbols(kernel).name] += count;
-  return named;
+  return launches;
 }
 
 int profile_command(const std::vector<std::string>& arguments) {

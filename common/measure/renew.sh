@@ -114,11 +114,9 @@ step build "${ladder[@]}" build gpu all
 step test campaign tests "${ladder[@]}" test  # before a result is new, and a text is older
 step bench json "docs/results/bench_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 5
-step tf32 json "docs/results/tf32_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --bias 1 --repeats 5 --precision tf32 --competitors none
 step layers json "docs/results/layers_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 --precision both \
-  --stage 10_sliding_rows --stage 11_split_k --stage 12_tensor_cores
+  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 \
+  --stage 10_sliding_rows --stage 11_split_k --stage 12_tensor_cores --stage 13_three_products
 # Once it is there its rates may be the highest of several runs: none of them may be passed.
 [[ -e common/machines/$name.json ]] ||
   again machine "${ladder[@]}" bench --machine "common/machines/$name.json"

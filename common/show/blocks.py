@@ -163,27 +163,6 @@ def some_layers(data, stage, *names):
         yield formats.markdown(["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before"], rows)
 
 
-def tf32(data, stage):
-    """A stage's README.md: its times in TF32 beside those in FP32 and the library's in TF32, where the
-    same problem has them."""
-    fp32_problems = data.bench.problems if data.bench else []
-    in_fp32 = {(problem.name, problem.shape): problem for problem in fp32_problems}
-    rows = []
-    for bench in data.benches("tf32_*.json"):
-        for problem in bench.problems:
-            known = in_fp32.get((problem.name, problem.shape))
-            fp32 = known.stages.get(stage) if known else None
-            cudnn = records.rival(known, "cudnn", "tf32") if known else None
-            here = problem.stages.get(stage + " (TF32)")
-            cells = [time_tables.time_cells(timing, problem.flop, bench, "tf32")
-                     for timing in (fp32, here, cudnn)]
-            rows.append([problem.name, cells[0].cold, cells[1].cold, cells[1].tflops, cells[2].cold,
-                         ratio(time_tables.time_ratio(cudnn, here))])
-    if rows:
-        yield formats.markdown(["problem", "FP32 [ms]", "TF32 [ms]", "TF32: TFLOP/s", "cuDNN TF32 [ms]",
-                                "× cuDNN TF32"], rows)
-
-
 def exercise_times(data, folder):
     """An exercise's README.md: what its kernel takes at the start, where that is right, and solved."""
     lines = []
@@ -259,5 +238,5 @@ def measured(data, stage, *rows):
 MAKERS = {"summary": summary, "report": full_report, "floors": held_floors,
           "campaigns": functools.partial(table, name="campaigns.csv"),
           "programs": functools.partial(table, name="programs.csv"), "counting": held_counts,
-          "layers": layers, "measured": measured, "some_layers": some_layers, "tf32": tf32,
+          "layers": layers, "measured": measured, "some_layers": some_layers,
           "ladder": ladder, "time": exercise_times}

@@ -79,15 +79,16 @@ std::string reason_to_refuse(const Grid& grid) {
     return "a grid of " + extents(grid.blocks) +
            (is_empty ? ", which has no blocks" : ", and 65535 is the most of y and z");
   }
-  const std::size_t limit = dynamic_limit(grid.kernel);
-  const std::size_t own = static_shared_bytes(grid.kernel);
+  const std::size_t limit = dynamic_limit(grid.kernel), own = static_shared_bytes(grid.kernel);
   if (own > DYNAMIC_BYTES) {
     return fmt::format("{} bytes of __shared__ variables, and nvcc takes {}", own, DYNAMIC_BYTES);
   }
-  if (own + grid.dynamic_bytes <= limit) return "";
+  if (grid.dynamic_bytes == 0) return "";
+  if (grid.dynamic_bytes <= limit && grid.dynamic_bytes + own <= MOST_DYNAMIC_BYTES) return "";
   return fmt::format("{} bytes of shared memory{}, and {} are the most{}", grid.dynamic_bytes,
-                     own > 0 ? fmt::format(" besides the {} of its variables", own) : "", limit,
-                     limit == DYNAMIC_BYTES ? " without cudaFuncSetAttribute()" : "");
+                     own > 0 ? fmt::format(" besides the {} of its variables", own) : "",
+                     std::min(limit, MOST_DYNAMIC_BYTES - own),
+                     limit + own == DYNAMIC_BYTES ? " without cudaFuncSetAttribute()" : "");
 }
 
 // CUDA's limits for a launch.
@@ -327,9 +328,12 @@ void end_wait_for_other_blocks() {
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }
 
 std::size_t dynamic_limit(const void* kernel) {
-  const std::lock_guard lock(dynamic_limits_mutex);
-  const auto found = dynamic_limits.find(kernel);
-  return found == dynamic_limits.end() ? DYNAMIC_BYTES : found->second;
+  {
+    const std::lock_guard lock(dynamic_limits_mutex);
+    const auto found = dynamic_limits.find(kernel);
+    if (found != dynamic_limits.end()) return found->second;
+  }
+  return DYNAMIC_BYTES - std::min(DYNAMIC_BYTES, static_shared_bytes(kernel));
 }
 
 std::size_t static_shared_bytes(const void* kernel) {

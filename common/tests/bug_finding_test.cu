@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "common/tests/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {

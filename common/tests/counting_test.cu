@@ -9,6 +9,7 @@
 #include "common/core/mma.h"
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/counts.h"
+#include "common/tests/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -263,7 +264,7 @@ __global__ void multiply_often(const float* from, float* to, int times) {
   const float a[4] = {from[threadIdx.x], 1, 1, 1}, b[2] = {1, 1};
   float sum[4] = {};
   if (threadIdx.x / 32 == 1) times = 1;
-  for (int i = 0; i < times; ++i) mma_tf32(sum, a, b, sum);
+  for (int i = 0; i < times; ++i) mma_tf32(sum, sum + 2, a, b);
   to[blockIdx.x * blockDim.x + threadIdx.x] = sum[0];
 }
 

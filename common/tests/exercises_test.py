@@ -335,7 +335,7 @@ HOSTILE = {
     "wrong on large ones": (judge.WRONG, "expected", "", KERNEL, "float sum = p >= 40 ? 1e9f : 0.0f;\n#"),
     # Nothing is counted.
     "kernel renamed": (judge.COUNTERS, "loads per warp and tap: -", "", "conv2d", "conv2e"),
-    "without the kernel": (judge.UNWRITTEN, "never written", "", "  launch(conv2d", "  if (0) launch(conv2d"),
+    "without the kernel": (judge.UNWRITTEN, "never written", "", "  conv2d<<<", "  if (0) conv2d<<<"),
     "host in the kernel's place": (judge.CRASH, "touches device memory .* on the host", "conv.output[0]",
                                    ENQUEUE, "conv.output[0] = conv.input[0];"),
     # What the counts don't see.
@@ -376,7 +376,7 @@ HOSTILE = {
     "launched by its address": (judge.REFUSED, "no __global__ function", "", FILE,
                                 "void hidden(float* x) { x[0] = 1; }\n"
                                 "void (*volatile taken)(float*) = hidden;",
-                                ENQUEUE, "launch(taken, dim3(1), dim3(1), stream, conv.output);"),
+                                ENQUEUE, "taken<<<dim3(1), dim3(1), 0, stream>>>(conv.output);"),
     "a grid of its own": (judge.REFUSED, "would not be counted", "simulator::launch", ENQUEUE,
                           "simulator::launch(1, 1, stream, [=] { conv.output[0] = 0; }, nullptr);"),
     "a grid without a lambda": (judge.REFUSED, "launched by launch", "run_grid", FILE,

@@ -1,6 +1,7 @@
 // Where a grid, an index or a workspace could end, for every stage: each problem is computed right,
 // or rejected with the reason. The limits of make_conv_shape() itself are in conv_shape_test.cpp.
 // What takes many gigabytes needs a GPU; the simulator has sparse_test.cpp.
+#include "common/check/launches.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -21,7 +22,7 @@ using BeyondSixteenBits = LimitsTest;
 TEST_P(BeyondSixteenBits, IsRight) {
   const Sample sample(make_conv_shape(GetParam().arguments));
   OnDevice device(stage(), sample.host());
-  sample.expect_right(device.run_stage());
+  sample.expect_right(device.run_stage(), stage().precision);
   device.expect_no_damage();
 }
 
@@ -185,14 +186,6 @@ TEST_F(Limits, WorkspaceOfExtremeShapesDoesNotOverflow) {
 
 // ---- Stage 11's plan ----
 
-// What the stage has launched: the blocks of each kernel, and the largest y of a grid.
-std::vector<int64_t> launched_blocks;
-int64_t most_parts = 0;
-void note_launch(const void*, dim3 grid, dim3) {
-  launched_blocks.push_back(int64_t{grid.x} * grid.y * grid.z);
-  most_parts = std::max<int64_t>(most_parts, grid.y);
-}
-
 class PlanTest : public DeviceTest {
  protected:
   void SetUp() override {
@@ -200,23 +193,22 @@ class PlanTest : public DeviceTest {
     DeviceTest::SetUp();
   }
   void TearDown() override {
-    launch_observer = nullptr;
 #ifndef CUDART_VERSION
     simulator::set_multiprocessors(132);
 #endif
   }
 
-  // The bits of the output; the launches are noted.
-  static std::vector<float> run_on(const Sample& sample, const Placement& placement = {}) {
+  // The bits of the output; the launches are noted: filters packed, the convolution, and parts added.
+  std::vector<float> run_on(const Sample& sample, const Placement& placement = {}) {
     OnDevice device(stage(), sample.host(), placement);
-    launched_blocks.clear(), most_parts = 0;
-    launch_observer = note_launch;
+    launches_ = launches_of(stage(), device.arguments());
     std::vector<float> output = device.run_stage();
-    launch_observer = nullptr;
-    sample.expect_right(output);
+    sample.expect_right(output, stage().precision);
     device.expect_no_damage();
     return output;
   }
+
+  std::vector<KernelLaunch> launches_;
 };
 
 // A late layer of a network: one tile of pixels, long sums.
@@ -225,14 +217,14 @@ Sample few_outputs() { return Sample("c=256 h=w=7 k=64 r=s=3 pad_h=pad_w=1", Dat
 TEST_F(PlanTest, FewOutputsAreSharedOutAmongAllMultiprocessors) {
   const Sample sample = few_outputs();
   const std::vector<float> in_parts = run_on(sample);
-  ASSERT_EQ(launched_blocks.size(), 3u) << "filters packed, parts computed, and added";
-  EXPECT_GE(launched_blocks[1], multiprocessors() / 2);
-  EXPECT_LE(launched_blocks[1], 3 * multiprocessors()) << "more than can run at once";
+  ASSERT_EQ(launches_.size(), 3u) << "filters packed, parts computed, and added";
+  EXPECT_GE(launches_[1].blocks, multiprocessors() / 2);
+  EXPECT_LE(launches_[1].blocks, 3 * multiprocessors()) << "more than can run at once";
   EXPECT_EQ(run_on(sample), in_parts) << "the same again";
 
   const std::vector<float> whole = run_on(sample, {{}, true});
-  EXPECT_EQ(launched_blocks.size(), 2u) << "no room for partial sums: nothing to add";
-  EXPECT_EQ(most_parts, 1);
+  EXPECT_EQ(launches_.size(), 2u) << "no room for partial sums: nothing to add";
+  EXPECT_EQ(launches_[1].parts, 1);
   EXPECT_NE(whole, in_parts) << "added in the same order: was anything cut?";
 }
 
@@ -244,10 +236,10 @@ TEST_F(PlanTest, AsManyPartsAsFit) {
   Placement short_by_one;
   short_by_one.workspace_limit = least_workspace_bytes(stage(), shape) + 4 * part - 1;
   run_on(sample, short_by_one);
-  EXPECT_EQ(most_parts, 3);
+  EXPECT_EQ(launches_[1].parts, 3);
   short_by_one.workspace_limit += 1;
   run_on(sample, short_by_one);
-  EXPECT_EQ(most_parts, 4);
+  EXPECT_EQ(launches_[1].parts, 4);
 }
 
 // Enough blocks, or sums too short to be cut: the output is written at once.
@@ -260,8 +252,8 @@ TEST_F(PlanTest, WhatHasEnoughBlocksStaysWhole) {
   for (const ConvShape& shape : {many, shape_of("c=7 h=w=7 k=32 r=s=3")}) {
     SCOPED_TRACE(to_string(shape));
     run_on(Sample(shape, DataKind::kUniform));
-    EXPECT_EQ(launched_blocks.size(), 2u);
-    EXPECT_EQ(most_parts, 1);
+    EXPECT_EQ(launches_.size(), 2u);
+    EXPECT_EQ(launches_[1].parts, 1);
   }
 }
 
@@ -273,16 +265,15 @@ TEST_F(PlanTest, BlocksOf96FiltersHaveRoom) {
 #endif
   run_on(Sample("c=800 h=w=23 k=256", DataKind::kUniform));  // 5 tiles of 128 pixels
   if (multiprocessors() == 3) {
-    EXPECT_EQ(launched_blocks[1], 5 * 3) << "no blocks of 96";
+    EXPECT_EQ(launches_[1].blocks, 5 * 3) << "no blocks of 96";
   }
 }
 
 // So many filters and taps that those of two groups don't fit into one group's room with its slack.
 TEST_F(PlanTest, GroupsHaveRoom) {
   run_on(Sample("c=800 h=w=7 k=1024 groups=2", DataKind::kUniform));
-  EXPECT_EQ(launched_blocks.size(), 3u)
-      << "both groups in one launch, their parts added in another";
-  EXPECT_GT(most_parts, 1);
+  EXPECT_EQ(launches_.size(), 3u) << "both groups in one launch, their parts added in another";
+  EXPECT_GT(launches_[1].parts, 1);
 }
 
 }  // namespace

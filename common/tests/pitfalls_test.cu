@@ -9,6 +9,7 @@
 #ifdef CONVLADDER_COUNTING
 #include "common/simulator/counts.h"
 #endif
+#include "common/tests/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {

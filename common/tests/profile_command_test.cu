@@ -16,8 +16,8 @@ __global__ void scale(const float* input, const float* filter, const float* bias
 }
 
 void enqueue(const Convolution& conv, cudaStream_t stream, int wrong) {
-  launch(scale, dim3(1), dim3(static_cast<unsigned>(conv.output_count)), stream, conv.input,
-         conv.filters, conv.bias, conv.output, wrong);
+  scale<<<dim3(1), dim3(static_cast<unsigned>(conv.output_count)), 0, stream>>>(
+      conv.input, conv.filters, conv.bias, conv.output, wrong);
 }
 
 void right(const Convolution& conv, cudaStream_t stream) { enqueue(conv, stream, 0); }

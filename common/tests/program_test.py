@@ -48,7 +48,7 @@ ARGUMENTS = [
     (2, "--seconds = '-1': must be a number", "check --fuzz 3 --seconds -1"),
     (2, "stage '00_none' is unknown; there are: 01_naive, ", "check --stage 00_none"),
     (2, "--precision = 'fp16': must be fp32, tf32 or both", "check --precision fp16"),
-    (2, "precision = tf32: 01_naive has FP32 alone", "check --precision tf32 --stage 01"),
+    (2, "--precision = 'tf32': no stage here has it", "check --precision tf32 --stage 01"),
     (2, "--competitors = 'mine': must be all, none, cudnn, pytorch",
      "bench --stage 01 --stage 02 --competitors mine"),
     (2, "--competitors = 'cudnn,none': must be", "bench --competitors cudnn,none"),

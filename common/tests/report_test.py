@@ -162,7 +162,6 @@ class CommittedTexts(unittest.TestCase):
         wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured"])
                       for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
         wanted["11_split_k/README.md"].append("some_layers")
-        wanted["12_tensor_cores/README.md"].append("tf32")
         self.assertEqual(len(wanted), 4 + len(files.rungs()) + len(read_all()))
         for name, names in wanted.items():
             found = re.findall(r"<!-- generated: (\w+).* -->", files.read(os.path.join(ROOT, name)))
@@ -224,9 +223,7 @@ class Blocks(FolderTest):
     def test_each_block(self):
         self.add_stage("03_new")
         self.save("03_new/README.md", "## What limits now\n\n**Shared memory.** It is.\n")
-        in_tf32, two = bench_json(), bench_json(rival("cudnn", "fp32", 4.0),
-                                                rival("cudnn", "tf32", 4.0, status="skipped"))
-        in_tf32["problems"][0]["records"] = [timed(2.0, stage=STAGES[1] + " (TF32)")]
+        two = bench_json(rival("cudnn", "fp32", 4.0), rival("cudnn", "tf32", 4.0, status="skipped"))
         other, = bench_json(rival("cudnn", "fp32", 1.0), rival("cudnn", "tf32", 2.0))["problems"]
         other["records"][0]["status"] = "impossible"
         two["problems"].append(other)
@@ -238,8 +235,6 @@ class Blocks(FolderTest):
                 ("ladder", {}, "Milliseconds of `small` on an a GPU: 01 8.00 · **02 4.00** · 03 –"),
                 ("some_layers | small", {"layers_gpu": bench_json()},
                  f"| small | {SHAPE} | 8.000 | 4.000 | 0.500 |"),
-                ("tf32", {"bench_gpu": bench_json(rival("cudnn", "tf32", 3.0)), "tf32_gpu": in_tf32},
-                 "| small | 4.000 | 2.000 | 10.0 | 3.000 | 1.50 |"),
                 # Only what both have passed is compared.
                 ("layers", {"layers_gpu": two}, "Over 2 layers of published networks"),
                 ("layers", {}, "| stage | × cuDNN FP32 | × cuDNN TF32 |\n| --- | --: | --: |\n"

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/core/mma.h"
+#include "common/tests/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -135,21 +136,21 @@ __global__ void throw_in_the_middle() {
 }
 
 __global__ void multiply_apart(int leave, int barrier) {
-  const float a[4] = {}, b[2] = {}, c[4] = {};
-  float d[4];
+  const float a[4] = {}, b[2] = {};
+  float sum[4] = {};
   const int thread = threadIdx.x;
   if (thread == leave) return;
   if (thread == barrier) __syncthreads();
-  mma_tf32(d, a, b, c);
+  mma_tf32(sum, sum + 2, a, b);
 }
 
 __global__ void multiply_at_two_lines(int first) {
-  const float a[4] = {}, b[2] = {}, c[4] = {};
-  float d[4];
+  const float a[4] = {}, b[2] = {};
+  float sum[4] = {};
   if (static_cast<int>(threadIdx.x) < first) {
-    mma_tf32(d, a, b, c);
+    mma_tf32(sum, sum + 2, a, b);
   } else {
-    mma_tf32(d, a, b, c);
+    mma_tf32(sum, sum + 2, a, b);
   }
 }
 

@@ -57,8 +57,8 @@ void run_stage(const HostProblem& problem, float* output, std::size_t bytes,
   const DeviceBuffer own(workspace ? 0 : floats_for(bytes));
   run(stage(),
       {shape, input, filters, bias, output, shape.input_count(), shape.filter_count(),
-       bias ? shape.total_K() : 0, shape.output_count(), relu, Precision::kFp32,
-       workspace ? workspace : own.data(), bytes},
+       bias ? shape.total_K() : 0, shape.output_count(), relu, workspace ? workspace : own.data(),
+       bytes},
       nullptr);
   EXPECT_EQ(own.guard_damage(), "");
 }

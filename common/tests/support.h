@@ -189,9 +189,10 @@ class Sample {
   const ConvShape& shape() const { return shape_; }
   const Reference& reference() const { return reference_; }
   HostProblem host() const { return host_problem(shape_, data_, bias_); }
-  void expect_right(const std::vector<float>& output) const {
-    const Comparison result =
-        compare(output.data(), shape_, reference_, rule_for(kind_), error_factor(shape_));
+  void expect_right(const std::vector<float>& output,
+                    Precision precision = Precision::kFp32) const {
+    const Comparison result = compare(output.data(), shape_, reference_, rule_for(kind_, precision),
+                                      error_factor(shape_, precision));
     EXPECT_TRUE(result.pass) << result.message;
   }
 

@@ -4,6 +4,7 @@
 #include "common/check/random.h"
 #include "common/core/mma.h"
 #include "common/simulator/tensor_core.h"
+#include "common/tests/launch.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -22,7 +23,7 @@ __global__ void multiply(const float* a,  // [PRODUCTS][16][8]
   const float w[2] = {b[row * 8 + col], b[row * 8 + col + 4]};
   float sum[4];
   for (int i = 0; i < 4; ++i) sum[i] = c[(row + i / 2 * 8) * 8 + 2 * col + i % 2];
-  mma_tf32(sum, x, w, sum);
+  mma_tf32(sum, sum + 2, x, w);
   for (int i = 0; i < 4; ++i) d[(row + i / 2 * 8) * 8 + 2 * col + i % 2] = sum[i];
 }
 

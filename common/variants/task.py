@@ -18,9 +18,9 @@ BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
 COLUMNS = ("n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dil_h",
            "dil_w", "groups", "bias")
 # Every exercise's kernel must be right on these, sizes that are no multiple of anything: first a single
-# multiplication, then stride, padding, images, groups and dilation, one after the other.
+# multiplication, then stride, padding, images and dilation, one after the other. All have one group.
 NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_beyond_filter",
-         "nasty_tiny_planes", "nasty_no_bias", "nasty_groups", "nasty_primes_everything")
+         "nasty_tiny_planes", "nasty_no_bias", "nasty_primes_everything")
 
 # The names that goals use: sums of metrics, and what Nsight Compute has no metric for.
 COUNTERS = metrics.sums() | {name: [name] for name in (

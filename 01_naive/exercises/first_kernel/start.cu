@@ -32,8 +32,8 @@ __global__ void conv2d(ConvShape shape, int blocks_per_image,
 void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
   const int64_t blocks_per_image = ceil_div(shape.KPQ(), THREADS);
-  launch(conv2d, grid_x(blocks_per_image * shape.N), THREADS, stream, shape,
-         static_cast<int>(blocks_per_image), conv.input, conv.filters, conv.output);
+  conv2d<<<grid_x(blocks_per_image * shape.N), THREADS, 0, stream>>>(
+      shape, static_cast<int>(blocks_per_image), conv.input, conv.filters, conv.output);
   add_bias(conv, stream);
 }
 

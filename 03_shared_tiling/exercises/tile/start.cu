@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int blocks_m,
   __shared__ __align__(16) float w_tile[BM][BK];
   __shared__ __align__(16) float x_tile[BK][BN];
   const int k0 = blockIdx.x % blocks_m * BM;
-  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape);
   const int tx = threadIdx.x % BN, ty = threadIdx.x / BN;  // this thread's pixel, and its filter
   const Pixel at = pixels[tx];
   const bool exists = at.n < shape.N;
@@ -55,8 +55,8 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
-  launch(conv2d, grid_x(blocks_m * blocks_n), THREADS, stream, shape, blocks_m, conv.input,
-         conv.filters, conv.output);
+  conv2d<<<grid_x(blocks_m * blocks_n), THREADS, 0, stream>>>(shape, blocks_m, conv.input,
+                                                              conv.filters, conv.output);
   add_bias(conv, stream);
 }
 

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int blocks_m,
   __shared__ __align__(16) float w_tile[BK][BM + 4];
   __shared__ __align__(16) float x_tile[BK][BN];
   const int tid = threadIdx.x, k0 = blockIdx.x % blocks_m * BM;
-  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape);
   const int row = tid / BN, col = tid % BN;  // this thread fetches inputs of pixel col
   const Pixel at = pixels[col];
   const bool exists = at.n < shape.N;
@@ -73,8 +73,8 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
-  launch(conv2d, grid_x(blocks_m * blocks_n), THREADS, stream, shape, blocks_m, conv.input,
-         conv.filters, conv.output);
+  conv2d<<<grid_x(blocks_m * blocks_n), THREADS, 0, stream>>>(shape, blocks_m, conv.input,
+                                                              conv.filters, conv.output);
   add_bias(conv, stream);
 }
 

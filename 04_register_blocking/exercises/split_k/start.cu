@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(THREADS)
   const int first = first_tap(part, parts, shape.CRS());
   const int end = first_tap(part + 1, parts, shape.CRS());
   const int k0 = block % blocks_m * BM;
-  const PixelRange pixels(int64_t{block / blocks_m} * BN, shape.P(), shape.Q());
+  const PixelRange pixels(int64_t{block / blocks_m} * BN, shape);
   const int tx = threadIdx.x % BN, ty = threadIdx.x / BN;  // this thread's pixel, and its filter
   const Pixel at = pixels[tx];
   const bool exists = at.n < shape.N;
@@ -82,12 +82,12 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   const int parts = parts_for(shape);
   const int64_t pitch = shape.N * shape.output_pitch();
   float* sums = parts > 1 ? static_cast<float*>(conv.workspace) : conv.output;
-  launch(conv2d, grid_x(parts * tiles_of(shape)), THREADS, stream, shape, parts,
-         static_cast<int>(ceil_div(shape.K, BM)), pitch, conv.input, conv.filters, sums);
+  conv2d<<<grid_x(parts * tiles_of(shape)), THREADS, 0, stream>>>(
+      shape, parts, static_cast<int>(ceil_div(shape.K, BM)), pitch, conv.input, conv.filters, sums);
   if (parts > 1) {
     const int64_t blocks = ceil_div(shape.KPQ(), 256);
-    launch(add_parts, grid_x(blocks * shape.N), 256, stream, shape, parts, static_cast<int>(blocks),
-           pitch, sums, conv.output);
+    add_parts<<<grid_x(blocks * shape.N), 256, 0, stream>>>(shape, parts, static_cast<int>(blocks),
+                                                            pitch, sums, conv.output);
   }
   add_bias(conv, stream);
 }

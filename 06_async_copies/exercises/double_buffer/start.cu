@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int blocks_m,
                                                   float* __restrict__ output) {       // [N,K,P,Q]
   __shared__ Tile slots[2];
   const int k0 = blockIdx.x % blocks_m * BM, tiles = (shape.CRS() + BK - 1) / BK;
-  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape.P(), shape.Q());
+  const PixelRange pixels(int64_t{blockIdx.x / blocks_m} * BN, shape);
   const int tx = threadIdx.x % BN, ty = threadIdx.x / BN;  // this thread's pixel, and its filter
   const Pixel at = pixels[tx];
   const bool exists = at.n < shape.N;
@@ -61,8 +61,8 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   const int64_t blocks_n = ceil_div(int64_t{shape.N} * shape.PQ(), BN);
-  launch(conv2d, grid_x(blocks_m * blocks_n), THREADS, stream, shape, blocks_m, conv.input,
-         conv.filters, conv.output);
+  conv2d<<<grid_x(blocks_m * blocks_n), THREADS, 0, stream>>>(shape, blocks_m, conv.input,
+                                                              conv.filters, conv.output);
   add_bias(conv, stream);
 }
 

@@ -66,8 +66,8 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   const ConvShape& shape = conv.shape;
   const int blocks_m = static_cast<int>(ceil_div(shape.K, BM));
   const int blocks_q = static_cast<int>(ceil_div(shape.Q(), BQ));
-  launch(conv2d, grid_x(int64_t{shape.N} * shape.P() * blocks_m * blocks_q), BQ, stream, shape,
-         blocks_m, blocks_q, conv.input, conv.filters, conv.output);
+  conv2d<<<grid_x(int64_t{shape.N} * shape.P() * blocks_m * blocks_q), BQ, 0, stream>>>(
+      shape, blocks_m, blocks_q, conv.input, conv.filters, conv.output);
   add_bias(conv, stream);
 }
 
