@@ -190,7 +190,8 @@ class ProblemBench {
       return;
     }
     const CudnnPlan plan = make_cudnn_plan(
-        each.trial->arguments(), each.stage.precision, each.cudnn->layout, each.cudnn->rule, stopwatch,
+        each.trial->arguments(), each.stage.precision, each.cudnn->layout, each.cudnn->rule,
+        stopwatch,
         [&](const std::function<void()>& enqueue) { return check(each, enqueue, reference); });
     each.enqueue = plan.enqueue;
     each.finish = plan.finish;

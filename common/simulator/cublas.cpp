@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "common/core/mma.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
+#include "common/simulator/tensor_core.h"
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
@@ -40,7 +40,7 @@ std::vector<float> rounded(const float* from, int rows, int columns, int ld) {
   std::vector<float> matrix;
   for (int column = 0; column < columns; ++column) {
     const float* first = from + int64_t{column} * ld;
-    for (int row = 0; row < rows; ++row) matrix.push_back(convladder::to_tf32(first[row]));
+    for (int row = 0; row < rows; ++row) matrix.push_back(nearest_tf32(first[row]));
   }
   return matrix;
 }

@@ -84,9 +84,6 @@ inline unsigned by_table(unsigned a, unsigned b, unsigned c, unsigned table) {
   }
   return result;
 }
-inline float nearest_tf32(float x) {
-  return bits_as<float>((bits_as<unsigned>(x) + 0x1000) & 0xffffe000);
-}
 template <typename To, typename From>
 To converted(From from, int mode) {
   constexpr bool from_whole = std::is_integral_v<From>, to_whole = std::is_integral_v<To>;

@@ -140,6 +140,8 @@ bool is_program() {
 }
 
 cudaError_t failed_before() {
+  // Behind a kernel of a stage that failed, until somebody asks, none runs: on a GPU none would.
+  if (!is_program() && last_error != cudaSuccess && last_error == detailed_error) return last_error;
   return failure == cudaSuccess ? cudaSuccess : set_last_error(failure);
 }
 

@@ -134,6 +134,8 @@ float multiply_add(const float* x, const float* w, int count, float addend) {
   return multiply_add(a, b, addend);
 }
 
+float nearest_tf32(float x) { return tf32(float_of(bits_of(x) + 0x1000)); }
+
 float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend) {
   float a[8], b[8];
   std::transform(x, x + 8, a, tf32);

@@ -31,6 +31,9 @@ void multiply(void* const* parts);
 // off to a float.
 float multiply_add(const float* x, const float* w, int count, float addend);
 
+// The nearest TF32 number, of two the one farther from zero: cvt.rna, and what cuBLAS multiplies.
+float nearest_tf32(float x);
+
 // Of 8, of x and w without their low 13 bits.
 float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend);
 

@@ -101,21 +101,19 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
   constexpr int THREADS = 256;
   const ConvShape s = make_conv_shape(GetParam().arguments);
   int64_t requests = 0, sectors = 0;
-  const int padded = (s.KPQ() + THREADS - 1) / THREADS * THREADS;
-  for (int ng = 0; ng < s.N * s.groups; ++ng) {
-    const int n = ng / s.groups, g = ng % s.groups;
-    const int64_t from = n * s.input_pitch() + int64_t{g} * s.CHW();
-    for (int first = 0; first < padded; first += 32) {
+  const auto outputs = static_cast<int>(s.output_pitch());  // of an image, all groups'
+  for (int n = 0; n < s.N; ++n) {
+    for (int first = 0; first < (outputs + THREADS - 1) / THREADS * THREADS; first += 32) {
       for (int crs = 0; crs < s.CRS(); ++crs) {
         std::array<int64_t, 32> image, filter;
         for (int lane = 0; lane < 32; ++lane) {
-          const int kpq = first + lane, q = kpq % s.Q(), p = kpq / s.Q() % s.P();
+          const int kpq = first + lane, q = kpq % s.Q(), p = kpq / s.Q() % s.P(), k = kpq / s.PQ();
           const int h = p * s.stride_h - s.pad_h + crs / s.S % s.R * s.dil_h;
           const int w = q * s.stride_w - s.pad_w + crs % s.S * s.dil_w;
-          const bool inside = kpq < s.KPQ() && h >= 0 && h < s.H && w >= 0 && w < s.W;
-          const int c = crs / (s.R * s.S), k = kpq / s.PQ();
-          image[lane] = inside ? from + (c * s.H + h) * s.W + w : -1;
-          filter[lane] = inside ? int64_t{g} * s.K * s.CRS() + k * s.CRS() + crs : -1;
+          const bool inside = kpq < outputs && h >= 0 && h < s.H && w >= 0 && w < s.W;
+          const int c = k / s.K * s.C + crs / (s.R * s.S);
+          image[lane] = inside ? n * s.input_pitch() + (c * s.H + h) * s.W + w : -1;
+          filter[lane] = inside ? k * s.CRS() + crs : -1;
         }
         add_request(image, requests, sectors);
         add_request(filter, requests, sectors);

@@ -229,21 +229,16 @@ inline void compute_on_host(const Convolution& conv, float error = 0) {
                "cudaMemcpy");  // done when it returns: the vector's memory is not pinned
     return values;
   };
-  ConvShape image = conv.shape;  // of one group; images lie a pitch apart
-  image.N = image.groups = 1;
-  const std::vector<float> filters = read(conv.filters, image.filter_count());
-  const std::vector<float> bias = read(conv.bias, conv.bias ? image.K : 0);
-  for (int64_t n = 0; n < conv.shape.N; ++n) {
-    const std::vector<float> input =
-        read(conv.input + n * conv.shape.input_pitch(), image.input_count());
-    const Reference reference = compute_reference(
-        {image, input.data(), filters.data(), conv.bias ? bias.data() : nullptr, conv.relu});
-    std::vector<float> output(reference.value.begin(), reference.value.end());
-    if (n == conv.shape.N - 1) output.back() += error;
-    check_cuda(cudaMemcpyAsync(conv.output + n * conv.shape.output_pitch(), output.data(),
-                               output.size() * sizeof(float), cudaMemcpyHostToDevice),
-               "cudaMemcpy");
-  }
+  const std::vector<float> input = read(conv.input, conv.shape.input_count());
+  const std::vector<float> filters = read(conv.filters, conv.shape.filter_count());
+  const std::vector<float> bias = read(conv.bias, conv.bias ? conv.shape.total_K() : 0);
+  const Reference reference = compute_reference(
+      {conv.shape, input.data(), filters.data(), conv.bias ? bias.data() : nullptr, conv.relu});
+  std::vector<float> output(reference.value.begin(), reference.value.end());
+  output.back() += error;
+  check_cuda(cudaMemcpyAsync(conv.output, output.data(), output.size() * sizeof(float),
+                             cudaMemcpyHostToDevice),
+             "cudaMemcpy");
 }
 
 // A trial with its own stream; its runs follow one another.

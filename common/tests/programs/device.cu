@@ -1,7 +1,7 @@
 // What the runtime says of the device and of kernels, and the errors that CUDA gives.
 // seen: compute 9.0, 132 multiprocessors, warps of 32
 // seen: attribute 1024, resident 8, grid 1056 of 1024
-// seen: static 256, dynamic 49152
+// seen: static 256, dynamic 48896
 // seen: cudaErrorInvalidConfiguration cudaSuccess
 // seen: invalid argument, invalid device ordinal
 // seen: a block of 2048 threads, and 1024 is the most
