@@ -46,6 +46,10 @@ void memory_freed(void* begin);
 bool is_device_variable(const void* address);
 // Does nothing for memory of the host.
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state);
+// What cudaMemset() has done; and whether doing it again would change nothing. Programs clear a GPU's L2 so
+// between launches that they time, and these launches then repeat each other.
+void note_fill(const void* begin, std::size_t bytes, int value);
+bool is_filled(const void* begin, std::size_t bytes, int value);
 
 // A column-major matrix of floats, with `pitch` of them from column to column.
 struct MatrixView {

@@ -42,10 +42,7 @@ bool is_index(uintptr_t address) {
 
 // ---- The course of a block ----
 
-BlockObserver::BlockObserver(Worker& worker)
-    : worker_(worker),
-      counts_accesses_(!is_program() || std::getenv("CONVLADDER_SIM_COUNT")),
-      most_steps_(counts_accesses_ ? MOST_STEPS : MOST_OF_PROGRAM) {}
+BlockObserver::BlockObserver(Worker& worker) : worker_(worker) {}
 
 void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   watching = nullptr;  // thread-local storage has just been filled with NaN
@@ -55,6 +52,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   block_ = block;
   threads_ = grid.threads.x * grid.threads.y * grid.threads.z;
   interval_ = 0;
+  most_steps_ = counts_accesses_ ? MOST_STEPS : MOST_OF_PROGRAM;
   phase_.assign(threads_, 0);
   seen_.assign(threads_, 0);
   block_seen_ = 0;
@@ -104,6 +102,7 @@ void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
 // When all lanes of a warp have left, their logs are put together.
 void BlockObserver::leave(unsigned thread) {
   watching = nullptr;
+  if (!counts_accesses_) return logs_[thread].clear();
   const unsigned warp = thread / WARP, lanes = std::min(WARP, threads_ - warp * WARP);
   if (++left_[warp] < lanes) return;
   left_[warp] = 0;
@@ -129,26 +128,24 @@ void BlockObserver::sync_warp(unsigned thread) {
 }
 
 void BlockObserver::sync_threads() {
-  ++interval_;
+  if (++interval_ >= MOST_BARRIERS) most_steps_ = 0;
   if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
 }
 
 void BlockObserver::fence() { publish(stamp_); }
 
-// A loop that never ends comes through here at every turn.
+// A loop that never ends comes through here: at every turn, or once it has made too many.
 void BlockObserver::enter_again(const void* pc) {
   if (counts_accesses_) {
     log_->jump_to(pc, warp_log_.loops());
-  } else {
-    log_->pass_to(pc);
+    products_ += block_products_.of(pc);
   }
-  products_ += block_products_.of(pc);
-  if (log_->steps() < most_steps_ && interval_ < MOST_BARRIERS) return;
-  worker_.stop_thread(cudaErrorLaunchFailure,
-                      "has come to no end after " +
-                          (interval_ < MOST_BARRIERS ? plural(most_steps_, "step")
-                                                     : plural(MOST_BARRIERS, "barrier")) +
-                          ", at " + source_line(code_offset(pc)));
+  if (log_->steps() < most_steps_) return;
+  worker_.stop_thread(
+      cudaErrorLaunchFailure,
+      "has come to no end after " +
+          (most_steps_ > 0 ? plural(most_steps_, "step") : plural(MOST_BARRIERS, "barrier")) +
+          ", at " + source_line(code_offset(pc)));
 }
 
 // ---- Accesses ----

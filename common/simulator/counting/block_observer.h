@@ -64,15 +64,30 @@ class BlockObserver {
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
+  // Whether nothing is to be done for this read.
+  bool is_known_read(const void* address, unsigned bytes, const void* pc) {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    if (counts_accesses_ || !last_allocation_ || !other_allocation_) return false;
+    if (!last_allocation_->is_settled(begin, bytes) &&
+        !other_allocation_->is_settled(begin, bytes)) {
+      return false;
+    }
+    log_->pass(pc);
+    return true;
+  }
   // A volatile read of the running thread; lets others have their turn where it only asks again.
   void poll(const Access& access);
   void note_progress() { worker_.note_progress(); }
   // Called at every basic block of a kernel, more often than all else: forwards it is just this.
   // Returns false for a jump back, which is for enter_again().
   bool enter_code(const void* pc) {
-    if (!log_->enter(pc)) return false;
-    products_ += block_products_.of(pc);
-    return true;
+    if (log_->enter(pc)) {
+      if (counts_accesses_) products_ += block_products_.of(pc);
+      return true;
+    }
+    if (counts_accesses_) return false;
+    log_->pass_to(pc);
+    return log_->steps() < most_steps_;
   }
   void enter_again(const void* pc);
 
@@ -97,8 +112,8 @@ class BlockObserver {
   std::string describe(const Touch& touch) const;
 
   Worker& worker_;
-  const bool counts_accesses_;  // and doesn't only look for bugs
-  const std::size_t most_steps_;
+  const bool counts_accesses_ = counts_accesses();
+  std::size_t most_steps_ = 0;  // of one thread between two barriers
   const Launch* launch_ = nullptr;
   uint64_t launch_number_ = 0;
   dim3 grid_;

@@ -23,6 +23,7 @@ namespace {
 void hook(const void* address, unsigned bytes, Operation operation, const void* pc) {
   BlockObserver* const observer = watching;
   if (!observer) return;
+  if (operation == Operation::kLoad && observer->is_known_read(address, bytes, pc)) return;
   watching = nullptr;
   observer->access({reinterpret_cast<uintptr_t>(address), bytes, operation, pc});
   watching = observer;

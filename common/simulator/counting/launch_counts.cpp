@@ -1,6 +1,7 @@
 #include "common/simulator/counting/launch_counts.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -87,6 +88,11 @@ std::string find_undefined(const Allocations& memory, const MatrixView& matrix) 
 
 const Launch& current_launch() { return current; }
 
+bool counts_accesses() {
+  static const bool counts = !is_program() || std::getenv("CONVLADDER_SIM_COUNT");
+  return counts;
+}
+
 void begin_launch(const Grid& grid) {
   const auto& [symbols, products] = facts_of(grid.kernel);
   current = {current.number + 1,  &symbols,        products, grid.argument,
@@ -139,6 +145,7 @@ bool repeats_last_launch(const Grid& grid) {
 
 void end_launch() {
   for (const auto& allocation : current.memory) {
+    if (!counts_accesses()) break;
     current_counts.sectors_read += allocation->sectors_touched(false);
     current_counts.sectors_written += allocation->sectors_touched(true);
   }

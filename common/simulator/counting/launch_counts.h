@@ -23,6 +23,9 @@ struct Launch {
 };
 const Launch& current_launch();
 
+// Whether accesses are counted, and not only looked at for bugs.
+bool counts_accesses();
+
 void add_block(const KernelCounts& block);  // of the launch under way
 
 }  // namespace convladder::simulator

@@ -40,30 +40,49 @@ bool is_concurrent(Stamp before, Stamp now, Scope scope) {
 }
 
 constexpr std::size_t SECTOR_WORDS = 8;
+constexpr std::size_t STRETCH = 4096;  // words: their shadow is whole pages
+constexpr uint8_t FIRST_SETTLED = 4 | static_cast<uint8_t>(MemoryState::kDefined);
 
-// Zeros, which cost memory only where something is written.
+// Zeros, which cost memory only where something is written. In large pages, since most of a tensor is
+// touched if any of it is.
 template <typename T>
 T* map_zeros(std::size_t count) {
-  void* memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
+  const std::size_t bytes = count * sizeof(T);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
+  madvise(memory, bytes, MADV_HUGEPAGE);
   return static_cast<T*>(memory);
 }
 
 // Guards the shadow of a stretch of memory while a worker is at it.
 class StretchLock {
  public:
-  explicit StretchLock(uintptr_t address) : flag_(flags_[address / 4096 % COUNT]) {
+  explicit StretchLock(uintptr_t address) : flag_(flags_[address / 4096 % COUNT].flag) {
     while (flag_.test_and_set(std::memory_order_acquire)) {
     }
   }
   ~StretchLock() { flag_.clear(std::memory_order_release); }
 
  private:
-  static constexpr std::size_t COUNT = 1024;
-  static inline std::atomic_flag flags_[COUNT] = {};
+  static constexpr std::size_t COUNT = 512;
+  struct alignas(
+      64) Alone {  // in a line of the processor's cache, which workers else take from each other
+    std::atomic_flag flag;
+  };
+  static inline Alone flags_[COUNT] = {};
   std::atomic_flag& flag_;
 };
+
+// Whether a read by `now` adds nothing to what `before` says of reads: of other blocks or, where its own has
+// read before in the same interval, of other warps, or of no other thread.
+bool repeats_read(Stamp before, Touch touch) {
+  const Stamp now = touch.stamp;
+  if (before.several_blocks) return true;
+  if (!before.present || before.strong || touch.bytes != 15) return false;
+  if (!same_interval(before, now)) return false;
+  return before.several_warps || (before.thread == now.thread && before.phase == now.phase);
+}
 
 Stamp load(const Stamp& stamp) {
   Stamp copy;
@@ -134,8 +153,10 @@ Allocation::Allocation(const void* begin, std::size_t bytes, bool host_writes)
     : begin_(reinterpret_cast<uintptr_t>(begin)),
       bytes_(bytes),
       host_writes_(host_writes),
-      state_(map_zeros<MemoryState>(words())),
-      shadow_(map_zeros<ShadowWord>(words())) {}
+      state_(map_zeros<uint8_t>(words())),
+      settled_(FIRST_SETTLED),
+      shadow_(map_zeros<ShadowWord>(words())),
+      touched_((words() + STRETCH - 1) / STRETCH) {}
 
 Allocation::~Allocation() {
   munmap(state_, words());
@@ -143,39 +164,71 @@ Allocation::~Allocation() {
 }
 
 void Allocation::set_state(std::size_t first, std::size_t count, MemoryState state) {
-  std::fill_n(state_ + first, count, state);
+  std::fill_n(state_ + first, count, static_cast<uint8_t>(state));
 }
 
 Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed) {
   ShadowWord& shadow = shadow_[word];
-  // The common case: what no kernel writes, and many blocks have read before.
-  if (!write && load(shadow.read).several_blocks && !load(shadow.write).present) return {};
+  if (!write && repeats_read(load(shadow.read), now) && !load(shadow.write).present) return {};
+  uint8_t& touched = touched_[word / STRETCH];
+  if (!touched) __atomic_store_n(&touched, 1, __ATOMIC_RELAXED);
   const StretchLock lock(begin_ + word * 4);
-  return write ? enter_write(shadow, now, Scope::kGrid, allowed)
-               : enter_read(shadow, now, Scope::kGrid, allowed);
+  if (write) return enter_write(shadow, now, Scope::kGrid, allowed);
+  const Touch before = enter_read(shadow, now, Scope::kGrid, allowed);
+  if (shadow.read.several_blocks && !shadow.write.present && state(word) == MemoryState::kDefined) {
+    state_[word] = settled_;
+  }
+  return before;
+}
+
+// Calls seen(begin, end) for the words' shadow in each stretch that was touched.
+template <typename Seen>
+void Allocation::for_each_touched(const Seen& seen) const {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    if (touched_[i]) seen(shadow_ + i * STRETCH, shadow_ + std::min((i + 1) * STRETCH, words()));
+  }
+}
+
+bool Allocation::is_filled(Fill fill) const {
+  return fill.begin == fill_.begin && fill.bytes == fill_.bytes && fill.value == fill_.value &&
+         !host_writes_ && std::none_of(touched_.begin(), touched_.end(), [](uint8_t touched) {
+           return touched != 0;
+         });
 }
 
 void Allocation::forget_touches() {
-  madvise(shadow_, words() * sizeof(ShadowWord), MADV_DONTNEED);  // zeros again
+  if (!is_filled(fill_)) fill_ = {};
+  for_each_touched([](ShadowWord* begin, ShadowWord* end) {
+    std::memset(static_cast<void*>(begin), 0, (end - begin) * sizeof(ShadowWord));
+  });
+  std::fill(touched_.begin(), touched_.end(), 0);
+  settled_ += 4;
+  if (settled_ > FIRST_SETTLED) return;
+  settled_ = FIRST_SETTLED;  // all numbers were used
+  for (std::size_t i = 0; i < words(); ++i) state_[i] &= 3;
 }
 
 bool Allocation::is_repeatable() const {
-  return std::none_of(shadow_, shadow_ + words(), [this](const ShadowWord& word) {
-    return host_writes_ ? word.read.present || word.write.present
-                        : word.read.present && word.write.present;
+  bool repeatable = true;
+  for_each_touched([&](const ShadowWord* begin, const ShadowWord* end) {
+    repeatable = repeatable && std::none_of(begin, end, [this](const ShadowWord& word) {
+                   return host_writes_ ? word.read.present || word.write.present
+                                       : word.read.present && word.write.present;
+                 });
   });
+  return repeatable;
 }
 
 int64_t Allocation::sectors_touched(bool written) const {
   int64_t sectors = 0;
-  for (std::size_t first = 0; first < words(); first += SECTOR_WORDS) {
-    const auto touched = [&](const ShadowWord& word) {
-      return written ? word.write.present : word.read.present;
-    };
-    const ShadowWord* begin = shadow_ + first;
-    const ShadowWord* end = shadow_ + std::min(first + SECTOR_WORDS, words());
-    sectors += std::any_of(begin, end, touched);
-  }
+  const auto touched = [&](const ShadowWord& word) {
+    return written ? word.write.present : word.read.present;
+  };
+  for_each_touched([&](const ShadowWord* begin, const ShadowWord* end) {
+    for (const ShadowWord* sector = begin; sector < end; sector += SECTOR_WORDS) {
+      sectors += std::any_of(sector, std::min(sector + SECTOR_WORDS, end), touched);
+    }
+  });
   return sectors;
 }
 
@@ -292,7 +345,23 @@ void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
   if (!allocation || bytes == 0) return;
   const std::size_t offset = reinterpret_cast<uintptr_t>(begin) - allocation->begin();
   const std::size_t end = std::min(offset + bytes, allocation->bytes());
+  allocation->note_fill({});
   allocation->set_state(offset / 4, (end + 3) / 4 - offset / 4, state);
+}
+
+bool is_filled(const void* begin, std::size_t bytes, int value) {
+  const std::lock_guard lock(mutex);
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const Allocation* allocation = find(allocations(), address);
+  return allocation && allocation->is_filled({address, bytes, value});
+}
+
+void note_fill(const void* begin, std::size_t bytes, int value) {
+  const std::lock_guard lock(mutex);
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  if (Allocation* allocation = find(allocations(), address)) {
+    allocation->note_fill({address, bytes, value});
+  }
 }
 
 bool is_constant(uintptr_t address) {

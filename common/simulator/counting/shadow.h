@@ -3,6 +3,7 @@
 // no barrier lies between, and not both are strong.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,25 +66,49 @@ class Allocation {
   void retire() { begin_ = UINTPTR_MAX; }  // has been freed: nothing is in it any more
 
   void set_state(std::size_t first, std::size_t count, MemoryState state);
-  MemoryState state(std::size_t word) const { return state_[word]; }
+  MemoryState state(std::size_t word) const { return static_cast<MemoryState>(state_[word] & 3); }
 
   // As enter_read() and enter_write(); several workers may be at it at a time.
   Touch enter(std::size_t word, Touch now, bool write, bool allowed = false);
+  // Whether to enter another read of these bytes would change nothing: several blocks have read the words
+  // in this launch, and none has written them.
+  bool is_settled(uintptr_t address, unsigned bytes) const {
+    const std::size_t first = (address - begin_) / 4, last = (address + bytes - 1 - begin_) / 4;
+    return address - begin_ < bytes_ && address % bytes == 0 && state_[first] == settled_ &&
+           (last == first || std::all_of(state_ + first, state_ + last + 1,
+                                         [&](uint8_t state) { return state == settled_; }));
+  }
 
   // Whether the same launch would do the same again: it has touched nothing that the host may have changed
   // since, and written nothing that it has read.
   bool is_repeatable() const;
+
+  // cudaMemset() has filled it from `begin` on; and whether the same once more would change nothing.
+  struct Fill {
+    uintptr_t begin;
+    std::size_t bytes;
+    int value;
+  };
+  void note_fill(Fill fill) { fill_ = fill; }
+  bool is_filled(Fill fill) const;
 
   void forget_touches();  // a new launch begins
   // 32-byte sectors with a word that was read (written) since.
   int64_t sectors_touched(bool written) const;
 
  private:
+  template <typename Seen>
+  void for_each_touched(const Seen& seen) const;
+
   uintptr_t begin_;
   std::size_t bytes_;
   bool host_writes_;  // to managed memory, and its own that kernels may touch
-  MemoryState* state_;
+  // A MemoryState; above it, of a settled word, the launch's number modulo 2^6, but never 0.
+  uint8_t* state_;
+  uint8_t settled_;
   ShadowWord* shadow_;
+  std::vector<uint8_t> touched_;  // stretches of the shadow that are not all zeros
+  Fill fill_{};                   // the last one, unless something has changed it since
 };
 
 // ---- What fences order ----
