@@ -115,8 +115,7 @@ step test campaign tests "${ladder[@]}" test  # before a result is new, and a te
 step bench json "docs/results/bench_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 5
 step layers json "docs/results/layers_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 \
-  --stage 10_sliding_rows --stage 11_split_k --stage 12_tensor_cores --stage 13_three_products
+  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 $(printf -- '--stage %s ' {05..13})
 # Once it is there its rates may be the highest of several runs: none of them may be passed.
 [[ -e common/machines/$name.json ]] ||
   again machine "${ladder[@]}" bench --machine "common/machines/$name.json"
@@ -130,7 +129,7 @@ step pitfall_times into "docs/results/pitfall_times_$name.txt" \
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1
 step sanitize campaign compute-sanitizer "${ladder[@]}" sanitize --jobs "$jobs" --max-gmac 0.00002
 step readings_stages python3 -B -m common.measure.readings stages
-step experiments in_time ./ladder --backend gpu variant --kind experiment --stale \
+step experiments in_time ./ladder --backend gpu variant --kind experiment \
   --repeats 7 --json "docs/results/experiments_$name.json"
 step exercises "${ladder[@]}" exercise --measure
 # Of a program of its own, which no stage changes: once for each text of it.

@@ -146,6 +146,11 @@ def layers(data, _):
                "fast as the library a stage is, and on how many layers it is faster. "
                f"{bench.machine['gpu']}.\n")
         yield time_tables.standings_table(bench)
+        slower = list(time_tables.losses(bench))
+        if slower:
+            yield ("Where a stage takes more than 1.05 times as long as the last one before it that is as "
+                   "exact:\n")
+            yield "".join(slower)
 
 
 def some_layers(data, stage, *names):

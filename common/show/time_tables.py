@@ -149,6 +149,21 @@ def standings_table(bench):
     return markdown(["stage", *("× " + name for name in competitors)], rows)
 
 
+def losses(bench, least=1.05):
+    """Where a stage is slower than the last one before it that is at least as exact, a line for each stage:
+    the layers, and how many times as long it takes. (A product in TF32 has no share of FP32's ceiling.)"""
+    is_exact = {name: timing.fraction_of_ceiling is not None for problem in bench.problems
+                for name, timing in problem.stages.items() if timing.cold}
+    for stage in sorted(is_exact):
+        before = max((name for name in is_exact if name < stage and is_exact[name] >= is_exact[stage]),
+                     default=None)
+        slower = [(times, problem.name) for problem in bench.problems
+                  if (times := time_ratio(problem.stages.get(stage), problem.stages.get(before)) or 0) > least]
+        if slower:
+            yield f"- {stage} after {before}: " + ", ".join(
+                f"{name} × {ratio(times)}" for times, name in sorted(slower, reverse=True)) + "\n"
+
+
 def step_cells(problem, bench, before, now):
     """Of two neighbouring stages on one problem: TimeCells, and the quotient of cold medians."""
     old, new = (problem.stages.get(stage) for stage in (before, now))
