@@ -28,7 +28,7 @@ def rival(name, precision, milliseconds, layout="nchw", **others):
 
 
 def bench_json(*competitors):
-    records = [timed(8.0 / 2**i, stage=stage) for i, stage in enumerate(STAGES)]
+    records = [timed(8.0 / 2**i, stage=stage, fraction_of_ceiling=0.5) for i, stage in enumerate(STAGES)]
     return {"format": "convladder bench", "version": 1,
             "machine": {"gpu": "a GPU", "fma_tflops": 10.0, "copy_tb_per_s": 2.0},
             "problems": [{"problem": "small", "bias": True, "shape": SHAPE, "flop": 20e9,
@@ -227,7 +227,14 @@ class Blocks(FolderTest):
         other, = bench_json(rival("cudnn", "fp32", 1.0), rival("cudnn", "tf32", 2.0))["problems"]
         other["records"][0]["status"] = "impossible"
         two["problems"].append(other)
+        slower = bench_json()
+        slower["problems"][0]["records"][2]["cold_ms"] = timed(4.4)["cold_ms"]
+        inexact = bench_json()
+        inexact["problems"][0]["records"][1]["fraction_of_ceiling"] = None
+        inexact["problems"][0]["records"][2]["cold_ms"] = timed(8.8)["cold_ms"]
         for block, results, line in (
+                ("layers", {"layers_gpu": slower}, "- 03_shared_tiling after 02_im2col_gemm: small × 1.10"),
+                ("layers", {"layers_gpu": inexact}, "- 03_shared_tiling after 01_naive: small × 1.10"),
                 ("measured | DRAM", {"bench_gpu": bench_json(), "profile_gpu": profile_json()},
                  "| time [ms] | 8.000 | 4.000 | 0.500 |"),
                 ("measured | DRAM", {}, "| DRAM | 1.06 kB | 528 B | 0.500 |"),
