@@ -48,6 +48,8 @@ def count(program, name, rows):
     whole = "whole_" if "whole_shape" in found[0] else ""
     made = []
     for stage, kernels in last.by_stage(found).items():
+        if any(whole + "floor_ms" not in kernel for kernel in kernels):
+            continue  # on no device does it plan these rows as it plans the whole
         least, limit = floors.sum_of((kernel[whole + "floor_ms"], kernel[whole + "floor_limit"])
                                      for kernel in kernels)
         made.append([name, found[0][whole + "shape"], found[0]["shape"], stage, f"{least:.6g}", limit])

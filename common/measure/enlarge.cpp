@@ -115,13 +115,13 @@ std::optional<std::vector<StageLaunch>> enlarged(const std::vector<KernelCounts>
   return launches;
 }
 
-// The device has fewer multiprocessors while this lives.
-struct SmallerDevice {
-  explicit SmallerDevice(double times) : all(multiprocessors()) {
-    simulator::set_multiprocessors(std::max(1, static_cast<int>(all / times)));
+// The device has other multiprocessors while this lives.
+struct DeviceOf {
+  explicit DeviceOf(int count) : before(multiprocessors()) {
+    simulator::set_multiprocessors(count);
   }
-  ~SmallerDevice() { simulator::set_multiprocessors(all); }
-  int all;
+  ~DeviceOf() { simulator::set_multiprocessors(before); }
+  int before;
 };
 
 }  // namespace
@@ -139,8 +139,20 @@ std::optional<std::vector<StageLaunch>> launches_of_whole(
   if (!job.whole) return std::nullopt;
   const WholeProblem whole = whole_problem(stage, job);
   if (has_plan_of_whole(stage, job, whole)) return enlarged(kernels, whole);
-  const SmallerDevice device(whole.outputs);
-  if (!has_plan_of_whole(stage, job, whole)) return std::nullopt;
+  // A stage that fills the device plans the part for one as much smaller as the whole is larger, or near it.
+  int count = multiprocessors();
+  const int all = count, near = std::max(1, static_cast<int>(all / whole.outputs));
+  const auto suits = [&](int other) {
+    const DeviceOf device(other);
+    return has_plan_of_whole(stage, job, whole);
+  };
+  for (int distance = 0; distance < all && count == all; ++distance) {
+    for (const int other : {near - distance, near + distance}) {
+      if (count == all && other >= 1 && other < all && suits(other)) count = other;
+    }
+  }
+  if (count == all) return std::nullopt;
+  const DeviceOf device(count);
   const Trial trial(stage, job);
   trial.enqueue();
   trial.wait();
