@@ -222,6 +222,10 @@ class _Conv2d(torch.autograd.Function):
         _refuse("backward, to train")
 
     @staticmethod
+    def jvp(ctx, *tangents):
+        _refuse("jvp")
+
+    @staticmethod
     def vmap(info, in_dims, *arguments):
         _refuse("vmap")
 
@@ -238,7 +242,7 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage=None, 
     relu=True. Where no stage is named, it is the ladder's last.
 
     ValueError and TypeError name the argument; RuntimeError gives CUDA's reason. There is no
-    backward, vmap or jit.trace: NotImplementedError where one is asked for, a gradient in backward().
+    backward, jvp, vmap or jit.trace: NotImplementedError where one is asked for, a gradient in backward().
     """
     _check_tensors(x, w, b, groups)
     stage = stage_names()[-1] if stage is None else str(stage)

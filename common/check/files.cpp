@@ -48,11 +48,16 @@ struct Temporary {
   std::ofstream stream;
 };
 
+// On one line. Names may be bytes that are no UTF-8.
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // An array with each of its items on one line; all else on one.
 std::string list(const Json& value) {
-  if (!value.is_array() || value.empty()) return value.dump();
+  if (!value.is_array() || value.empty()) return dump(value);
   std::string text;
-  for (const Json& item : value) text += (text.empty() ? "[\n" : ",\n") + item.dump();
+  for (const Json& item : value) text += (text.empty() ? "[\n" : ",\n") + dump(item);
   return text + "\n]";
 }
 

@@ -227,6 +227,9 @@ class Door:
             fail(f"build '{preset}': the presets are gpu, sim, sim-count and sim-asan", 2)
         if len(words) < 2:
             fail(f"build {preset}: name a program, or 'all'", 2)
+        for word in words[1:]:
+            if word.startswith("-"):
+                fail(f"build {preset}: '{word}' is no program", 2)
         if preset == "gpu" and not self.nvcc:
             fail("build gpu: nvcc not found (CUDA Toolkit, or set CUDACXX)")
         build(preset, "build", *words[1:])
@@ -257,6 +260,8 @@ def read(words):
             rest += [word, *given]
             break
         name, equals, value = word.partition("=")
+        if rest and not word or name.startswith("--") and equals and not value:
+            fail(f"{name or rest[-1]} needs a value", 2)
         if name not in ("--backend", "--stage"):
             rest.append(word)
             continue

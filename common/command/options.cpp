@@ -19,7 +19,7 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
     width = std::max(width, spec.name.size() + spec.value.size() + 1);
     const int most = CLI::detail::expected_max_vector_size;
     if (spec.value.empty()) {
-      app.add_flag(spec.name);
+      app.add_flag(spec.name)->disable_flag_override();  // --relu=0 is an error
     } else {
       app.add_option(spec.name)->type_name(spec.value)->expected(1, most)->allow_extra_args(false);
     }

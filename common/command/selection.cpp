@@ -136,7 +136,28 @@ std::string cut_down(Problem& problem, double max_gmac) {
                      to_string(make_conv_shape(problem.arguments)), max_gmac);
 }
 
+namespace {
+// What is written must be neither an argument nor written twice.
+void require_files_apart(const Options& options) {
+  const auto file = [&](const char* name) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(options.text(name), ignored);
+  };
+  for (const char* written : {"--json", "--output", "--trace"}) {
+    for (const char* other :
+         {"--input", "--filters", "--bias", "--shapes", "--json", "--output", "--trace"}) {
+      const bool both = std::string(written) != other && options.has(written) && options.has(other);
+      if (both && file(written) == file(other)) {
+        throw UsageError(fmt::format("{} and {} are the same file, {}: it would be overwritten",
+                                     other, written, options.text(written)));
+      }
+    }
+  }
+}
+}  // namespace
+
 std::string json_path(const Options& options, const char* name) {
+  require_files_apart(options);
   std::string path = options.text("--json");
   if (!options.has("--json") && name) {
     const std::string folder = report_folder();

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 
+from common.command.machine import say
 from common.show import counter_tables, floors, formats
 from common.show.files import ROOT
 from common.show.records import BadInput, profiles_of
@@ -48,7 +49,8 @@ def parse(words):
     parser.add_argument("-std", "--std", default="c++17")
     parser.add_argument("--count", action="store_true")
     parser.add_argument("--machine", default="h200")
-    for name in ("--seed", "--json", "--keep"):
+    parser.add_argument("--seed", type=int)
+    for name in ("--json", "--keep"):
         parser.add_argument(name)
     place = words.index("--") if "--" in words else len(words)
     options = parser.parse_intermixed_args(words[:place])
@@ -59,9 +61,15 @@ def parse(words):
         options.machine = floors.read_machine(options.machine)
     except BadInput as error:
         fail(str(error), 2)
+    if options.seed is not None and not 0 <= options.seed < 1 << 63:
+        fail(f"--seed {options.seed}: must be from 0 to 2^63 - 1", 2)
     for file in options.files:
         if not os.path.isfile(file):
             fail(f"{file}: no such file", 2)
+        if os.path.splitext(file)[1] not in (".cu", ".cpp", ".cc", ".cxx", ".c"):
+            fail(f"{file}: is neither a .cu nor a .cpp file", 2)
+        if os.path.realpath(file) in map(os.path.realpath, filter(None, [options.keep, options.json])):
+            fail(f"{file}: would be overwritten", 2)
     return options
 
 
@@ -94,11 +102,11 @@ def compile_program(options, folder):
 def run_program(program, options, path):
     """The program's status; its report goes to `path`."""
     environment = {**os.environ, "CONVLADDER_SIM_REPORT": path}
-    environment |= {"CONVLADDER_SIM_SEED": options.seed} if options.seed else {}
+    environment |= {"CONVLADDER_SIM_SEED": str(options.seed)} if options.seed else {}
     environment |= {"CONVLADDER_SIM_COUNT": "1"} if options.count else {}
     status = subprocess.run([program, *options.arguments], env=environment, check=False).returncode
     if status < 0:
-        print(f"ladder: the program was ended by {signal.Signals(-status).name}", file=sys.stderr)
+        say(f"the program was ended by {signal.Signals(-status).name}")
     return status if status >= 0 else 128 - status
 
 
@@ -158,6 +166,7 @@ def main(arguments):
         sys.stdout.flush()
         status = run_program(program, options, path)
         if not os.path.exists(path):
+            say("the program has left no report: did it end before main(), or by _exit()?")
             return status or 1
         with open(path, encoding="utf-8") as file:
             report = json.load(file)

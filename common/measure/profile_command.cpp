@@ -87,6 +87,9 @@ int profile_command(const std::vector<std::string>& arguments) {
     std::printf("%s", options.help().c_str());
     return 0;
   }
+  if (options.has("--shapes") && !options.has("--shape")) {
+    throw UsageError("--shapes is where --shape is found: it needs one");
+  }
   const std::vector<Stage> stages = capable_stages(options);
   const std::string path = json_path(options, "profile.json");
   const std::unique_ptr<Profiler> profiler = make_profiler(options);

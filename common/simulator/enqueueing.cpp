@@ -1,5 +1,6 @@
 #include "common/simulator/enqueueing.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -45,15 +46,27 @@ void end_in_enqueue(const std::string& what) {
   _exit(1);
 }
 
+// Code of a library may hold a lock, as printf() does, and can't be left halfway.
+bool is_in_library(const void* code) {
+  Dl_info of_code, ours;
+  return dladdr(code, &of_code) && dladdr(reinterpret_cast<void*>(is_in_library), &ours) &&
+         of_code.dli_fbase != ours.dli_fbase;
+}
+
 void on_signal(int number, siginfo_t* info, void* context) {
-  if (number != SIGABRT) fail_running_kernel(number, info->si_addr, interrupted_code(context));
+  const void* const code = interrupted_code(context);
+  const bool must_end = number == SIGABRT || (is_program() && is_in_library(code));
+  if (!must_end || number == NO_END) fail_running_kernel(number, info->si_addr, code);
   if (number == NO_END) return;  // this thread runs none
   const bool is_access = number == SIGSEGV || number == SIGBUS;
   const std::string memory = is_access ? describe_address(info->si_addr) : "";
   if (!memory.empty()) end_in_enqueue("touches " + memory + " on the host");
   end_in_enqueue("is ended by SIG" + std::string(sigabbrev_np(number)));
   if constexpr (COUNTING) {
-    if (is_program()) end_program(memory);
+    if (is_program()) {
+      note_of_running_kernel("is ended by SIG" + std::string(sigabbrev_np(number)));
+      end_program(memory);
+    }
   }
   for (std::size_t i = 0; i < std::size(WATCHED); ++i) {
     if (WATCHED[i] == number) sigaction(number, &before[i], nullptr);

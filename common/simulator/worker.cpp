@@ -411,7 +411,8 @@ void Worker::meet(const LaneCall& call) {
   if constexpr (COUNTING) observer_->pause();
   Carrier& self = *running_;
   Warp& warp = warps_[self.thread / WARP];
-  if (call.mask != 0 && !(call.mask & lane_bit(self.thread))) {
+  const bool any = call.mask == 0 && std::strcmp(call.name, "__activemask") == 0;
+  if (!any && !(call.mask & lane_bit(self.thread))) {
     throw KernelError(cudaErrorInvalidValue,
                       to_string(call) + ": the mask " + hexadecimal(call.mask) +
                           " leaves out the calling lane, " + std::to_string(self.thread % WARP));
@@ -419,7 +420,7 @@ void Worker::meet(const LaneCall& call) {
   for (const Carrier* other : warp.waiting) require_agreement(call, *other);
   self.call = &call;
   warp.waiting.push_back(&self);
-  if (call.mask != 0) release_lanes(warp, call.mask);
+  if (!any) release_lanes(warp, call.mask);
   wait(self);
   if constexpr (COUNTING) {
     if (call.kind == LaneCall::Kind::kBarrier) observer_->sync_warp(self.thread);
@@ -645,6 +646,12 @@ void fail_running_kernel(int signal, const void* address, const void* pc) {
   if (current_worker && current_worker->runs_kernel()) {
     current_worker->fail_by_signal(signal, address, pc);
   }
+}
+
+void note_of_running_kernel(const std::string& what) {
+  if (!current_worker || !current_worker->runs_kernel()) return;
+  current_worker->pause();
+  current_worker->note({what.c_str(), 0}, [&] { return what + ", at " + calling_line(); });
 }
 
 uint64_t clock_ns() {

@@ -68,6 +68,8 @@ class Ladder(unittest.TestCase):
             ("check --stage 77", "stage '77' is unknown"), ("test --stage", "--stage needs a value"),
             ("test --fast", "test: unrecognized arguments: --fast"),
             ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value"),
+            ("build sim -t", "'-t' is no program"), ("build sim ''", "sim needs a value"),
+            ("exercise --all --json=", "--json needs a value"), ("report --out ''", "--out needs a value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
             ("new", "new needs a name"), ("diff", "diff needs a stage"), ("diff 77", "'77' is unknown"),

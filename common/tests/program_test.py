@@ -31,6 +31,13 @@ ARGUMENTS = [
     (2, "--shape is given twice", "run --shape a --shape b"),
     (2, "--json needs a value: --json FILE", "check --json ''"),
     (2, "--json can't be given with --once", "run --once --json x.json"),
+    *((2, f"{first} and {second} are the same file, .*: it would be overwritten",
+       f"run {first} w.npy {second} {path}") for first, second, path in (
+           ("--input", "--output", "w.npy"), ("--filters", "--output", "./w.npy"),
+           ("--input", "--json", "w.npy"), ("--input", "--output", "link.npy"),
+           ("--output", "--json", "w.npy"))),
+    (2, "--shapes is where --shape is found", "profile --shapes two.csv"),
+    (2, "relu was given a disallowed flag", "check --n 1 --relu=0"),
     (2, "--report is for the photograph", "run --n 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
     (2, f"--seed = {BIG}: does not fit 64 bits", f"run --seed {BIG}"),
@@ -82,6 +89,7 @@ ON_DEVICE = [
     (2, "r = 12: ", f"check {PLAIN} --c 3 --k 5 --r 12"),
     (0, " passed, 0 failed", f"check {GROUPED} --offset 1"),
     (0, " passed, 0 failed", f"check {SMALL} --json link.json"),
+    (0, "1 passed", "check --shapes latin.csv --stage 01 --json latin.json"),
     (1, "none.csv: can't be read", "check --shapes none.csv"),
     (1, "pipe: can't be read", "check --shapes pipe"),
     (1, "/dev/zero: can't be read", "check --shapes /dev/zero"),
@@ -121,7 +129,7 @@ def write_npy(path, shape, count, value=0.0):
 def call(arguments, limit=None, **options):
     words = arguments if isinstance(arguments, list) else [PROGRAM, *shlex.split(arguments)]
     preexec = limit and (lambda: resource.setrlimit(limit[0], (limit[1], limit[1])))
-    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False,
+    return subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=300, check=False,
                           preexec_fn=preexec, **options)
 
 
@@ -143,9 +151,11 @@ class Program(unittest.TestCase):
             "large.csv": f"{columns}\nlarge,1,64,56,56,64,3,3\n", "taken": "",
         }.items():
             pathlib.Path(name).write_text(text)
+        pathlib.Path("latin.csv").write_bytes(f"{columns}\n".encode() + b"\xe9\xff,1,2,5,6,4,2,2\n")
         os.mkfifo("pipe")
         os.symlink("taken", "link")
         os.symlink("target.json", "link.json")
+        os.symlink("w.npy", "link.npy")
         with open("sparse.csv", "wb") as file:
             file.truncate(1 << 40)
         write_npy("w.npy", (5, 3, 3, 2), 90)

@@ -1,5 +1,7 @@
 #include "common/simulator/report.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 
@@ -124,6 +126,10 @@ int64_t finding_count() {
 }
 
 void note_launch(const Grid& grid, bool repeats) {
+  if (!writes_report) {
+    std::fputs("convladder: error: a launch before main() begins is not simulated\n", stderr);
+    _exit(1);
+  }
   const std::string name = read_symbols(grid.kernel).name;
   const std::lock_guard lock(report().mutex);
   std::vector<Launched>& all = report().launches;
