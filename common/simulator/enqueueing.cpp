@@ -64,7 +64,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
   end_in_enqueue("is ended by SIG" + std::string(sigabbrev_np(number)));
   if constexpr (COUNTING) {
     if (is_program()) {
-      note_of_running_kernel("is ended by SIG" + std::string(sigabbrev_np(number)));
+      note_end_of_running_kernel(number);
       end_program(memory);
     }
   }

@@ -44,7 +44,7 @@ void use_signal_stack();
 constexpr int NO_END = SIGURG;  // sent to a thread whose kernel has run for too long
 void fail_running_kernel(int signal, const void* address, const void* pc);
 
-// A finding of the kernel that this thread runs, if any, since it ends the program.
-void note_of_running_kernel(const std::string& what);
+// A finding of the kernel that this thread runs, if any: the signal ends the program.
+void note_end_of_running_kernel(int signal);
 
 }  // namespace convladder::simulator

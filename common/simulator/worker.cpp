@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <csetjmp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -648,10 +649,12 @@ void fail_running_kernel(int signal, const void* address, const void* pc) {
   }
 }
 
-void note_of_running_kernel(const std::string& what) {
+void note_end_of_running_kernel(int signal) {
   if (!current_worker || !current_worker->runs_kernel()) return;
-  current_worker->pause();
-  current_worker->note({what.c_str(), 0}, [&] { return what + ", at " + calling_line(); });
+  current_worker->pause();  // from here on memory is the host's
+  current_worker->note({"signal", signal}, [&] {
+    return "is ended by SIG" + std::string(sigabbrev_np(signal)) + ", at " + calling_line();
+  });
 }
 
 uint64_t clock_ns() {

@@ -334,7 +334,7 @@ HOSTILE = {
     # Right where it is checked, wrong where it is counted.
     "wrong on large ones": (judge.WRONG, "expected", "", KERNEL, "float sum = p >= 40 ? 1e9f : 0.0f;\n#"),
     # Nothing is counted.
-    "kernel renamed": (judge.COUNTERS, "loads per warp and tap: -", "", "conv2d", "conv2e"),
+    "kernel renamed": (judge.REFUSED, "conv2e runs as well", "", "conv2d", "conv2e"),
     "without the kernel": (judge.UNWRITTEN, "never written", "", "  conv2d<<<", "  if (0) conv2d<<<"),
     "host in the kernel's place": (judge.CRASH, "touches device memory .* on the host", "conv.output[0]",
                                    ENQUEUE, "conv.output[0] = conv.input[0];"),
@@ -405,6 +405,26 @@ HOSTILE = {
                              "_Pragma(\"GCC optimize(\\\"O3\\\")\")"),
     "fast for the sizes that are shown": (judge.COUNTERS, "loads per warp and tap", "", LOOPS,
                                           "if (shape.H != 224) sum += 0 * image[h * shape.W + w];\n" + LOOPS),
+    "a kernel that nobody counts": (judge.REFUSED, "work runs as well", "", FILE,
+                                    "__global__ void work(float* x) { x[0] += 0; }", ENQUEUE,
+                                    "work<<<1, 1, 0, stream>>>(conv.output);"),
+    "one by a known name": (judge.REFUSED, "add_bias_kernel.* is defined", "", FILE,
+                            "__global__ void add_bias_kernel(float* x) { x[0] += 0; }", ENQUEUE,
+                            "add_bias_kernel<<<1, 1, 0, stream>>>(conv.output);"),
+    "what the judge writes with": (judge.REFUSED, "write is defined", "", FILE,
+                                   "}\n}\nextern \"C\" long write(int, const void* text, unsigned long size) "
+                                   "{ return std::printf(\"%.*s\", int(size), (const char*)text); }\n"
+                                   "namespace convladder {\nnamespace {"),
+    "an include by a splice": (judge.REFUSED, "other files", "#\\\ninc", FILE, "#\\\ninclude \"/etc/passwd\""),
+    "an include in what looks like a comment": (
+        judge.REFUSED, "other files", "#include \"/etc", FILE,
+        "const char* const a = R\"(/*)\";\n#include \"/etc/passwd\"\nconst int b = 1'0 + '/*';"),
+    "an own stack": (judge.REFUSED, "__builtin_alloca is called", "__builtin", KERNEL,
+                     "auto y = static_cast<volatile float*>(__builtin_alloca(8 * (k + 1))); y[k] = 1;"),
+    "a thread_local": (judge.STRAY, "writes 4 bytes of shared memory out of bounds", "y[7]", FILE,
+                       "thread_local volatile float y[99];", KERNEL, "y[7] = 1;"),
+    "new in a kernel": (judge.REFUSED, "operator new", "new float", KERNEL,
+                        "volatile float* y = new float[100]; y[kpq % 100] = 1;"),
     "printed findings": ("", "", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
     "a library's function redefined": ("", "", "", FILE, "}\nstruct Comparison;\ninline int compare() "
                                        "{ return 1; }\nnamespace {"),

@@ -19,6 +19,8 @@ SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ var
 # Unrolled loops and the hooks add theirs in the build that counts.
 OWN_BYTES = 4 * 255 * 4
 
+BEHIND = ("add_bias_kernel", "add_parts_kernel")  # kernels of common/core, which run behind a stage's own
+
 # A function with this attribute is a kernel: all that it calls and has a body has become part of it.
 KERNEL = "flatten"
 ATTRIBUTES = {KERNEL, "always_inline", "noinline"}
@@ -65,8 +67,13 @@ OF_NO_STAGE = {
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
+# What a directive can't stand in, as the compiler reads it: comments, texts; words and numbers end where they end.
+TOKEN = re.compile(r"""
+    (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)|(?:u8|[uUL])?R"([^\s()\\]{0,16})\(.*?\)\2")
+  | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?[\w.])*""", re.S | re.X)
+SPLICE = "\v"  # in place of a line's end that the compiler takes away
 CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
-                  r"(?!if |switch |return )([\w.:~]+(?:\(D\))?) \(", re.M)
+                  r"(?!if |switch |return )(operator (?:new|delete)(?: \[\])?|[\w.:~]+(?:\(D\))?) \(", re.M)
 
 
 def refused(source, folder):
@@ -74,7 +81,7 @@ def refused(source, folder):
     kernel.su."""
     compiled, dump, usage = (os.path.join(folder, "kernel." + suffix) for suffix in ("o", "dump", "su"))
     text, dump = files.read(source), files.read(dump)
-    return (in_functions(text, dump, source) or
+    return (not_its_own(text, compiled) or in_functions(text, dump, source) or
             unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), source))
 
@@ -98,12 +105,14 @@ def why(symbol, otherwise):
 def directive(text, start):
     """As refused(). Nothing may be compiled here that is not compiled there, and nothing of somebody else's:
     conditions and pragmas are those of the text `start`, headers those of C++ and of common/core."""
-    known = set(map(str.strip, start.splitlines()))
-    bare = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), text, flags=re.S)
-    for number, line in enumerate(bare.replace("\\\n", " \n").splitlines(), 1):
+    known, number = set(map(str.strip, start.splitlines())), 1
+    bare = TOKEN.sub(lambda token: re.sub(rf"[^\n{SPLICE}]", "", token[0]) if token["left_out"] else token[0],
+                     re.sub(r"\\[ \t\f\v]*\n", SPLICE, text))
+    for line in bare.split("\n"):
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{HEADER}|define|undef|else|endif)\w", line) and \
                 line.strip() not in known:
-            return number, f"'{line.strip()}': no conditions, pragmas and other files but those of the start"
+            return number, f"'{line.replace(SPLICE, ' ').strip()}': no conditions, pragmas and other files but those of the start"
+        number += 1 + line.count(SPLICE)
     return None
 
 
@@ -145,6 +154,16 @@ def in_functions(text, dump, source):
                     called = "a function by its address"
                 return line, why(called.replace("__builtin_", ""),
                                  f"{called} is called, and what it does with memory would not be counted")
+    return None
+
+
+def not_its_own(text, compiled):
+    """A name that the judge or a library would take for its own: C's, one of namespace std, or of BEHIND."""
+    done = subprocess.run(["nm", "--defined-only", compiled], capture_output=True, text=True, check=True)
+    for kind, name in re.findall(r"^\w+ (\w) (.*)$", done.stdout, re.M):
+        seen = kind in "TWDBRGSCi" and (name[:2] != "_Z" or kind != "W" and re.match("_ZN?K?St", name))
+        if seen or any(other in name for other in BEHIND):
+            return line_with(text, name), f"{name} is defined, which is the name of something else"
     return None
 
 

@@ -11,7 +11,7 @@ import re
 
 from common.show import files, metrics, shape
 from common.show.files import ROOT
-from common.variants import variants
+from common.variants import handin, variants
 
 BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
 
@@ -180,6 +180,11 @@ class Task:
                 results.append(Result(goal["name"], problem, value, relation, bound, think,
                                       lacking and on_gpu and bool(counters)))
         return results
+
+    def strangers(self, counted):
+        """The kernels that have run and are neither in the start nor in the solution: goals leave them out."""
+        known = set(re.findall(r"(\w+) *<<<", self.start() + self.solved())) | {*handin.BEHIND}
+        return sorted({kernel["kernel"] for kernels in counted.values() for kernel in kernels} - known)
 
     def score(self, counted):
         """What is added up over the problems, where that is the aim; None where no kernel was counted."""
