@@ -415,7 +415,8 @@ HOSTILE = {
                                    "}\n}\nextern \"C\" long write(int, const void* text, unsigned long size) "
                                    "{ return std::printf(\"%.*s\", int(size), (const char*)text); }\n"
                                    "namespace convladder {\nnamespace {"),
-    "an include by a splice": (judge.REFUSED, "other files", "#\\\ninc", FILE, "#\\\ninclude \"/etc/passwd\""),
+    "an include by a splice": (judge.REFUSED, "other files", "#\\\ninc", FILE,
+                               "#\\\ninclude \"/etc/passwd\""),
     "an include in what looks like a comment": (
         judge.REFUSED, "other files", "#include \"/etc", FILE,
         "const char* const a = R\"(/*)\";\n#include \"/etc/passwd\"\nconst int b = 1'0 + '/*';"),

@@ -99,8 +99,8 @@ def judge_task(task, source, builds, seed=None):
         elif not found.kind:
             found.results = task.results(found.counted, rows, build.on_gpu)
             missed = [result.text for result in found.results if result.met is False]
-            if "score" not in task.goal and (strangers := task.strangers(found.counted)):
-                found.fail(judge.REFUSED, f"{shown(source)}: {strangers[0]} runs as well, which no goal counts")
+            if "score" not in task.goal and (others := task.strangers(found.counted)):
+                found.fail(judge.REFUSED, f"{shown(source)}: {others[0]} runs as well, which no goal counts")
             if "score" in task.goal and task.score(found.counted) is None:
                 missed.append("no kernel has run that could be counted")
             if missed:

@@ -67,7 +67,7 @@ OF_NO_STAGE = {
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
-# What a directive can't stand in, as the compiler reads it: comments, texts; words and numbers end where they end.
+# What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text.
 TOKEN = re.compile(r"""
     (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)|(?:u8|[uUL])?R"([^\s()\\]{0,16})\(.*?\)\2")
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?[\w.])*""", re.S | re.X)
@@ -111,7 +111,8 @@ def directive(text, start):
     for line in bare.split("\n"):
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{HEADER}|define|undef|else|endif)\w", line) and \
                 line.strip() not in known:
-            return number, f"'{line.replace(SPLICE, ' ').strip()}': no conditions, pragmas and other files but those of the start"
+            return number, (f"'{line.replace(SPLICE, ' ').strip()}': no conditions, pragmas and other files "
+                            "but those of the start")
         number += 1 + line.count(SPLICE)
     return None
 

@@ -182,7 +182,7 @@ class Task:
         return results
 
     def strangers(self, counted):
-        """The kernels that have run and are neither in the start nor in the solution: goals leave them out."""
+        """The kernels that have run, and are neither the start's nor the solution's: no goal counts them."""
         known = set(re.findall(r"(\w+) *<<<", self.start() + self.solved())) | {*handin.BEHIND}
         return sorted({kernel["kernel"] for kernels in counted.values() for kernel in kernels} - known)
 
