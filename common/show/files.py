@@ -1,5 +1,6 @@
 """Files of this repository: its stages, and texts read and written whole."""
 import csv
+import errno
 import glob
 import io
 import os
@@ -49,6 +50,8 @@ def write(path, content):
     """Text or bytes. Writes beside `path` first: the file appears whole or not at all. A link
     stays a link. Raises OSError."""
     path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # a device would be replaced
+        raise OSError(errno.EINVAL, "Not a regular file", path)
     part = f"{path}.{os.getpid()}.part"
     try:
         with open(part, "wb") as file:

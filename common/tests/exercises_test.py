@@ -14,6 +14,7 @@ import sys
 import tempfile
 import unittest
 import unittest.mock
+import xml.etree.ElementTree
 
 from common.command import new_stage
 from common.measure import ncu
@@ -89,6 +90,20 @@ class Formulas(unittest.TestCase):
         self.assertEqual([exercise.parse_number(text) for text in ("6.6M", "1,234", " 2e3 ")],
                          [6600000, 1234, 2000])
 
+    def test_a_teachers_mistakes_are_said_before_anybody_is_judged(self):
+        first = '"like": "tail"'
+        for text in ("{", "null", "[]", "{}", '{"like": "nosuch"}', "[" * 9000, f'{{{first}, "goals": null}}',
+                     *(f"{{{first}, {wrong}}}" for wrong in (
+                         '"points": "x"', '"points": -1', '"points": NaN', '"count": []', '"check": null',
+                         '"count": [{"n": 1}]', '"count": [{"shape": "nosuch"}]',
+                         '"count": [{"shape": "nasty_primes", "n": 0}]', '"vary": {"k": [9, 3]}',
+                         '"vary": {"k": ["a", "b"]}', '"goals": [{"name": "a"}]',
+                         '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder:
+                os.mkdir(os.path.join(folder, "tail"))
+                files.write(os.path.join(folder, "tail", "goal.json"), text)
+                self.assertRaises(tasks.BadTask, tasks.read_folder, folder)
+
     def test_goals_on_what_did_not_run_are_missed(self):
         for task in TASKS:
             for counted in ({}, {problem: [] for problem in task.counted()}):
@@ -158,10 +173,30 @@ class Command(FolderTest):
         self.assertEqual(self.run_command()[0], 0)
         self.assertIn("notes.json.unreadable", self.files())
 
+    def test_what_students_hand_in_instead(self):
+        """A class is judged to its end: no build is needed for any of these."""
+        pathlib.Path(self.path("<\x1b\udcff>")).mkdir()
+        for name, make in {
+                "coalesce": lambda path: os.symlink("/etc/passwd", path), "tail": os.mkfifo,
+                "race": lambda path: path.write_bytes(b"\xe9\xff"), "halo": os.mkdir,
+                "tile": lambda path: path.write_bytes(b" " * (1 << 21)),
+                "split_k": lambda path: os.symlink("split_k.cu", path)}.items():
+            make(pathlib.Path(self.path("<\x1b\udcff>"), name + ".cu"))
+        marks = [self.path("marks.xml"), self.path("marks.json")]
+        for path in marks:
+            status, said = self.run_command("--all", "--folder", self.folder, "--grade", path)
+            self.assertEqual((status, "0 of 5 passed" in said), (1, True), said)
+        self.assertIn("is no regular file", self.read("marks.json"))
+        self.assertIn("can't be read", self.read("marks.json"))
+        self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 5)
+        for words in (["--json", "/nowhere/x"], ["--grade", "/dev/full"], ["--grade", self.folder]):
+            self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)
+        self.assertFalse(os.path.isfile("/dev/full"))
+
     def test_usage_errors(self):
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],
                       ["--folder", "x"], ["tail", "--folder", "x"], ["tail", "--all"], ["--json", "x.json"],
-                      ["tail", "--hint", "--show"], ["tail", "--grade", "x.json"], ["--seed", "x"],
+                      ["--all", "--json", "x", "--grade", "x"], ["tail", "--hint", "--show"], ["tail", "--grade", "x.json"], ["--seed", "x"],
                       ["tail", "--predict", "stores=nan"],
                       ["tail", "--predict", "stores=-5"], ["tail", "--predict", "loads=1"]):
             self.assertEqual(self.run_command(*words)[0], 2, words)
@@ -219,7 +254,7 @@ class Gpu(FolderTest):
             verdict.counted = {problem: judge.kernels_of(ncu_says) for problem in
                                task.counted() | task.varied(7)}
         with unittest.mock.patch.multiple(exercise, MINE=self.folder, NOTES=self.path("notes.json"),
-                                          seed_for=lambda source: 7), \
+                                          seed_for=lambda *words: 7), \
                 unittest.mock.patch.object(judge, "judge", lambda *arguments: verdict):
             status, screen, _ = called(exercise.main, ["coalesce", "--builds", "gpu", "--json", saved])
         return status, screen, json.loads(self.read("found.json"))[0]

@@ -14,7 +14,7 @@ import time
 
 from common.show import files
 from common.show.files import ROOT
-from common.show.support import fail, run_main, write_json
+from common.show.support import fail, require_folder, run_main, write_json
 from common.variants import grade, judge
 from common.variants import task as tasks
 from common.variants.build import Build, BuildError, Failed, sandbox
@@ -83,10 +83,12 @@ def seed_for(source, salt=""):
     return random.Random(words).getrandbits(32)
 
 
-def judge_task(task, source, builds, seed=None):
+def judge_task(task, source, builds, salt=""):
     """The Verdict on the kernel in `source`, by the simulator; by a GPU where that is the only build, and
     where both are there afterwards, as the verdict's `gpu`."""
-    seed = seed_for(source) if seed is None else seed
+    if why := judge.unreadable(source):
+        return judge.Verdict(judge.COMPILE, f"{shown(source)}: {why}")
+    seed = seed_for(source, salt)
     rows = task.counted() | task.varied(seed)
     verdict = None
     for preset in sorted(builds, reverse=True):  # sim-count first
@@ -345,7 +347,7 @@ def judge_all(by_name, builds, folder, salt=""):
                                    for file in names if file.endswith(".cu")):
             if name not in by_name:
                 continue
-            verdict = judge_task(by_name[name], source, builds, seed_for(source, salt))
+            verdict = judge_task(by_name[name], source, builds, salt)
             records.append(record_of(by_name[name], source, verdict))
             first = verdict.message.split("\n")[0]
             print(f"{shown(source)}: " + (f"{verdict.kind}: {first}" if verdict.kind else "passed"),
@@ -440,6 +442,10 @@ def parse(arguments):
     for option in ("folder", "grade", "seed"):
         if getattr(options, option) and options.action != "all":
             parser.error(f"--{option} goes with --all")
+    if options.json and options.json == options.grade:
+        parser.error("--json and --grade are the same file")
+    for path in filter(None, (options.json, options.grade)):
+        require_folder(path)
     if options.action not in (None, "all", "measure") and not options.name:
         parser.error(f"--{options.action} needs the name of one: ./ladder exercise lists them")
     if options.name and options.action in ("all", "measure"):

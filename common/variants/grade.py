@@ -6,6 +6,7 @@ half is shared by the goals; each must be met on all problems. docs/teaching.md 
 import datetime
 import os
 import platform
+import re
 import xml.etree.ElementTree as xml
 
 from common.show import files
@@ -64,7 +65,8 @@ def junit(entries, seconds, sandbox):
         xml.SubElement(suite, "system-out").text = sandbox
         xml.SubElement(suite, "system-err")
     xml.indent(top)
-    return xml.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
+    text = xml.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
+    return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)  # what XML may not hold
 
 
 def write(path, chosen, records, seconds, sandbox):

@@ -70,7 +70,7 @@ HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
 # What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text.
 TOKEN = re.compile(r"""
     (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)|(?:u8|[uUL])?R"([^\s()\\]{0,16})\(.*?\)\2")
-  | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?[\w.])*""", re.S | re.X)
+  | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
 SPLICE = "\v"  # in place of a line's end that the compiler takes away
 CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
                   r"(?!if |switch |return )(operator (?:new|delete)(?: \[\])?|[\w.:~]+(?:\(D\))?) \(", re.M)

@@ -20,6 +20,7 @@ from common.variants.build import EXEMPLAR, Failed, run_limited
 
 COMPILE_SECONDS = 10  # with a task's seconds less than 20 in all
 GPU_SECONDS = 30  # of nvcc, and of the program with its runs for a time
+MOST_BYTES = 1 << 20  # of a kernel's text
 MEMORY = 4 << 30  # address space of the compiler and of the program
 CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recurses without end",
            signal.SIGBUS: "touches memory that isn't there (SIGBUS)",
@@ -79,8 +80,22 @@ def shown(path):
     for base in (ROOT, os.getcwd()):
         relative = os.path.relpath(path, base)
         if not relative.startswith(".."):
-            return relative
-    return path
+            path = relative
+            break
+    return "".join(letter if letter.isprintable() else "?" for letter in path)
+
+
+def unreadable(source):
+    """Why the file can't be judged; a class hands in all sorts of things. Empty: it can."""
+    if os.path.islink(source) or not os.path.isfile(source):
+        return "is no regular file"
+    if os.path.getsize(source) > MOST_BYTES:
+        return f"has more than {MOST_BYTES:,} bytes"
+    try:
+        files.read(source)
+    except (OSError, ValueError) as error:
+        return f"can't be read: {error}"
+    return ""
 
 
 def compile_kernel(build, source, folder, target="exercise_judge", start=""):
