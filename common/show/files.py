@@ -57,6 +57,9 @@ def write(path, content):
         with open(part, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
         os.replace(part, path)
+    except OSError as error:
+        error.filename = path  # a write that fails names none
+        raise
     finally:
         if os.path.exists(part):
             os.remove(part)

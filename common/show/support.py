@@ -12,6 +12,8 @@ REPORT = os.path.join(ROOT, "build", "report")
 def run_main(main):
     """Ends the program with what main(words) returns; with 130 when it is interrupted, and with 1
     when a file can't be written or read, or nobody reads what it prints."""
+    if sys.stdout is None:
+        fail("standard output is closed")
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()

@@ -96,6 +96,7 @@ class Ladder(unittest.TestCase):
 
     def test_3_output_that_is_lost(self):
         self.check("./ladder help >/dev/full", 1, f"{ERROR}standard output: No space left")
+        self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
         self.check("set -o pipefail; ./ladder help | true", 1)
 
     def test_4_doctor_and_what_changes(self):

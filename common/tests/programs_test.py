@@ -19,6 +19,7 @@ import unittest
 from common.command import sim
 from common.show import files
 from common.show.files import ROOT
+from common.tests.folder_test import called
 
 FOLDER = os.path.join(ROOT, "common", "tests", "programs")
 SEEDS = ["0", "1", "2"]
@@ -83,6 +84,19 @@ class Programs(unittest.TestCase):
                         wanted = re.sub(r"\{(\w+)\}", lambda mark: line_of(text, "mistakes.cu", mark[1]),
                                         pattern)
                         self.assertRegex("\n".join(found), wanted)
+
+
+    def test_usage(self):
+        source = os.path.join(FOLDER, "ended.cu")
+        for words, message in (
+                ([source, "--seed", "x"], "invalid int value: 'x'"), ([source, "--seed", "-1"], "must be from 0"),
+                ([source, "--seed", "9" * 20], "must be from 0"), ([ROOT + "/README.md"], "is neither a .cu"),
+                ([source, "--keep", source], "would be overwritten"), ([source + "x"], "no such file"),
+                ([source, "--json", os.path.relpath(source)], "would be overwritten")):
+            with self.subTest(words):
+                status, _, said = called(sim.parse, words)
+                self.assertEqual(status, 2)
+                self.assertIn(message, said)
 
 
 def case(file):
