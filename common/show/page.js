@@ -128,9 +128,9 @@ function details() {
   if (waits.length) {
     const names = {global: "global memory", "shared queue": "the queue to shared memory",
                    barrier: "other warps at a barrier"};
-    lines.push("What limits it: its warps wait for " + waits.map(([what, , text], i) =>
+    lines.push("A warp waits for " + waits.map(([what, , text], i) =>
       `${i === 0 ? "" : i === waits.length - 1 ? " and " : ", "}${names[what] || what} (${text})`).join("") +
-      ", in warps that wait per instruction issued.");
+      ", in cycles from one instruction to its next. The stage's lesson says what limits it.");
   }
   if (!lines.length) lines.push("How long it takes and what its warps wait for, a GPU tells: there is neither here.");
   return h("div", {class: "card", id: "details"}, h("h3", {}, state.stage), lines.map(line => h("p", {}, line)));
