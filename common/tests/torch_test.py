@@ -204,6 +204,8 @@ class WhatIsNotThere(unittest.TestCase):
 
         with self.assertRaisesRegex(NotImplementedError, "no vmap"):
             torch.vmap(convolve)(X[None])
+        with self.assertRaisesRegex(NotImplementedError, "no jvp"):
+            torch.func.jvp(convolve, (X,), (X,))
         with self.assertRaisesRegex(NotImplementedError, "no jit.trace"):
             torch.jit.trace(convolve, (X,))
 
