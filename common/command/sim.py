@@ -16,6 +16,7 @@ them, with file and line. docs/simulator.md says what of CUDA there is.
   --keep FILE     the program that was compiled
 
 The exit status is the program's, or 1 if it is 0 and something was found; 2 for a usage error.
+Ctrl-C ends the program, and what was found until then is printed.
 """
 import argparse
 import json
@@ -104,10 +105,15 @@ def run_program(program, options, path):
     environment = {**os.environ, "CONVLADDER_SIM_REPORT": path}
     environment |= {"CONVLADDER_SIM_SEED": str(options.seed)} if options.seed else {}
     environment |= {"CONVLADDER_SIM_COUNT": "1"} if options.count else {}
-    status = subprocess.run([program, *options.arguments], env=environment, check=False).returncode
-    if status < 0:
-        say(f"the program was ended by {signal.Signals(-status).name}")
-    return status if status >= 0 else 128 - status
+    with subprocess.Popen([program, *options.arguments], env=environment) as running:
+        # The program ends, and what it has found until then is printed.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: running.terminate())
+        status = running.wait()
+    status = status if status >= 0 else 128 - status
+    if status - 128 in set(signal.Signals):
+        say(f"the program was ended by {signal.Signals(status - 128).name}")
+    return status
 
 
 def print_findings(report):

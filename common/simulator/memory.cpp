@@ -451,6 +451,16 @@ cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t wid
   return cudaSuccess;
 }
 
+void know_symbol(void* begin, std::size_t bytes) {
+  if constexpr (COUNTING) {
+    const std::lock_guard lock(allocations_mutex);
+    if (is_device_variable(begin) || find_allocation(begin) != allocations().end()) return;
+    memory_allocated(begin, bytes);
+    set_memory_state(begin, bytes, MemoryState::kDefined);
+    allocations()[static_cast<char*>(begin)] = {bytes, Kind::kRegistered};
+  }
+}
+
 cudaError_t check_symbol_range(std::size_t symbol, std::size_t bytes, std::size_t offset) {
   const bool fits = offset <= symbol && bytes <= symbol - offset;
   return set_last_error(fits ? cudaSuccess : cudaErrorInvalidValue);

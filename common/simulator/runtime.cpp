@@ -71,7 +71,7 @@ cudaDeviceProp properties() {
   for (int* yes : {&p.deviceOverlap, &p.canMapHostMemory, &p.concurrentKernels, &p.ECCEnabled,
                    &p.unifiedAddressing, &p.streamPrioritiesSupported, &p.globalL1CacheSupported,
                    &p.localL1CacheSupported, &p.managedMemory, &p.concurrentManagedAccess,
-                   &p.cooperativeLaunch}) {
+                   &p.cooperativeLaunch, &p.memoryPoolsSupported}) {
     *yes = 1;
   }
   return p;
@@ -272,6 +272,14 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   if (!can) return set_last_error(cudaErrorInvalidValue);
   *can = 0;  // there is one device
   return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+  return set_last_error(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int) {
+  return set_last_error(cudaErrorPeerAccessNotEnabled);
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {

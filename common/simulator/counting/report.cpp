@@ -1,15 +1,16 @@
 #include "common/simulator/report.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -79,10 +80,27 @@ void write_report() {
       << Json{{"kernels", kernels}, {"findings", findings}} << "\n";
 }
 
+// Whoever loses patience with a program gets to know what was found until then. A thread waits for these
+// signals, since a handler might interrupt whoever writes down a finding.
+void watch_for_an_end() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGXCPU}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // in all threads to come
+  std::thread([signals] {
+    int number = 0;
+    sigwait(&signals, &number);
+    const std::lock_guard lock(report().mutex);
+    end_program("");
+    _exit(128 + number);
+  }).detach();
+}
+
 const bool writes_report = [] {
   if (!is_program()) return false;
   use_signal_stack();
   watch_signals();
+  watch_for_an_end();
   std::atexit(write_report);
   return true;
 }();

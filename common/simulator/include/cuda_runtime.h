@@ -4,6 +4,7 @@
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <cuda_runtime_api.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

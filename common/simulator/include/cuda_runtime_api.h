@@ -91,7 +91,8 @@ struct cudaDeviceProp {
   std::size_t sharedMemPerMultiprocessor;
   int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID,
       pageableMemoryAccess;
-  int concurrentManagedAccess, cooperativeLaunch, cooperativeMultiDeviceLaunch;
+  int concurrentManagedAccess, cooperativeLaunch, cooperativeMultiDeviceLaunch,
+      memoryPoolsSupported;
   std::size_t sharedMemPerBlockOptin;
   int maxBlocksPerMultiProcessor, hostNativeAtomicSupported;
   int persistingL2CacheMaxSize, accessPolicyMaxWindowSize;
@@ -135,7 +136,8 @@ struct cudaDeviceProp {
   ATTRIBUTE(ConcurrentManagedAccess, 89, concurrentManagedAccess)             \
   ATTRIBUTE(CooperativeLaunch, 95, cooperativeLaunch)                         \
   ATTRIBUTE(MaxSharedMemoryPerBlockOptin, 97, sharedMemPerBlockOptin)         \
-  ATTRIBUTE(MaxBlocksPerMultiprocessor, 106, maxBlocksPerMultiProcessor)
+  ATTRIBUTE(MaxBlocksPerMultiprocessor, 106, maxBlocksPerMultiProcessor)      \
+  ATTRIBUTE(MemoryPoolsSupported, 115, memoryPoolsSupported)
 #define CONVLADDER_ENUMERATOR(name, number, member) cudaDevAttr##name = (number),
 enum cudaDeviceAttr { CONVLADDER_ATTRIBUTES(CONVLADDER_ENUMERATOR) };
 #undef CONVLADDER_ENUMERATOR
@@ -205,6 +207,8 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
 
 // Hints that have nothing to act on here.
 inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
@@ -490,13 +494,64 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
                          std::size_t height);
+inline cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width,
+                                     std::size_t height, cudaStream_t = nullptr) {
+  return cudaMemset2D(to, pitch, value, width, height);
+}
+inline cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
+  cudaError_t error = cudaSuccess;
+  for (std::size_t z = 0; z < extent.depth && error == cudaSuccess; ++z) {
+    error = cudaMemset2D(static_cast<char*>(to.ptr) + z * to.ysize * to.pitch, to.pitch, value,
+                         extent.width, extent.height);
+  }
+  return error;
+}
+inline cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent,
+                                     cudaStream_t = nullptr) {
+  return cudaMemset3D(to, value, extent);
+}
+inline cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                       std::size_t bytes, cudaStream_t = nullptr) {
+  return cudaMemcpyPeer(to, to_device, from, from_device, bytes);
+}
+
+// ---- Pools of memory, which keep nothing: what is freed is free ----
+
+struct CUmemPoolHandle_st;
+using cudaMemPool_t = CUmemPoolHandle_st*;
+enum cudaMemPoolAttr {
+  cudaMemPoolReuseFollowEventDependencies = 1,
+  cudaMemPoolReuseAllowOpportunistic,
+  cudaMemPoolReuseAllowInternalDependencies,
+  cudaMemPoolAttrReleaseThreshold,
+  cudaMemPoolAttrReservedMemCurrent,
+  cudaMemPoolAttrReservedMemHigh,
+  cudaMemPoolAttrUsedMemCurrent,
+  cudaMemPoolAttrUsedMemHigh
+};
+inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  *pool = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
+  return cudaDeviceGetDefaultMemPool(pool, device);
+}
+inline cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return cudaSuccess; }
+inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
 
 // ---- Variables of the device ----
 
-// A symbol is the variable itself.
+// A symbol is the variable itself. An instance of a template, which can't be put with the others, is known from
+// here on.
+void know_symbol(void* begin, std::size_t bytes);
 template <typename T>
 void* address_of_symbol(const T& symbol) {
-  return const_cast<void*>(static_cast<const volatile void*>(&symbol));
+  void* const address = const_cast<void*>(static_cast<const volatile void*>(&symbol));
+  know_symbol(address, sizeof(symbol));
+  return address;
 }
 template <typename T>
 cudaError_t cudaGetSymbolAddress(void** pointer, const T& symbol) {

@@ -39,10 +39,12 @@ struct Stored<precision::tf32> {
 template <typename Use, int M, int N, int K, typename T, typename Layout = void>
 class fragment {
   static constexpr bool HALF = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
+  static constexpr bool BYTE = std::is_same_v<T, signed char> || std::is_same_v<T, unsigned char>;
   static constexpr bool SUM = std::is_same_v<Use, accumulator>;
-  static_assert(SUM ? std::is_same_v<T, float> || std::is_same_v<T, __half>
-                    : HALF || std::is_same_v<T, precision::tf32>,
-                "the simulator multiplies half, bfloat16 and TF32 matrices, into float or half");
+  static_assert(SUM ? std::is_same_v<T, float> || std::is_same_v<T, __half> ||
+                          std::is_same_v<T, int>
+                    : HALF || BYTE || std::is_same_v<T, precision::tf32>,
+                "matrices of other numbers than half, bfloat16, TF32 and bytes are not simulated");
   static_assert(M * N == 256 && K == (std::is_same_v<T, precision::tf32> ? 8 : K) &&
                     (K == 8 || K == 16),
                 "CUDA has no matrices of this shape and type");
@@ -114,7 +116,8 @@ void move_elements(Fragment& all, Memory* memory, unsigned stride, bool by_lines
   }
 }
 template <typename T>
-using WordOf = std::conditional_t<sizeof(T) == 2, uint32_t, uint64_t>;  // of a pair, as one access
+using WordOf = std::conditional_t<  // of a pair, as one access
+    sizeof(T) == 1, uint16_t, std::conditional_t<sizeof(T) == 2, uint32_t, uint64_t>>;
 struct Load {
   template <typename Element, typename From>
   void operator()(Element& x, Element& y, const Pair<From>* from) const {
@@ -174,15 +177,21 @@ void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, 
   } own = {&d, &a, &b, &c};
   sim::LaneCall call = {
       "mma_sync", place, ~0u, sim::LaneCall::Kind::kMatrix, &own, [](void* const* parts, unsigned) {
-        float x[M][K], w[K][N], sum[M][N];
+        using Number = std::conditional_t<std::is_same_v<D, int>, int, float>;
+        Number x[M][K], w[K][N], sum[M][N];
         detail::collect<Left>(parts, &Part::a, x);
         detail::collect<Right>(parts, &Part::b, w);
         detail::collect<Addend>(parts, &Part::c, sum);
         for (int i = 0; i < M * N; ++i) {
-          float column[K];
+          Number column[K];
           for (int k = 0; k < K; ++k) column[k] = w[k][i % N];
-          float& one = sum[i / N][i % N];
-          if constexpr (K == 8 && std::is_same_v<T, precision::tf32>) {
+          Number& one = sum[i / N][i % N];
+          if constexpr (std::is_same_v<Number, int>) {  // goes round
+            for (int k = 0; k < K; ++k) {
+              const int product = x[i / N][k] * column[k];
+              one = static_cast<int>(static_cast<unsigned>(one) + product);
+            }
+          } else if constexpr (K == 8 && std::is_same_v<T, precision::tf32>) {
             one = sim::multiply_add_tf32(x[i / N], column, one);
           } else {
             one = sim::multiply_add(x[i / N], column, K, one);

@@ -36,6 +36,27 @@ __device__ void multiply(Memory* a, Memory* b, float* c) {
   __syncwarp();
 }
 
+__global__ void bytes() {
+  __shared__ __align__(32) signed char a[256], b[256];
+  __shared__ __align__(32) int c[256];
+  for (int i = threadIdx.x; i < 256; i += 32) a[i] = i - 128, b[i] = 127 - i, c[i] = INT_MAX - i;
+  __syncwarp();
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> left;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> right;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, int> sum;
+  wmma::load_matrix_sync(left, a, 16);
+  wmma::load_matrix_sync(right, b, 16);
+  wmma::load_matrix_sync(sum, c, 16, wmma::mem_row_major);
+  wmma::mma_sync(sum, left, right, sum);
+  wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);
+  __syncwarp();
+  for (int i = threadIdx.x; i < 256; i += 32) {
+    unsigned expected = INT_MAX - i;
+    for (int k = 0; k < 16; ++k) expected += a[i / 16 * 16 + k] * b[i % 16 * 16 + k];
+    CHECK(c[i] == static_cast<int>(expected));
+  }
+}
+
 __global__ void matrices() {
   __shared__ __align__(32) float a[512], b[512], c[256];
   multiply<wmma::precision::tf32, float, 16, 16, 8>(a, b, c);
@@ -73,5 +94,6 @@ __global__ void truncation() {
 int main() {
   matrices<<<1, 32>>>();
   truncation<<<1, 32>>>();
+  bytes<<<1, 32>>>();
   return finish();
 }

@@ -1,5 +1,6 @@
 // Memory of the host and of the device: which of them a copy, a kernel and the host may touch.
 // seen: pitched 7, cubes 9, symbol 11 12, managed 13, pinned 14
+// seen: step 0.5, peer: invalid device ordinal
 // seen: in bounds: no error
 // seen: cudaMemcpy() at {too long}: 2048 bytes, but its destination has 1024 bytes from there to its end
 // seen: cudaMemcpy() at {wrong way}: its destination is no device memory
@@ -15,9 +16,12 @@
 
 __device__ int scale = 1;
 __constant__ int factors[2];
+template <typename T>
+__constant__ T steps[2];
 __managed__ int shared_by_both;
 __global__ void in(int* x) { x[threadIdx.x] = scale * factors[1]; }  // in
 __global__ void out(int* x) { x[256] = 1; }                          // out
+__global__ void step(float* x) { x[threadIdx.x] = steps<float>[1]; }
 __global__ void rows(char* x, size_t pitch) {
   *reinterpret_cast<int*>(x + threadIdx.x * pitch) = 7;
 }
@@ -33,10 +37,19 @@ int main() {
   char* pitched = nullptr;
   size_t pitch = 0;
   cudaMallocPitch(&pitched, &pitch, 12, 4);
-  cudaMemset2D(pitched, pitch, 0, 12, 4);
+  cudaMemset2DAsync(pitched, pitch, 0, 12, 4);
   rows<<<1, 4>>>(pitched, pitch);
   int packed[4][3] = {};
   cudaMemcpy2D(packed, 12, pitched, pitch, 12, 4, cudaMemcpyDeviceToHost);
+  const float two_steps[2] = {0.25f, 0.5f};
+  cudaMemcpyToSymbol(steps<float>, two_steps, sizeof(two_steps));
+  float* stepped = nullptr;
+  cudaMalloc(&stepped, 4 * sizeof(float));
+  step<<<1, 4>>>(stepped);
+  float last_step = 0;
+  cudaMemcpy(&last_step, stepped + 3, sizeof(float), cudaMemcpyDeviceToHost);
+  cudaDeviceEnablePeerAccess(1, 0);
+  printf("step %g, peer: %s\n", last_step, cudaGetErrorString(cudaGetLastError()));
   cudaPitchedPtr cube;
   cudaMalloc3D(&cube, make_cudaExtent(8, 3, 2));
   int from[2][3][2] = {}, to[2][3][2] = {};
