@@ -4,36 +4,24 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "common/check/event.h"
 #include "common/core/launch.h"
+#include "common/core/platform.h"
 
 namespace convladder {
 namespace {
 
 constexpr double GIB = 1024.0 * 1024.0 * 1024.0;
 
-// Bytes that new allocations can take without swapping; a negative value where it isn't known.
-double available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  double kib = 0;
-  while (file >> key >> kib) {
-    if (key == "MemAvailable:") return kib * 1024;
-    std::getline(file, unit);
-  }
-  return -1;
-}
-
 }  // namespace
 
 void require_host_memory(double bytes) {
-  const double available = available_memory();
-  if (available < 0 || bytes <= available) return;
+  const auto available = static_cast<double>(host_memory().free);
+  if (bytes <= available) return;
   throw std::runtime_error(fmt::format(
       "out of host memory: the problem needs about {:.1f} GiB, {:.1f} GiB are available",
       bytes / GIB, available / GIB));

@@ -9,6 +9,7 @@
 #include "common/check/backend.h"
 #include "common/check/files.h"
 #include "common/core/extents.h"
+#include "common/core/platform.h"
 
 namespace convladder {
 namespace {
@@ -182,7 +183,7 @@ bool in_repository() {
 
 std::string repository_path(const std::string& relative) {
   if (in_repository()) return CONVLADDER_SOURCE_DIR "/" + relative;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path program = std::filesystem::canonical(own_file());
   return program.parent_path().parent_path() / "share/convladder" / relative;
 }
 

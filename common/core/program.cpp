@@ -1,10 +1,7 @@
 #include "common/core/program.h"
 
 #include <cxxabi.h>
-#include <dlfcn.h>
 #include <execinfo.h>
-#include <link.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,10 +13,10 @@
 #include <regex>
 #include <sstream>
 
+#include "common/core/platform.h"
+
 namespace convladder {
 namespace {
-
-std::string own_file() { return "/proc/" + std::to_string(getpid()) + "/exe"; }
 
 // What a command prints, line by line.
 std::vector<std::string> lines_of(const std::string& command) {
@@ -114,21 +111,16 @@ unsigned products_in(const std::string& instruction) {
   return has("\tfmul\ts") || has("\tfmadd\ts") ? 1 : 0;
 }
 
-// Where the program was loaded: 0 unless it is position-independent.
-const uintptr_t load_address = _r_debug.r_map->l_addr;
-
 }  // namespace
 
 std::string kernel_name(const std::string& mangled) { return plain_name(demangle(mangled)); }
 
 Symbols read_symbols(const void* address) {
   Symbols result;
-  Dl_info ignored;
-  link_map* module = nullptr;
-  if (!dladdr1(address, &ignored, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP))
-    return result;
-  const SymbolTable& all = symbols_of(*module->l_name ? module->l_name : own_file());
-  const uintptr_t value = reinterpret_cast<uintptr_t>(address) - module->l_addr;
+  const Module module = module_of(address);
+  if (module.file.empty()) return result;
+  const SymbolTable& all = symbols_of(module.file);
+  const uintptr_t value = reinterpret_cast<uintptr_t>(address) - module.load_address;
   const auto found = std::find_if(all.begin(), all.end(), [&](const Symbol& symbol) {
     return symbol.is_function && symbol.value == value;
   });
@@ -160,7 +152,8 @@ Symbols read_symbols(const void* address) {
 }
 
 uint32_t code_offset(const void* return_address) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(return_address) - load_address);
+  static const uintptr_t begin = load_address();
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(return_address) - begin);
 }
 
 std::string source_line(uint32_t code_offset) { return source_lines({code_offset})[0][0]; }

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <signal.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "common/core/platform.h"
 #include "common/core/program.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/report.h"
@@ -26,15 +26,6 @@ std::atomic<Enqueueing*> latest{nullptr};  // of any thread: it may have begun o
 
 constexpr int WATCHED[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, NO_END};
 struct sigaction before[std::size(WATCHED)];
-
-const void* interrupted_code(const void* context) {
-  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  return reinterpret_cast<const void*>(registers.gregs[REG_RIP]);
-#else
-  return reinterpret_cast<const void*>(registers.pc);
-#endif
-}
 
 // A stage has come to what ends the process: it must not look like an end in peace.
 void end_in_enqueue(const std::string& what) {
@@ -61,7 +52,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
   const bool is_access = number == SIGSEGV || number == SIGBUS;
   const std::string memory = is_access ? describe_address(info->si_addr) : "";
   if (!memory.empty()) end_in_enqueue("touches " + memory + " on the host");
-  end_in_enqueue("is ended by SIG" + std::string(sigabbrev_np(number)));
+  end_in_enqueue("is ended by " + signal_name(number));
   if constexpr (COUNTING) {
     if (is_program()) {
       note_end_of_running_kernel(number);

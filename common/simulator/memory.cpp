@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
 
 #include <fmt/format.h>
+#include "common/core/platform.h"
 #include "common/core/program.h"
 #include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
@@ -51,40 +51,6 @@ void* allocate(std::size_t bytes) {
   return nullptr;
 }
 #endif
-
-// The number after `key` in a file of lines "key number ..."; SIZE_MAX without such a line.
-std::size_t find_number(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  std::string word, rest;
-  std::size_t number = 0;
-  while (file >> word) {
-    if (word == key && file >> number) return number;
-    std::getline(file, rest);
-  }
-  return SIZE_MAX;
-}
-
-struct HostMemory {
-  std::size_t free, total;  // bytes
-};
-
-// What this process may still take without swapping, and what it might have taken at most: of the
-// machine, or of its control group (cgroup v2) where that allows less.
-HostMemory host_memory() {
-  HostMemory memory{find_number("/proc/meminfo", "MemAvailable:"),
-                    find_number("/proc/meminfo", "MemTotal:")};
-  if (memory.total != SIZE_MAX) memory.total *= 1024;  // the file counts in KiB
-  if (memory.free != SIZE_MAX) memory.free *= 1024;
-
-  std::size_t limit = SIZE_MAX;
-  std::ifstream("/sys/fs/cgroup/memory.max") >> limit;  // the word "max" reads as 0
-  const std::size_t used = find_number("/sys/fs/cgroup/memory.stat", "anon");
-  if (limit > 0 && limit < memory.total && used != SIZE_MAX) {
-    memory.total = limit;
-    memory.free = std::min(memory.free, limit - std::min(limit, used));
-  }
-  return memory;
-}
 
 // What cudaMalloc and its like gave and has not been freed.
 enum class Kind { kDevice, kManaged, kHost, kRegistered };
@@ -356,7 +322,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (!free || !total) return set_last_error(cudaErrorInvalidValue);
-  const HostMemory memory = host_memory();
+  const convladder::HostMemory memory = convladder::host_memory();
   *free = memory.free;
   *total = memory.total;
   return cudaSuccess;

@@ -1,9 +1,9 @@
 #include "common/simulator/shared_memory.h"
 
-#include <link.h>
-
 #include <cstring>
 #include <stdexcept>
+
+#include "common/core/platform.h"
 
 // What every `extern __shared__` array is a name of.
 extern "C" {
@@ -12,31 +12,12 @@ __thread __attribute__((
 }
 
 namespace convladder::simulator {
-namespace {
-
-// For dl_iterate_phdr: is this the module (program or library) whose thread-local storage holds
-// our own thread_local? Returns 1, which ends the iteration, when it is.
-int find_own_module(dl_phdr_info* module, std::size_t, void* result) {
-  for (int i = 0; i < module->dlpi_phnum; ++i) {
-    if (module->dlpi_phdr[i].p_type != PT_TLS) continue;
-    const SharedMemory storage{static_cast<char*>(module->dlpi_tls_data),
-                               module->dlpi_phdr[i].p_memsz};
-    if (!storage.contains(&shared_memory, sizeof(shared_memory))) continue;
-    *static_cast<SharedMemory*>(result) = storage;
-    return 1;
-  }
-  return 0;
-}
-
-}  // namespace
 
 SharedMemory SharedMemory::of_this_thread() {
   shared_memory = {};  // a library's thread-local storage comes into being when it is first touched
-  SharedMemory found;
-  if (dl_iterate_phdr(find_own_module, &found) == 0) {
-    throw std::runtime_error("the simulator can't find its thread-local storage");
-  }
-  return found;
+  const ThreadStorage found = thread_storage(&shared_memory);
+  if (!found.begin) throw std::runtime_error("the simulator can't find its thread-local storage");
+  return {found.begin, found.bytes};
 }
 
 std::size_t SharedMemory::dynamic_offset() const { return convladder_dynamic_shared - begin; }

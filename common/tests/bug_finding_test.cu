@@ -44,7 +44,7 @@ __global__ void stray_in_shared(float* y, int from, int to) {
   y[t] = tile[t == 2 ? from : t];  // reads beyond the tile
 }
 
-__global__ void misaligned_quad(const float* x, float* y) {
+[[maybe_unused]] __global__ void misaligned_quad(const float* x, float* y) {
   const float4 quad = *reinterpret_cast<const float4*>(x + 2 + threadIdx.x * 4);
   y[threadIdx.x] = quad.x + quad.y + quad.z + quad.w;
 }
@@ -194,9 +194,11 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
       {"reads what was freed",
        launching(stray, 1, freed, y, 0, 0),
        {"reads " + global + " out of bounds: it has been freed"}},
+#ifndef __clang__  // for which a float4 is four accesses
       {"misaligned",
        launching(misaligned_quad, 1, x, y),
        {"reads 16 bytes of global memory, not aligned to as many"}},
+#endif
       {"writes its output",
        launching(read_output, 1, y, THREADS),
        {}},  // which then counts no more

@@ -2,7 +2,6 @@
 // reference, counted, timed. Its findings go to standard output, one JSON object per line, each as soon
 // as it stands: whatever the kernel does to this process, what was found before is safe. A line counts if
 // it begins with the word that standard input gives, which code that runs before main() can't know.
-#include <dirent.h>
 #include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
 #include "common/check/trial.h"
+#include "common/core/platform.h"
 #include "common/core/stage.h"
 #include "common/measure/profile.h"
 #ifdef CONVLADDER_COUNTING
@@ -54,22 +54,13 @@ uintptr_t offset_of(const void* code) {
 #endif
 }
 
-// Has every other thread say where it stands, too.
-void ask_other_threads() {
-  DIR* const threads = opendir("/proc/self/task");
-  if (!threads) return;
-  while (const dirent* thread = readdir(threads)) {
-    const int id = std::atoi(thread->d_name);
-    if (id > 0 && id != gettid()) tgkill(getpid(), id, SIGUSR1);
-  }
-  closedir(threads);
-  usleep(300'000);
-}
-
 // Says where a thread stands, innermost call first: for addr2line. SIGALRM comes from judge.py, when
 // time is up.
 void tell_crash(int signal, siginfo_t*, void*) {
-  if (signal == SIGALRM) ask_other_threads();
+  if (signal == SIGALRM) {
+    interrupt_other_threads(SIGUSR1);  // each says where it stands, too
+    usleep(300'000);
+  }
   void* frames[32];
   const int count = backtrace(frames, 32);
   char line[1024];

@@ -20,6 +20,9 @@ endfunction()
 function(convladder_device_sources)
   if(CONVLADDER_BACKEND STREQUAL "sim")
     set(options -x c++ -g1 -UNDEBUG)  # messages name lines, and assertions hold
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      list(APPEND options -Wno-unused-command-line-argument)  # of the translated source
+    endif()
     if(CONVLADDER_COUNTING)
       list(APPEND options ${CONVLADDER_COUNTING_OPTIONS})
     endif()
@@ -32,7 +35,14 @@ endfunction()
 # How the counting simulator has kernels compiled; docs/counting.md says why.
 set(CONVLADDER_COUNTING_OPTIONS
   # the compiler calls a hook for every access and for every basic block
-  -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -fsanitize-coverage=trace-pc
-  --param=tsan-distinguish-volatile=1
-  # one access in the source is one in the code: none split, merged or duplicated
-  -O1 -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks)
+  -O1 -fsanitize=thread -fsanitize-coverage=trace-pc)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND CONVLADDER_COUNTING_OPTIONS
+    -mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-distinguish-volatile=1
+    -mllvm -tsan-instrument-read-before-write=1)
+else()
+  list(APPEND CONVLADDER_COUNTING_OPTIONS
+    --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
+    # one access in the source is one in the code: none split, merged or duplicated
+    -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks)
+endif()

@@ -307,8 +307,17 @@ CONVLADDER_FUNCTION(normcdfinv, sqrt(2.0) * convladder::simulator::inverse_erf(2
 #undef CONVLADDER_FUNCTION
 inline void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
 inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
-inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, fabs(x)); }
-inline double cyl_bessel_i1(double x) { return copysign(std::cyl_bessel_i(1.0, fabs(x)), x); }
+// Their power series; all terms have one sign. (Not every standard library has them.)
+inline double cyl_bessel_i0(double x) {
+  double sum = 1.0, term = 1.0;
+  for (int k = 1; term > sum * 1e-17; ++k) sum += term *= x * x / (4.0 * k * k);
+  return sum;
+}
+inline double cyl_bessel_i1(double x) {
+  double sum = 1.0, term = 1.0;
+  for (int k = 1; term > sum * 1e-17; ++k) sum += term *= x * x / (4.0 * k * (k + 1));
+  return sum * x / 2.0;
+}
 inline float cyl_bessel_i0f(float x) { return static_cast<float>(cyl_bessel_i0(x)); }
 inline float cyl_bessel_i1f(float x) { return static_cast<float>(cyl_bessel_i1(x)); }
 
@@ -395,5 +404,7 @@ inline void __nanosleep(unsigned, CONVLADDER_HERE) { convladder::simulator::spin
 [[noreturn]] inline void __trap(CONVLADDER_HERE) {
   convladder::simulator::fail_kernel("__trap()", place);
 }
+#if !defined(__clang__)  // which has it
 inline void __builtin_assume(bool) {}
+#endif
 // NOLINTEND(bugprone-reserved-identifier)

@@ -1,0 +1,190 @@
+#include "common/core/platform.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#include <mach/mach.h>
+#include <malloc/malloc.h>
+#include <pthread.h>
+#include <sys/sysctl.h>
+#include <sys/ucontext.h>
+#else
+#include <dirent.h>
+#include <link.h>
+#include <ucontext.h>
+
+#include <fstream>
+#endif
+
+namespace convladder {
+
+#if defined(__APPLE__)  // written from Apple's documentation, and never run by us
+
+std::string own_file() {
+  uint32_t bytes = 0;
+  _NSGetExecutablePath(nullptr, &bytes);
+  std::string path(bytes, '\0');
+  _NSGetExecutablePath(path.data(), &bytes);
+  return path.c_str();
+}
+
+uintptr_t load_address() { return static_cast<uintptr_t>(_dyld_get_image_vmaddr_slide(0)); }
+
+Module module_of(const void* address) {
+  Dl_info info;
+  if (dladdr(address, &info) == 0) return {};
+  for (uint32_t i = 0; i < _dyld_image_count(); ++i) {
+    if (_dyld_get_image_header(i) == info.dli_fbase)
+      return {info.dli_fname, static_cast<uintptr_t>(_dyld_get_image_vmaddr_slide(i))};
+  }
+  return {};
+}
+
+HostMemory host_memory() {
+  HostMemory memory{SIZE_MAX, SIZE_MAX};
+  std::size_t size = sizeof(memory.total);
+  sysctlbyname("hw.memsize", &memory.total, &size, nullptr, 0);
+  vm_statistics64_data_t pages;
+  mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
+  if (host_statistics64(mach_host_self(), HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages),
+                        &count) == KERN_SUCCESS) {
+    const std::size_t available =
+        std::size_t{pages.free_count} + pages.inactive_count + pages.purgeable_count;
+    memory.free = available * static_cast<std::size_t>(getpagesize());
+  }
+  return memory;
+}
+
+// dyld has malloc() make one block for each thread and library. With the dynamic shared memory in it, it is
+// large enough to begin on a page.
+ThreadStorage thread_storage(const void* variable) {
+  constexpr int MOST_PAGES = 1024;
+  const auto page = static_cast<uintptr_t>(getpagesize());
+  uintptr_t begin = reinterpret_cast<uintptr_t>(variable) / page * page;
+  for (int i = 0; i < MOST_PAGES; ++i, begin -= page) {
+    const std::size_t bytes = malloc_size(reinterpret_cast<const void*>(begin));
+    if (bytes > 0) return {reinterpret_cast<char*>(begin), bytes};
+  }
+  return {};
+}
+
+void interrupt_other_threads(int signal) {
+  thread_act_array_t threads;
+  mach_msg_type_number_t count = 0;
+  if (task_threads(mach_task_self(), &threads, &count) != KERN_SUCCESS) return;
+  for (mach_msg_type_number_t i = 0; i < count; ++i) {
+    const pthread_t thread = pthread_from_mach_thread_np(threads[i]);
+    if (thread && !pthread_equal(thread, pthread_self())) pthread_kill(thread, signal);
+  }
+}
+
+std::string signal_name(int signal) {
+  std::string name = sys_signame[signal];
+  std::transform(name.begin(), name.end(), name.begin(), toupper);
+  return "SIG" + name;
+}
+
+#else  // Linux, and with it WSL 2
+
+namespace {
+
+// The number behind a key in a file of the system's; SIZE_MAX if it isn't there.
+std::size_t find_number(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  std::string word, rest;
+  std::size_t number = 0;
+  while (file >> word) {
+    if (word == key && file >> number) return number;
+    std::getline(file, rest);
+  }
+  return SIZE_MAX;
+}
+
+struct Search {
+  const char* variable;
+  ThreadStorage found;
+};
+
+// For dl_iterate_phdr, which ends when it returns 1.
+int find_storage(dl_phdr_info* module, std::size_t, void* result) {
+  auto& search = *static_cast<Search*>(result);
+  for (int i = 0; i < module->dlpi_phnum; ++i) {
+    if (module->dlpi_phdr[i].p_type != PT_TLS) continue;
+    auto* const begin = static_cast<char*>(module->dlpi_tls_data);
+    const std::size_t bytes = module->dlpi_phdr[i].p_memsz;
+    if (static_cast<std::size_t>(search.variable - begin) >= bytes) continue;
+    search.found = {begin, bytes};
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string own_file() { return "/proc/" + std::to_string(getpid()) + "/exe"; }
+
+uintptr_t load_address() { return _r_debug.r_map->l_addr; }
+
+Module module_of(const void* address) {
+  Dl_info ignored;
+  link_map* module = nullptr;
+  if (!dladdr1(address, &ignored, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP)) return {};
+  return {*module->l_name ? module->l_name : own_file(), module->l_addr};
+}
+
+HostMemory host_memory() {
+  HostMemory memory{find_number("/proc/meminfo", "MemAvailable:"),
+                    find_number("/proc/meminfo", "MemTotal:")};
+  if (memory.total != SIZE_MAX) memory.total *= 1024;  // the file counts in KiB
+  if (memory.free != SIZE_MAX) memory.free *= 1024;
+
+  std::size_t limit = SIZE_MAX;                         // of a control group, version 2
+  std::ifstream("/sys/fs/cgroup/memory.max") >> limit;  // the word "max" reads as 0
+  const std::size_t used = find_number("/sys/fs/cgroup/memory.stat", "anon");
+  if (limit > 0 && limit < memory.total && used != SIZE_MAX) {
+    memory.total = limit;
+    memory.free = std::min(memory.free, limit - std::min(limit, used));
+  }
+  return memory;
+}
+
+ThreadStorage thread_storage(const void* variable) {
+  Search search{static_cast<const char*>(variable), {}};
+  dl_iterate_phdr(find_storage, &search);
+  return search.found;
+}
+
+void interrupt_other_threads(int signal) {
+  DIR* const threads = opendir("/proc/self/task");
+  if (!threads) return;
+  while (const dirent* thread = readdir(threads)) {
+    const int id = std::atoi(thread->d_name);
+    if (id > 0 && id != gettid()) tgkill(getpid(), id, signal);
+  }
+  closedir(threads);
+}
+
+std::string signal_name(int signal) { return "SIG" + std::string(sigabbrev_np(signal)); }
+
+#endif
+
+const void* interrupted_code(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__APPLE__) && defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers->__ss.__rip);
+#elif defined(__APPLE__)
+  return reinterpret_cast<const void*>(registers->__ss.__pc);
+#elif defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers.gregs[REG_RIP]);
+#else
+  return reinterpret_cast<const void*>(registers.pc);
+#endif
+}
+
+}  // namespace convladder
