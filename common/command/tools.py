@@ -11,7 +11,7 @@ from common.show.files import ROOT
 
 PINNED = {"site": ["mkdocs-material==9.8.1"],
           "notebook": ["nbclient==0.11.0", "ipykernel==7.4.0"],
-          "schemas": ["check-jsonschema==0.39.0", "xmlschema==4.3.2", "zizmor==1.32.0"]}
+          "schemas": ["check-jsonschema==0.39.0", "reuse==6.2.0", "xmlschema==4.3.2", "zizmor==1.32.0"]}
 
 
 class Lacking(Exception):

@@ -51,6 +51,10 @@ class Schemas(Written):
         done = run("zizmor", "--offline", "--no-progress", os.path.join(ROOT, ".github"))
         self.assertEqual(done.returncode, 0, done.stdout)
 
+    def test_licences(self):
+        done = run("reuse", "--root", ROOT, "lint", "--quiet")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_one_version(self):
         versions = {re.search(pattern, files.read(os.path.join(ROOT, name)), re.M)[1]
                     for name, pattern in (("pyproject.toml", r'^version = "(\d+\.\d+)'),
