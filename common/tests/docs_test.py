@@ -129,7 +129,8 @@ class TopLevel(unittest.TestCase):
     """A newcomer's first look: the stages and a few names, and nothing that was left lying about."""
 
     NAMES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "common", "docs", "ladder",
-             "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Dockerfile", "pyproject.toml"}
+             "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Dockerfile", "LICENSES", "REUSE.toml",
+             "pyproject.toml"}
 
     def test_holds_the_stages_and_little_else(self):
         kept = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, check=False,
