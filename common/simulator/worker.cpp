@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include "common/core/platform.h"
 #include "common/core/program.h"
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
@@ -653,7 +654,7 @@ void note_end_of_running_kernel(int signal) {
   if (!current_worker || !current_worker->runs_kernel()) return;
   current_worker->pause();  // from here on memory is the host's
   current_worker->note({"signal", signal}, [&] {
-    return "is ended by SIG" + std::string(sigabbrev_np(signal)) + ", at " + calling_line();
+    return "is ended by " + signal_name(signal) + ", at " + calling_line();
   });
 }
 
