@@ -116,9 +116,9 @@ struct WarpgroupProduct {
   bool a_transposed, b_transposed;
   int8_t a_sign, b_sign;
   uint16_t columns;
-  uint64_t a, b;              // descriptors
-  uint32_t fragment[4];       // of a
-  const void* variables[4];   // they are of, where they are variables; else null
+  uint64_t a, b;             // descriptors
+  uint32_t fragment[4];      // of a
+  const void* variables[4];  // they are of, where they are variables; else null
 };
 // Begins the product. Returns true where no product under way has these sums, the first of which is given: then
 // take_sums() must be told of all registers.

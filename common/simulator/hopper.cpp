@@ -14,9 +14,9 @@
 namespace convladder::simulator {
 namespace {
 
-constexpr unsigned GROUP = 128;             // threads of a warpgroup
-constexpr uint32_t POISON = 0x7fe1dead;     // in sums under way; a NaN
-constexpr unsigned REGISTERS = 64 * 1024;   // of a multiprocessor
+constexpr unsigned GROUP = 128;            // threads of a warpgroup
+constexpr uint32_t POISON = 0x7fe1dead;    // in sums under way; a NaN
+constexpr unsigned REGISTERS = 64 * 1024;  // of a multiprocessor
 
 [[noreturn]] void fail(const std::string& what, uint32_t code) {
   throw KernelError(cudaErrorIllegalInstruction, what + ", at " + called_line(code));
@@ -81,9 +81,9 @@ void Hopper::begin_block(unsigned threads, bool immediate) {
 
 void Hopper::end_block() {
   if (actions_.empty()) return;
-  throw KernelError(cudaErrorLaunchFailure,
-                    "block " + to_string(worker_.block_) + " ends while " +
-                        plural(actions_.size(), "bulk copy") + " into its shared memory is under way");
+  throw KernelError(cudaErrorLaunchFailure, "block " + to_string(worker_.block_) + " ends while " +
+                                                plural(actions_.size(), "bulk copy") +
+                                                " into its shared memory is under way");
 }
 
 void Hopper::leave(unsigned thread) {
@@ -92,7 +92,8 @@ void Hopper::leave(unsigned thread) {
   for (const OwnSums& sums : self.sums) {
     if (sums.pending) {
       object(self.code, 0, [&] {
-        return "leaves the kernel without wgmma.wait_group for the product begun at " + called_line(self.code);
+        return "leaves the kernel without wgmma.wait_group for the product begun at " +
+               called_line(self.code);
       });
       return;
     }
@@ -116,9 +117,10 @@ void Hopper::later(std::function<void()> act) {
 std::string Hopper::reason(const void* key, unsigned thread) const {
   for (const auto& [address, barrier] : barriers_) {
     if (&barrier != key) continue;
-    std::string text = fmt::format("for the end of phase {} (parity {}) of the barrier {}, which lacks {} of {}",
-                                   barrier.phase, barrier.phase % 2, name_of(address), barrier.pending,
-                                   plural(barrier.count, "arrival"));
+    std::string text =
+        fmt::format("for the end of phase {} (parity {}) of the barrier {}, which lacks {} of {}",
+                    barrier.phase, barrier.phase % 2, name_of(address), barrier.pending,
+                    plural(barrier.count, "arrival"));
     if (barrier.bytes > 0) text += fmt::format(" and {}", plural(barrier.bytes, "byte"));
     if (barrier.bytes < 0) {
       text += fmt::format("; {} more have come than were expected", plural(-barrier.bytes, "byte"));
@@ -134,8 +136,9 @@ std::string Hopper::reason(const void* key, unsigned thread) const {
       for (unsigned i = first; i < first + GROUP; ++i) {
         if (threads_[i].begun < threads_[missing].begun) missing = i;
       }
-      return fmt::format("for the product begun at {}, to which not all of its warpgroup have come: {}",
-                         called_line(product.code), worker_.whereabouts(missing));
+      return fmt::format(
+          "for the product begun at {}, to which not all of its warpgroup have come: {}",
+          called_line(product.code), worker_.whereabouts(missing));
     }
   }
   return "";
@@ -173,7 +176,8 @@ void Hopper::init(void* barrier, unsigned arrivals, const void* pc) {
   activate();
   const uint32_t address = address_of(barrier, 8, pc);
   require(address % 8 == 0, "a barrier is not aligned to 8 bytes", pc);
-  require(arrivals > 0 && arrivals < 1 << 20, "a barrier's count of arrivals is 0 or too large", pc);
+  require(arrivals > 0 && arrivals < 1 << 20, "a barrier's count of arrivals is 0 or too large",
+          pc);
   Barrier made;
   made.count = made.pending = arrivals;
   made.made_by = running();
@@ -202,7 +206,8 @@ Hopper::Barrier& Hopper::barrier_at(void* barrier, const void* pc) {
         at(clock(), made.made_by) < made.epoch) {
       object(code_offset(pc), made.code, [&] {
         return fmt::format(
-            "uses the barrier {} at {}, and nothing orders that and mbarrier.init by thread {} at {}",
+            "uses the barrier {} at {}, and nothing orders that and mbarrier.init by thread {} at "
+            "{}",
             name_of(address), called_line(code_offset(pc)),
             to_string(worker_.thread_index(made.made_by)), called_line(made.code));
       });
@@ -309,7 +314,8 @@ void Hopper::begin_copy(void* to, const std::vector<Piece>& pieces, int64_t byte
   if constexpr (COUNTING) {
     if (!barrier.is_fenced) {
       object(code_offset(pc), 0, [&] {
-        return "a copy ends at a barrier that was not shown to the copy engine: behind mbarrier.init "
+        return "a copy ends at a barrier that was not shown to the copy engine: behind "
+               "mbarrier.init "
                "fence.mbarrier_init or fence.proxy.async is missing; the copy is begun at " +
                called_line(code_offset(pc));
       });
@@ -402,8 +408,8 @@ void Hopper::wait_for_stores(unsigned pending) {
 bool Hopper::begin_product(const ptx::WarpgroupProduct& what, void* first_sum, const void* pc) {
   activate();
   const unsigned thread = running(), within = thread % GROUP;
-  require(thread / GROUP < threads_.size() / GROUP, "wgmma without a whole warpgroup of 128 threads",
-          pc);
+  require(thread / GROUP < threads_.size() / GROUP,
+          "wgmma without a whole warpgroup of 128 threads", pc);
   if (groups_.empty()) {
     groups_.resize(threads_.size() / GROUP);
     if constexpr (COUNTING) {
@@ -446,12 +452,14 @@ bool Hopper::begin_product(const ptx::WarpgroupProduct& what, void* first_sum, c
   if (!self.is_fenced && (what.a_in_registers || !what.adds || self.begun == 1)) {
     object(code, 0, [&] {
       return "wgmma.fence is missing before a product of registers that the thread may have used: "
-             "begun at " + called_line(code);
+             "begun at " +
+             called_line(code);
     });
     self.is_fenced = true;
   }
   if (product.came == 0) product.sums = self.latest;
-  if (product.sums != self.latest) fail("the threads of a warpgroup give wgmma different sums", code);
+  if (product.sums != self.latest)
+    fail("the threads of a warpgroup give wgmma different sums", code);
   if (group.sums.size() <= product.sums) group.sums.resize(product.sums + 1);
   group.sums[product.sums].values.resize(64 * what.columns);
   if (what.a_in_registers) {
@@ -548,12 +556,14 @@ void Hopper::wait_for_products(unsigned pending, const void* pc) {
     clock().resize(actors_);
     clock()[group.actor] = std::max(clock()[group.actor], static_cast<uint32_t>(end));
   }
-  for (; !self.fragments.empty() && self.fragments.front().product < end; self.fragments.pop_front()) {
+  for (; !self.fragments.empty() && self.fragments.front().product < end;
+       self.fragments.pop_front()) {
     const Fragment& fragment = self.fragments.front();
     if (std::memcmp(fragment.variables, fragment.values, sizeof(fragment.values)) == 0) continue;
     object(fragment.code, code_offset(pc), [&] {
-      return "changes registers that a product still reads: that begun at " + called_line(fragment.code) +
-             ", before wgmma.wait_group at " + called_line(code_offset(pc));
+      return "changes registers that a product still reads: that begun at " +
+             called_line(fragment.code) + ", before wgmma.wait_group at " +
+             called_line(code_offset(pc));
     });
   }
   for (OwnSums& own : self.sums) {
@@ -582,7 +592,8 @@ std::string Hopper::touch_own(const void* address) const {
     if (!own.pending) continue;
     for (const void* const each : own.registers) {
       if (byte >= each && byte < static_cast<const char*>(each) + sizeof(POISON)) {
-        return "a sum of the product begun at " + called_line(self.code) + " before wgmma.wait_group";
+        return "a sum of the product begun at " + called_line(self.code) +
+               " before wgmma.wait_group";
       }
     }
   }
@@ -595,7 +606,8 @@ std::vector<uint32_t> Hopper::chunks_of(uint64_t descriptor, unsigned rows, bool
                                         uint32_t code) const {
   constexpr uint32_t FIELD = 0x3fff, WINDOW = 1 << 18;
   constexpr int SWIZZLES[] = {0, 3, 2, 1};
-  const uint32_t leading = (descriptor >> 16 & FIELD) * 16, stride = (descriptor >> 32 & FIELD) * 16;
+  const uint32_t leading = (descriptor >> 16 & FIELD) * 16,
+                 stride = (descriptor >> 32 & FIELD) * 16;
   const int swizzle = SWIZZLES[descriptor >> 62];
   const uint32_t span = 16u << swizzle, base = descriptor >> 49 & 7;
   // A descriptor has 18 bits of an address: of those that it may mean, one in the memory that the block has.
@@ -604,7 +616,8 @@ std::vector<uint32_t> Hopper::chunks_of(uint64_t descriptor, unsigned rows, bool
   const uint32_t low = (descriptor & FIELD) * 16;
   uint32_t start = dynamic + (low - dynamic) % WINDOW;
   if (start - dynamic >= worker_.grid_->dynamic_bytes) {
-    for (start = low; start < memory.bytes && start >= dynamic && start < dynamic + MOST_DYNAMIC_BYTES;) {
+    for (start = low;
+         start < memory.bytes && start >= dynamic && start < dynamic + MOST_DYNAMIC_BYTES;) {
       start += WINDOW;
     }
   }
@@ -657,8 +670,8 @@ void Hopper::make_next(Group& group) {
   const auto operand = [&](uint64_t descriptor, unsigned rows, bool transposed, float* to) {
     const std::vector<uint32_t> chunks = chunks_of(descriptor, rows, transposed, product.code);
     for (unsigned i = 0; i < chunks.size(); ++i) {
-      float* const first = !transposed ? to + i * (depth / 2)
-                                       : to + i % (rows / 8) * 8 * depth + i / (rows / 8);
+      float* const first =
+          !transposed ? to + i * (depth / 2) : to + i % (rows / 8) * 8 * depth + i / (rows / 8);
       read(shared_pointer(chunks[i]), depth / 2, first, transposed ? depth : 1);
     }
   };
@@ -704,8 +717,9 @@ void Hopper::set_registers(unsigned count, const void* pc) {
     all += thread.registers;
   }
   if (all > REGISTERS) {
-    fail(fmt::format("setmaxnreg waits for ever: the block's threads ask for {} registers, of {}", all,
-                     REGISTERS), code_offset(pc));
+    fail(fmt::format("setmaxnreg waits for ever: the block's threads ask for {} registers, of {}",
+                     all, REGISTERS),
+         code_offset(pc));
   }
 }
 
@@ -758,7 +772,8 @@ void Hopper::sync_threads() {
 
 void Hopper::sync_warp(unsigned thread) {
   if (!active_) return;
-  const std::size_t first = thread / 32 * 32, end = std::min<std::size_t>(first + 32, clocks_.size());
+  const std::size_t first = thread / 32 * 32,
+                    end = std::min<std::size_t>(first + 32, clocks_.size());
   for (std::size_t lane = first; lane < end; ++lane) join(clocks_[thread], clocks_[lane]);
 }
 
@@ -791,8 +806,8 @@ bool Hopper::knows(std::size_t word, bool write, unsigned by) const {
 
 std::string Hopper::objection(const Word& word, bool write, const Clock& known) const {
   const auto about = [&](unsigned operation) {
-    return std::string(operations_[operation].is_product ? "the product" : "the copy") + " begun at " +
-           called_line(operations_[operation].code);
+    return std::string(operations_[operation].is_product ? "the product" : "the copy") +
+           " begun at " + called_line(operations_[operation].code);
   };
   if (!is_over(word.writer, known)) {
     return ", into which " + about(word.writer) + " writes: its barrier has not been waited for";
@@ -849,9 +864,10 @@ void Hopper::enter(unsigned number, const char* begin, unsigned bytes, bool writ
     const Operation& writer = operations_[word.writer];
     if (!write && word.writer != 0 && writer.swizzle >= 0 && writer.swizzle != operation.swizzle) {
       say(writer.code, [&] {
-        return fmt::format(" with a swizzle of {} bytes, into which the copy begun at {} writes with one "
-                           "of {} (16: none)", 16 << operation.swizzle, called_line(writer.code),
-                           16 << writer.swizzle);
+        return fmt::format(
+            " with a swizzle of {} bytes, into which the copy begun at {} writes with one "
+            "of {} (16: none)",
+            16 << operation.swizzle, called_line(writer.code), 16 << writer.swizzle);
       });
     }
     if (word.writer == 0) {
@@ -873,8 +889,8 @@ void Hopper::enter(unsigned number, const char* begin, unsigned bytes, bool writ
     }
     if (write && unordered(shadow.read, word.read)) {
       say(shadow.read_code, [&] {
-        return " that thread " + thread(shadow.read) + " reads at " + called_line(shadow.read_code) +
-               ", and nothing orders the two";
+        return " that thread " + thread(shadow.read) + " reads at " +
+               called_line(shadow.read_code) + ", and nothing orders the two";
       });
     }
     if (write) {

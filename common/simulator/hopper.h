@@ -133,7 +133,7 @@ class Hopper {
     std::size_t latest = 0;
     std::deque<Fragment> fragments;
     bool is_fenced = false;
-    uint32_t code = 0;            // of the last product
+    uint32_t code = 0;                          // of the last product
     std::vector<std::function<void()>> stores;  // not committed
     std::deque<std::vector<std::function<void()>>> store_groups;
     unsigned store_actor = 0;
@@ -141,7 +141,7 @@ class Hopper {
     unsigned registers = 0;
   };
   struct Word {
-    uint32_t written = 0, read = 0;  // the thread's epoch
+    uint32_t written = 0, read = 0;        // the thread's epoch
     uint32_t writer = 0, readers[2] = {};  // operations; of two warpgroups, or of others
   };
 
@@ -175,7 +175,8 @@ class Hopper {
   bool is_over(unsigned operation, const Clock& known) const;
   std::string objection(const Word& word, bool write, const Clock& known) const;
   struct Knowledge {
-    const Clock &known, &fenced;  // of what has been done; of what was before fences between proxies
+    const Clock &known,
+        &fenced;  // of what has been done; of what was before fences between proxies
   };
   void enter(unsigned operation, const char* begin, unsigned bytes, bool write,
              const Knowledge& knowledge);

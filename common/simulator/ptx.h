@@ -221,7 +221,6 @@ inline void arrive(unsigned number, unsigned threads, Place place = Place::here(
   named_barrier(number, threads, false, place);
 }
 
-
 // ---- A Hopper's ----
 
 inline void elect(bool& is_elected, unsigned mask) { is_elected = __ffs(mask) - 1 == lane_id(); }
@@ -240,8 +239,9 @@ const void* variable_of(const T&& /*a value*/) {
 }
 
 template <int COLUMNS, int DEPTH, typename D, typename A, typename Sums, typename As>
-__attribute__((always_inline)) inline void warpgroup_multiply(Sums sums, As a, uint64_t b, int adds, int a_sign, int b_sign,
-                        const bool (&transposed)[2]) {
+__attribute__((always_inline)) inline void warpgroup_multiply(Sums sums, As a, uint64_t b, int adds,
+                                                              int a_sign, int b_sign,
+                                                              const bool (&transposed)[2]) {
   constexpr bool HALF_SUMS = std::is_same_v<D, __half>, IN_REGISTERS = std::tuple_size_v<As> == 4;
   static_assert(COLUMNS % 8 == 0 && COLUMNS <= 256 && DEPTH == (std::is_same_v<A, Tf32> ? 8 : 16) &&
                     std::tuple_size_v<Sums> == COLUMNS / (HALF_SUMS ? 4 : 2),

@@ -104,7 +104,7 @@ class Assembly:
         return "l_" + re.sub(r"\W", "_", word)
 
     def operands(self, text):
-        """Also those of vectors, one by one; of [map, {0, 1}] first [map]. Without _, a result that nobody uses."""
+        """Also those of vectors, one by one; of [map, {0, 1}] first [map]. Without _, which nobody uses."""
         text = re.sub(r"\[([^],]+),([^]]+)\]", r"[\1],\2", text)
         words = [word.strip() for word in re.split(r"[,|<>]", text)]
         return [word if "[" in word else self.operand(word) for word in words if word not in ("", "_")]
@@ -251,7 +251,7 @@ def numbers(words):
 def tensor_copy(self, words, dimensions, way):
     dimensions = int(dimensions)
     barrier, offsets = 2 + dimensions, dimensions - 2 if way == ".im2col" else 0
-    ends = [self.pointer(words[0], ".shared"), self.pointer(words[1], ""), self.pointer(words[barrier], ".shared")]
+    ends = [self.pointer(words[i], ".shared" if i != 1 else "") for i in (0, 1, barrier)]
     at = [numbers(words[2:barrier]), numbers(words[barrier + 1:barrier + 1 + offsets])]
     return f"@tensor_copy({joined(ends + at + ['true' if way == '.im2col' else 'false'])})"
 
@@ -326,7 +326,8 @@ FORMS = [  # (the instruction, what makes C++ of its operands and of the pattern
     (r"bar(?:rier)?\.sync(?:\.aligned)?", lambda _, words: f"@barrier({joined(words)})"),
     (r"bar(?:rier)?\.arrive(?:\.aligned)?", lambda _, words: f"@arrive({joined(words)})"),
     (r"bar\.warp\.sync", lambda _, words: f"__syncwarp({words[0]})"),
-    (r"membar\.(?:gl|cta|sys)|fence(?:\.acq_rel|\.sc)?\.(?:gpu|cta|sys|cluster)", constant("__threadfence()")),
+    (r"membar\.(?:gl|cta|sys)|fence(?:\.acq_rel|\.sc)?\.(?:gpu|cta|sys|cluster)",
+     constant("__threadfence()")),
     (r"nanosleep\.u32", lambda _, words: f"__nanosleep({words[0]})"),
     (r"trap", constant("__trap()")),
     (r"prefetchu?\..*|griddepcontrol\..*|barrier\.cluster\.(?:arrive|wait).*", None)]

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -118,7 +118,9 @@ double number(const uint32_t* words, LaneProduct::Number kind, int index) {
 }
 
 // That subnormal numbers share.
-int least_exponent(LaneProduct::Number kind) { return kind == LaneProduct::kHalf ? HALF_LEAST : -126; }
+int least_exponent(LaneProduct::Number kind) {
+  return kind == LaneProduct::kHalf ? HALF_LEAST : -126;
+}
 
 LaneProduct& part_of(void* const* parts, int lane) {
   return *static_cast<LaneProduct*>(parts[lane]);
@@ -157,8 +159,8 @@ bool multiply_add(const float* a, const int32_t* a_exponents, const Floats* b,
     of_products = exponents > of_products ? exponents : of_products;
   }
   const Integers exponents = bits_as<Integers>(addends) << 1 == 0 ? biased * 0 + NOTHING
-                             : biased == 0                      ? biased * 0 - 126
-                                                                : biased - 127;
+                             : biased == 0                        ? biased * 0 - 126
+                                                                  : biased - 127;
   for (int i = 0; i < WIDTH; ++i) {
     if (biased[i] == 0xff) return false;
   }
@@ -170,7 +172,8 @@ bool multiply_add(const float* a, const int32_t* a_exponents, const Floats* b,
   for (int k = 0; k < depth; ++k) {
     parts[k / 8] += __builtin_convertvector(b[k] * a[k] * scale, Integers);
   }
-  const Doubles sum = __builtin_convertvector(parts[0], Doubles) + __builtin_convertvector(parts[1], Doubles);
+  const Doubles sum =
+      __builtin_convertvector(parts[0], Doubles) + __builtin_convertvector(parts[1], Doubles);
   Floats result = __builtin_convertvector(sum, Floats);
   const Doubles back = __builtin_convertvector(result, Doubles);
   const auto too_far = (back > sum && sum > 0) || (back < sum && sum < 0);
@@ -237,7 +240,8 @@ float float_of_bfloat16(uint16_t bits) { return float_of(uint32_t{bits} << 16); 
 uint16_t half_of(double value) {
   const uint32_t sign = std::signbit(value) ? 0x8000 : 0;
   if (std::isnan(value)) return 0x7fff;
-  if (value == 0 || std::isinf(value)) return static_cast<uint16_t>(sign | (value == 0 ? 0 : 0x7c00));
+  if (value == 0 || std::isinf(value))
+    return static_cast<uint16_t>(sign | (value == 0 ? 0 : 0x7c00));
   const int exponent = std::max(std::ilogb(value), HALF_LEAST);
   const double unit = power_of_two(exponent - 10);
   const double units = std::nearbyint(std::fabs(value) / unit);  // below 2^11, or just that
@@ -262,10 +266,12 @@ void multiply(void* const* parts) {
     const LaneProduct& part = part_of(parts, lane);
     for (int i = 0; i < M * any.k / 32; ++i) {
       const int row = lane / 4 + i / each % 2 * 8;
-      a[row].set((i / each / 2 * 4 + lane % 4) * each + i % each, number(part.left, any.a, i), least_exponent(any.a));
+      a[row].set((i / each / 2 * 4 + lane % 4) * each + i % each, number(part.left, any.a, i),
+                 least_exponent(any.a));
     }
     for (int i = 0; i < N * any.k / 32; ++i) {
-      b[lane / 4].set((i / each * 4 + lane % 4) * each + i % each, number(part.right, any.b, i), least_exponent(any.b));
+      b[lane / 4].set((i / each * 4 + lane % 4) * each + i % each, number(part.right, any.b, i),
+                      least_exponent(any.b));
     }
   }
   for (int lane = 0; lane < 32; ++lane) {

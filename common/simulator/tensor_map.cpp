@@ -157,8 +157,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
   TensorMap made{};
-  if (const CUresult error = encode(made, type, rank, tensor, sizes, strides, steps, interleave,
-                                    swizzle, fill)) {
+  if (const CUresult error =
+          encode(made, type, rank, tensor, sizes, strides, steps, interleave, swizzle, fill)) {
     return error;
   }
   for (unsigned i = 0; i < rank; ++i) {
@@ -175,8 +175,8 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
   TensorMap made{};
-  if (const CUresult error = encode(made, type, rank, tensor, sizes, strides, steps, interleave,
-                                    swizzle, fill)) {
+  if (const CUresult error =
+          encode(made, type, rank, tensor, sizes, strides, steps, interleave, swizzle, fill)) {
     return error;
   }
   if (rank < 3 || !lower || !upper || channels == 0 || channels > 256 || pixels == 0 ||

@@ -372,8 +372,9 @@ void Worker::fail_asleep() {
       return other->key == carrier->key && other->place.line == carrier->place.line;
     };
     if (std::any_of(told.begin(), told.end(), is_same) || told.size() == 8) continue;
-    text += told.empty() ? "waits for ever at "
-                         : "; thread " + simulator::to_string(thread_index_[carrier->thread]) + " at ";
+    text += told.empty()
+                ? "waits for ever at "
+                : "; thread " + simulator::to_string(thread_index_[carrier->thread]) + " at ";
     text += to_string(carrier->place) + ' ' + hopper_->reason(carrier->key, carrier->thread);
     told.push_back(carrier);
   }

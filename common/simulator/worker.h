@@ -159,8 +159,8 @@ class Worker {
            opened_[16] = {};  // of barriers with a number: who has come, how often it has opened
   std::vector<Carrier*> spinning_;  // those that ask again
   std::vector<Carrier*> asleep_;
-  bool progress_ = false;           // something has changed since they asked
-  unsigned idle_rounds_ = 0;        // in which nothing has
+  bool progress_ = false;     // something has changed since they asked
+  unsigned idle_rounds_ = 0;  // in which nothing has
   std::atomic_flag* atomic_lock_ = nullptr;
   bool result_ignored_ = false;  // of the next atomic operation
   std::vector<Warp> warps_;

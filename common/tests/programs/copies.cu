@@ -18,8 +18,8 @@ __device__ void fetch(uint64_t* barrier, int parity, const Begin& begin) {
 __device__ int swizzled(int row, int k) { return row * 32 + (k / 4 ^ row % 8) * 4 + k % 4; }
 
 // x holds its own indices + 1: [20][40], or as pixels [2][5][7][32].
-__global__ void copies(const __grid_constant__ CUtensorMap tiled, const __grid_constant__ CUtensorMap im2col,
-                       const float* x, float* out) {
+__global__ void copies(const __grid_constant__ CUtensorMap tiled,
+                       const __grid_constant__ CUtensorMap im2col, const float* x, float* out) {
   __shared__ __align__(1024) float tile[16 * 32];
   __shared__ uint64_t barrier, copied;
   const int t = threadIdx.x;
@@ -30,7 +30,8 @@ __global__ void copies(const __grid_constant__ CUtensorMap tiled, const __grid_c
   for (int i = t; i < 512; i += blockDim.x) CHECK(tile[i] == i + 9);
   __syncthreads();
 
-  fetch(&barrier, 1, [&] { copy(tile, &tiled, &barrier, 24, -3); });  // columns from 24, rows from -3
+  fetch(&barrier, 1,
+        [&] { copy(tile, &tiled, &barrier, 24, -3); });  // columns from 24, rows from -3
   for (int i = t; i < 512; i += blockDim.x) {
     const int row = i / 32 - 3, column = i % 32 + 24;
     CHECK(tile[swizzled(i / 32, i % 32)] == (row >= 0 && column < 40 ? row * 40 + column + 1 : 0));
@@ -48,9 +49,11 @@ __global__ void copies(const __grid_constant__ CUtensorMap tiled, const __grid_c
   __syncthreads();
 
   for (int i = t; i < 512; i += blockDim.x) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(tile + i)), "l"(x + i));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(tile + i)),
+                 "l"(x + i));
   }
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&copied)));
+  asm volatile(
+      "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&copied)));
   wait(&copied, 0);
   for (int i = t; i < 512; i += blockDim.x) CHECK(tile[511 - i] == 512 - i);
   __syncthreads();
@@ -60,7 +63,8 @@ __global__ void copies(const __grid_constant__ CUtensorMap tiled, const __grid_c
   __syncthreads();
   if (t / 32 == 1) {
     unsigned leader, is_leader;
-    asm volatile("{.reg .pred p; elect.sync %0|p, -1; selp.u32 %1, 1, 0, p;}" : "=r"(leader), "=r"(is_leader));
+    asm volatile("{.reg .pred p; elect.sync %0|p, -1; selp.u32 %1, 1, 0, p;}"
+                 : "=r"(leader), "=r"(is_leader));
     CHECK(leader == 0 && is_leader == (t % 32 == 0));
     if (is_leader) {
       asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 2048;" ::"l"(out),
@@ -110,9 +114,10 @@ int main() {
   const cuuint32_t steps[] = {1, 2, 2, 1};
   const auto encode_im2col = reinterpret_cast<decltype(&cuTensorMapEncodeIm2col)>(encode);
   const auto made = [&](cuuint32_t pixels) {
-    return encode_im2col(&im2col, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, x, sizes, strides, lower, upper, 32,
-                         pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                         CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return encode_im2col(&im2col, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, x, sizes, strides, lower,
+                         upper, 32, pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
   if (made(1025) != CUDA_ERROR_INVALID_VALUE || made(16) != CUDA_SUCCESS) return 1;
   copies<<<1, 64>>>(map_of(x, 40, 20, 16), im2col, x, out);

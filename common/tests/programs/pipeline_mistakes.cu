@@ -26,24 +26,44 @@
 #include "hopper.h"
 
 enum Mistake {
-  right, no_wait, consumer_parity, producer_parity, no_empty, early, short_bytes, long_bytes, swizzle, arrivals,
-  twice, unshown, no_sync, proxy, fence_, sum, fragment, leaves, registers, apart
+  right,
+  no_wait,
+  consumer_parity,
+  producer_parity,
+  no_empty,
+  early,
+  short_bytes,
+  long_bytes,
+  swizzle,
+  arrivals,
+  twice,
+  unshown,
+  no_sync,
+  proxy,
+  fence_,
+  sum,
+  fragment,
+  leaves,
+  registers,
+  apart
 };
-constexpr const char* NAMES[] = {
-    "right", "no_wait", "consumer_parity", "producer_parity", "no_empty", "early", "short_bytes", "long_bytes",
-    "swizzle", "arrivals", "twice", "unshown", "no_sync", "proxy", "fence", "sum", "fragment", "leaves", "registers",
-    "apart"};
+constexpr const char* NAMES[] = {"right",    "no_wait",  "consumer_parity", "producer_parity",
+                                 "no_empty", "early",    "short_bytes",     "long_bytes",
+                                 "swizzle",  "arrivals", "twice",           "unshown",
+                                 "no_sync",  "proxy",    "fence",           "sum",
+                                 "fragment", "leaves",   "registers",       "apart"};
 
 constexpr int TILES = 6, SLOTS = 2, BYTES = (64 + 16) * 32 * 4;
 
 // out [64][16] = x [64][TILES * 32] * w [16][TILES * 32], and a product with `scale`.
-__global__ void pipeline(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap w,
-                         Mistake mistake, float* out) {
+__global__ void pipeline(const __grid_constant__ CUtensorMap x,
+                         const __grid_constant__ CUtensorMap w, Mistake mistake, float* out) {
   __shared__ __align__(1024) float a[SLOTS][64 * 32], b[SLOTS][16 * 32], scale[16 * 32];
   __shared__ uint64_t full[SLOTS], empty[SLOTS];
   const int thread = threadIdx.x % 128;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < SLOTS; ++i) init(full + i, 1), init(empty + i, mistake == arrivals ? 2 : 1);  // init
+    for (int i = 0; i < SLOTS; ++i)
+      init(full + i, 1), init(empty + i, mistake == arrivals ? 2 : 1);  // init
     if (mistake != unshown) fence_init();
   }
   for (int i = threadIdx.x; i < 16 * 32; i += blockDim.x) scale[i] = 1;  // scale
@@ -56,8 +76,10 @@ __global__ void pipeline(const __grid_constant__ CUtensorMap x, const __grid_con
 #endif
     for (int t = 0; t < TILES && threadIdx.x == 0; ++t) {
       const int i = t % SLOTS, parity = t / SLOTS % 2;
-      if (mistake != no_empty) wait(empty + i, mistake == producer_parity ? parity : parity ^ 1);  // empty
-      expect(full + i, mistake == short_bytes ? BYTES - 64 : mistake == long_bytes ? BYTES + 64 : BYTES);  // expect
+      if (mistake != no_empty)
+        wait(empty + i, mistake == producer_parity ? parity : parity ^ 1);  // empty
+      const int more = mistake == short_bytes ? -64 : mistake == long_bytes ? 64 : 0;
+      expect(full + i, BYTES + more);       // expect
       copy(a[i], &x, full + i, t * 32, 0);  // copy
       copy(b[i], &w, full + i, t * 32, 0);
     }
@@ -66,11 +88,13 @@ __global__ void pipeline(const __grid_constant__ CUtensorMap x, const __grid_con
   float d[8], ones[4] = {1, 1, 1, 1}, e[8];
   for (int t = 0; t < TILES; ++t) {
     const int i = t % SLOTS, parity = t / SLOTS % 2;
-    if (mistake != no_wait) wait(full + i, mistake == consumer_parity ? parity ^ 1 : parity);  // full
+    if (mistake != no_wait)
+      wait(full + i, mistake == consumer_parity ? parity ^ 1 : parity);  // full
     const int span = mistake == swizzle ? 64 : 128;
     const uint64_t other = mistake == apart && thread / 32 == 2 ? 2 : 0;
     if (mistake != fence_) fence();
-    for (int k = 0; k < 4; ++k) multiply(d, rows(a[i], span) + 2 * k + other, rows(b[i], span) + 2 * k, t + k > 0);  // product
+    const uint64_t of_a = rows(a[i], span) + other, of_b = rows(b[i], span);
+    for (int k = 0; k < 4; ++k) multiply(d, of_a + 2 * k, of_b + 2 * k, t + k > 0);  // product
     commit();
     if (mistake == early && thread == 0) arrive(empty + i);
     if (mistake == sum && t == 2) out[0] = d[3];  // read
@@ -85,7 +109,8 @@ __global__ void pipeline(const __grid_constant__ CUtensorMap x, const __grid_con
   if (mistake == leaves) return;
   wait_group<0>();
   for (int j = 0; j < 8; ++j) {
-    const int row = thread / 32 * 16 + thread % 32 / 4 + j / 2 % 2 * 8, column = j / 4 * 8 + thread % 4 * 2 + j % 2;
+    const int row = thread / 32 * 16 + thread % 32 / 4 + j / 2 % 2 * 8,
+              column = j / 4 * 8 + thread % 4 * 2 + j % 2;
     out[row * 16 + column] = d[j] + e[j] * ones[1];
   }
 }
@@ -100,14 +125,16 @@ int main(int, char** arguments) {
   cudaMemset(out, 0, sizeof(sums));
   const CUtensorMap of_x = map_of(x, TILES * 32, 64, 64), of_w = map_of(w, TILES * 32, 16, 16);
   for (int i = 0; i < static_cast<int>(sizeof(NAMES) / sizeof(*NAMES)); ++i) {
-    if (std::strcmp(NAMES[i], arguments[1]) == 0) pipeline<<<1, 256>>>(of_x, of_w, static_cast<Mistake>(i), out);
+    if (std::strcmp(NAMES[i], arguments[1]) == 0)
+      pipeline<<<1, 256>>>(of_x, of_w, static_cast<Mistake>(i), out);
   }
   const cudaError_t error = cudaDeviceSynchronize();
   cudaMemcpy(sums, out, sizeof(sums), cudaMemcpyDeviceToHost);
   int wrong = 0;
   for (int i = 0; i < 64 * 16; ++i) {
     float sum = 8;
-    for (int k = 0; k < TILES * 32; ++k) sum += host[i / 16 * TILES * 32 + k] * host[i % 16 * TILES * 32 + k];
+    for (int k = 0; k < TILES * 32; ++k)
+      sum += host[i / 16 * TILES * 32 + k] * host[i % 16 * TILES * 32 + k];
     wrong += sums[i] != sum;
   }
   std::printf("%s, %d sums are wrong\n", cudaGetErrorString(error), wrong);

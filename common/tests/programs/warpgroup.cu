@@ -55,20 +55,21 @@ __device__ void wait() {
 }
 
 #define SUMS "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-#define OF_SHARED(shape, tail)                                                             \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %6, 0;\n wgmma.mma_async.sync.aligned.m64n8" \
-               shape " {%0,%1,%2,%3}, %4, %5, p, 1, 1" tail ";}"                           \
-               : SUMS                                                                      \
+#define OF_SHARED(shape, tail)                                                                   \
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %6, 0;\n wgmma.mma_async.sync.aligned.m64n8" shape \
+               " {%0,%1,%2,%3}, %4, %5, p, 1, 1" tail ";}"                                       \
+               : SUMS                                                                            \
                : "l"(a), "l"(b), "r"(1))
-#define OF_REGISTERS(shape, tail)                                                          \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %9, 0;\n wgmma.mma_async.sync.aligned.m64n8" \
-               shape " {%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, p, " tail ";}"                    \
-               : SUMS                                                                      \
+#define OF_REGISTERS(shape, tail)                                                                \
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %9, 0;\n wgmma.mma_async.sync.aligned.m64n8" shape \
+               " {%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, p, " tail ";}"                                \
+               : SUMS                                                                            \
                : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b), "r"(1))
 
 enum Kind { kTf32, kTf32Registers, kHalf, kBfloat16, kHalfRegisters, kHalfSums, kKinds };
 
-__global__ void __launch_bounds__(128) multiply(int kind, int mode, int chain, int seed, unsigned* out) {
+__global__ void __launch_bounds__(128)
+    multiply(int kind, int mode, int chain, int seed, unsigned* out) {
   __shared__ __align__(1024) unsigned as[8][512], bs[8][64];
   const int t = threadIdx.x, warp = t / 32, lane = t % 32;
   const unsigned base = seed * 100000 + blockIdx.x * 20011 + 1;
@@ -78,8 +79,7 @@ __global__ void __launch_bounds__(128) multiply(int kind, int mode, int chain, i
   for (int i = t; i < chain * 576; i += 128) {
     const int c = i / 576, j = i % 576;
     const unsigned s = base + i * 2;
-    const unsigned word =
-        kind >= kHalf ? half(s) | half(s + 1) << 16 : number(s, mode, 23, 127, 0);
+    const unsigned word = kind >= kHalf ? half(s) | half(s + 1) << 16 : number(s, mode, 23, 127, 0);
     (j < 512 ? as[c][j] : bs[c][j - 512]) = word;
   }
   float d[4];
@@ -122,9 +122,9 @@ __global__ void __launch_bounds__(128) multiply(int kind, int mode, int chain, i
 // Which numbers of shared memory the descriptor of b, of 64 columns, addresses: out[column][depth]. Each has its
 // own number as its value, in two parts; a picks one in depth.
 constexpr int WORDS = 14336;
-__global__ void __launch_bounds__(128) addresses(int half, int transposed, unsigned start, unsigned leading,
-                                                 unsigned stride, unsigned swizzle, unsigned base,
-                                                 unsigned short* out) {
+__global__ void __launch_bounds__(128)
+    addresses(int half, int transposed, unsigned start, unsigned leading, unsigned stride,
+              unsigned swizzle, unsigned base, unsigned short* out) {
   extern __shared__ __align__(1024) unsigned s[];
   const int t = threadIdx.x, lane = t % 32, each = half ? 2 : 1;
   unsigned found[2][16][16];
@@ -144,14 +144,16 @@ __global__ void __launch_bounds__(128) addresses(int half, int transposed, unsig
       float d[32];
       show_to_products();
       const u64 b = descriptor(shared_address(s) + start, leading, stride, swizzle, base);
-#define D8(i) \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define OF_64(shape, tail)                                                                    \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64" shape                                    \
-               " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20," \
-               "%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, 0, 1, 1" tail ";" \
-               : D8(0), D8(8), D8(16), D8(24)                                                 \
-               : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b))
+#define D8(i)                                                                                 \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define OF_64(shape, tail)                                                                     \
+  asm volatile(                                                                                \
+      "wgmma.mma_async.sync.aligned.m64n64" shape                                              \
+      " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,"           \
+      "%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, 0, 1, 1" tail ";" \
+      : D8(0), D8(8), D8(16), D8(24)                                                           \
+      : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b))
       if (!half) {
         OF_64("k8.f32.tf32.tf32", "");
       } else if (!transposed) {
@@ -172,8 +174,11 @@ __global__ void __launch_bounds__(128) addresses(int half, int transposed, unsig
 }
 
 int main() {
-  const u64 read_sums[kKinds] = {0xa2d2e9a3f62edc60ull, 0xd409477c074fb851ull, 0x5e66d884e0e23aadull, 0xc74f0507a3373538ull, 0xcc1fa9bfd770194aull, 0x6264caec8a689599ull};
-  const u64 read_addresses[3] = {0xaa1dd83a75da3525ull, 0x3207137cd0abd525ull, 0x652f249f76e4f165ull};
+  const u64 read_sums[kKinds] = {0xa2d2e9a3f62edc60ull, 0xd409477c074fb851ull,
+                                 0x5e66d884e0e23aadull, 0xc74f0507a3373538ull,
+                                 0xcc1fa9bfd770194aull, 0x6264caec8a689599ull};
+  const u64 read_addresses[3] = {0xaa1dd83a75da3525ull, 0x3207137cd0abd525ull,
+                                 0x652f249f76e4f165ull};
   constexpr u64 EMPTY = 0xcbf29ce484222325, PRIME = 0x100000001b3;
   unsigned *out, host[1024];
   cudaMalloc(&out, sizeof(host));
@@ -196,11 +201,11 @@ int main() {
     for (unsigned swizzle = 0; swizzle < 4; ++swizzle) {
       for (const unsigned start : {96u, 1168u}) {
         for (const unsigned sizes : {128u << 16 | 256, 16u << 16 | 1024, 2048u << 16 | 1024}) {
-          for (unsigned base = 0; base < (swizzle == 1 && start >= 128 && sizes < 256u << 16 ? 4u : 1u);
-               ++base) {
+          for (unsigned base = 0;
+               base < (swizzle == 1 && start >= 128 && sizes < 256u << 16 ? 4u : 1u); ++base) {
             cudaMemset(found, 0xff, sizeof(places));
-            addresses<<<1, 128, WORDS * 4>>>(way > 0, way > 1, start, sizes >> 16, sizes & 0xffff, swizzle,
-                                             base, found);
+            addresses<<<1, 128, WORDS * 4>>>(way > 0, way > 1, start, sizes >> 16, sizes & 0xffff,
+                                             swizzle, base, found);
             cudaMemcpy(places, found, sizeof(places), cudaMemcpyDeviceToHost);
             for (const unsigned place : places) hash = (hash ^ place) * PRIME;
           }
