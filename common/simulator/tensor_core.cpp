@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors as results, of functions of this file alone
+
 namespace convladder::simulator {
 namespace {
 

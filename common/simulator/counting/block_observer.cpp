@@ -283,14 +283,6 @@ void BlockObserver::enter_bulk(const char* begin, unsigned bytes, bool write, co
   }
 }
 
-void BlockObserver::forget_touches(std::size_t index) {
-  ShadowWord& word = shared_shadow_[index];
-  word = {};
-  word.write = stamp_;
-  --word.write.interval;  // Hopper knows more of it
-  word.write_bytes = 15;
-}
-
 void BlockObserver::object(uint32_t code, uint32_t other,
                            const std::function<std::string()>& text) {
   if (!is_program()) throw KernelError(cudaErrorIllegalAddress, text());

@@ -75,8 +75,14 @@ class BlockObserver {
   bool is_of_this_interval(Stamp stamp) const {
     return is_of_this_block(stamp) && stamp.interval == stamp_.interval;
   }
-  // The word has been written by the copy engine.
-  void forget_touches(std::size_t index);
+  // The word has been written by the copy engine, of which Hopper knows more.
+  void forget_touches(std::size_t index) {
+    ShadowWord& word = shared_shadow_[index];
+    word = {};
+    word.write = stamp_;
+    --word.write.interval;
+    word.write_bytes = 15;
+  }
   void object(uint32_t code, uint32_t other, const std::function<std::string()>& text);
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
