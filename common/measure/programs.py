@@ -39,7 +39,8 @@ def judge(row, beside, seconds):
                    "--json", report, "--", *shlex.split(row["arguments"])]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace",
                               stdin=subprocess.DEVNULL, check=False,
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5)))
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU,
+                                                                  (seconds, seconds + 5)))
         if "SIGKILL" in done.stderr or "SIGXCPU" in done.stderr:
             return "wrong", f"not done in {seconds} seconds of a processor"
         printed = done.stdout + done.stderr

@@ -115,7 +115,7 @@ step test campaign tests "${ladder[@]}" test  # before a result is new, and a te
 step bench json "docs/results/bench_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 5
 step layers json "docs/results/layers_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 $(printf -- '--stage %s ' {05..13})
+  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 --stage={05,06,07,08,09,10,11,12,13}
 # Once it is there its rates may be the highest of several runs: none of them may be passed.
 [[ -e common/machines/$name.json ]] ||
   again machine "${ladder[@]}" bench --machine "common/machines/$name.json"

@@ -157,8 +157,9 @@ def losses(bench, least=1.05):
     for stage in sorted(is_exact):
         before = max((name for name in is_exact if name < stage and is_exact[name] >= is_exact[stage]),
                      default=None)
-        slower = [(times, problem.name) for problem in bench.problems
-                  if (times := time_ratio(problem.stages.get(stage), problem.stages.get(before)) or 0) > least]
+        quotients = ((time_ratio(problem.stages.get(stage), problem.stages.get(before)), problem.name)
+                     for problem in bench.problems)
+        slower = [(times, name) for times, name in quotients if times and times > least]
         if slower:
             yield f"- {stage} after {before}: " + ", ".join(
                 f"{name} × {ratio(times)}" for times, name in sorted(slower, reverse=True)) + "\n"

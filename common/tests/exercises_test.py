@@ -196,7 +196,8 @@ class Command(FolderTest):
     def test_usage_errors(self):
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],
                       ["--folder", "x"], ["tail", "--folder", "x"], ["tail", "--all"], ["--json", "x.json"],
-                      ["--all", "--json", "x", "--grade", "x"], ["tail", "--hint", "--show"], ["tail", "--grade", "x.json"], ["--seed", "x"],
+                      ["--all", "--json", "x", "--grade", "x"], ["tail", "--hint", "--show"],
+                      ["tail", "--grade", "x.json"], ["--seed", "x"],
                       ["tail", "--predict", "stores=nan"],
                       ["tail", "--predict", "stores=-5"], ["tail", "--predict", "loads=1"]):
             self.assertEqual(self.run_command(*words)[0], 2, words)

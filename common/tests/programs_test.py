@@ -87,7 +87,8 @@ class Programs(unittest.TestCase):
     def test_usage(self):
         source = os.path.join(FOLDER, "ended.cu")
         for words, message in (
-                ([source, "--seed", "x"], "invalid int value: 'x'"), ([source, "--seed", "-1"], "must be from 0"),
+                ([source, "--seed", "x"], "invalid int value: 'x'"),
+                ([source, "--seed", "-1"], "must be from 0"),
                 ([source, "--seed", "9" * 20], "must be from 0"), ([ROOT + "/README.md"], "is neither a .cu"),
                 ([source, "--keep", source], "would be overwritten"), ([source + "x"], "no such file"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten")):

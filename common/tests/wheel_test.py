@@ -1,5 +1,5 @@
-"""What `pip install .` brings, in a fresh environment and from another folder: the command convladder, and the module
-where PyTorch is. Status 77 (skipped) where pip can't get what it builds with."""
+"""What `pip install .` brings, in a fresh environment and from another folder: the command convladder, and
+the module where PyTorch is. Status 77 (skipped) where pip can't get what it builds with."""
 import os
 import re
 import shutil
@@ -40,7 +40,8 @@ def main():
         def call(program, *words):
             done = subprocess.run([programs + program, *words], cwd=folder, text=True, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={
-                                      name: value for name, value in os.environ.items() if name != "PYTHONPATH"})
+                                      name: value for name, value in os.environ.items()
+                                      if name != "PYTHONPATH"})
             print(f"$ {program} {' '.join(words[:3])} ...\n{done.stdout}status {done.returncode}")
             return done
 
@@ -49,7 +50,8 @@ def main():
             return 77
         source = f"{folder}/source"  # gone before what it made is called
         os.mkdir(source)
-        subprocess.run(f"git ls-files -z | tar --null -cT - | tar -xC {source}", shell=True, cwd=ROOT, check=True)
+        subprocess.run(f"git ls-files -z | tar --null -cT - | tar -xC {source}", shell=True, cwd=ROOT,
+                       check=True)
         done = call("python", *install, "--no-build-isolation", "--no-deps", source)
         assert done.returncode == 0, "it can't be installed"
         shutil.rmtree(source)

@@ -323,7 +323,8 @@ def table_of(record):
         rows += counter_tables.step_rows(profile, "before", "after").values()
     same = ", ".join(name for name, old, new, _ in rows if old == new != "0")
     changed = [row for row in rows if row[1] != row[2]]
-    table = formats.aligned(formats.markdown(["", "before", "after", "÷ before"], changed)) if changed else ""
+    header = ["", "before", "after", "÷ before"]
+    table = formats.aligned(formats.markdown(header, changed)) if changed else ""
     return table + (f"unchanged: {same}\n" if same else "")
 
 
