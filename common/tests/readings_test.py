@@ -42,8 +42,11 @@ class OfTheStages(Readings):
                  counted.read_table(os.path.join(DATA, "ncu_stages.csv")).items() if key[1] == stage}
         if not known:
             self.skipTest("there is no reading of it")
-        figures = []
+        figures, read = [], {name for name, *_ in known}
+        self.assertGreaterEqual(len(read), 20, "problems that were read")
         for problem in readings.problems():
+            if problem["name"] not in read:  # the GPU's time did not reach for it
+                continue
             for record in readings.count(os.path.join(BIN, "convladder"), problem, "--stage", stage):
                 key = (problem["name"], stage, record["kernel"])
                 self.assertIn(key, known, "no reading: make them again")
