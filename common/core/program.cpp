@@ -165,6 +165,12 @@ uint32_t code_offset(const void* return_address) {
 
 std::string source_line(uint32_t code_offset) { return source_lines({code_offset})[0][0]; }
 
+std::string called_line(uint32_t code_offset) {
+  const std::vector<std::string> lines = source_lines({code_offset})[0];
+  const bool is_called = lines.front() != lines.back();
+  return lines.front() + (is_called ? " (called at " + lines.back() + ")" : "");
+}
+
 std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets) {
   std::ostringstream command;
   command << "addr2line -a -i -e " << own_file() << std::hex;

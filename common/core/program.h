@@ -40,6 +40,10 @@ uint32_t code_offset(const void* return_address);
 // 0x1234".
 std::string source_line(uint32_t code_offset);
 
+// The same, and where the place is in a function that was inlined, the line of the kernel that has called it:
+// "core/hopper.h:57 (called at 14_warpgroups/warpgroups.cu:88)".
+std::string called_line(uint32_t code_offset);
+
 // The lines of many at once, which takes no longer: each place has its line first, then, where that is in
 // a function that was inlined, the lines that called it.
 std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets);

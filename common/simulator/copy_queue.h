@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "common/simulator/errors.h"
@@ -54,13 +56,18 @@ class CopyQueue {
     if (groups_.size() <= pending) return;
     const std::size_t groups = groups_.size() - pending;
     const std::size_t copies = groups_[groups - 1];
-    for (std::size_t i = 0; i < copies; ++i) {
-      if constexpr (COUNTING) note_end_of_copy(copies_[i].to, copies_[i].bytes);
-      if (!immediate) perform(copies_[i]);
-    }
+    for (std::size_t i = 0; i < copies; ++i) end(copies_[i], immediate);
     copies_.erase(copies_.begin(), copies_.begin() + copies);
     groups_.erase(groups_.begin(), groups_.begin() + groups);
     for (std::size_t& end : groups_) end -= copies;
+  }
+
+  // Forgets the copies so far; they end when the result is called.
+  std::function<void()> hand_over(unsigned thread) {
+    groups_.clear();
+    return [copies = std::exchange(copies_, {}), done = immediate, thread] {
+      for (const Copy& copy : copies) end(copy, done, static_cast<int>(thread));
+    };
   }
 
   void clear() {
@@ -75,7 +82,13 @@ class CopyQueue {
     unsigned bytes, zfill;
   };
 
-  void perform(const Copy& copy) const {
+  // `thread`: whose copy it is, -1: the running one's.
+  static void end(const Copy& copy, bool done, int thread = -1) {
+    if constexpr (COUNTING) note_end_of_copy(copy.to, copy.bytes, thread);
+    if (!done) perform(copy);
+  }
+
+  static void perform(const Copy& copy) {
     if (copy.bytes == 4) perform<4>(copy);
     if (copy.bytes == 8) perform<8>(copy);
     if (copy.bytes == 16) perform<16>(copy);

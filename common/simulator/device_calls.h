@@ -86,6 +86,54 @@ void* memcpy(void* to, const void* from, std::size_t bytes);
 void* memmove(void* to, const void* from, std::size_t bytes);
 void* memset(void* to, int value, std::size_t bytes);
 
+// ---- Hopper's asynchronous instructions, as inline PTX asks for them: simulator/hopper.h ----
+
+namespace ptx {
+
+void mbarrier_init(void* barrier, unsigned arrivals);
+void mbarrier_inval(void* barrier);
+// Arrives `count` times, and has the phase wait for so many bytes more. Returns the phase.
+uint64_t mbarrier_arrive(void* barrier, unsigned count, int bytes, bool drops);
+void mbarrier_expect(void* barrier, int bytes);
+// Whether the phase (of that parity, or number) has ended. `sleeps`: waits until it has.
+bool mbarrier_wait(void* barrier, uint64_t phase, bool is_parity, bool sleeps);
+// An arrival, at the end of all copies that cp.async has begun so far. `counts`: one more is pending.
+void arrive_when_copied(void* barrier, bool counts);
+
+void bulk_copy(void* to_shared, const void* from, unsigned bytes, void* barrier);
+void bulk_store(void* to, const void* from_shared, unsigned bytes);
+void tensor_copy(void* to_shared, const void* map, void* barrier, const int (&at)[5],
+                 const int (&offsets)[3], bool im2col);
+void tensor_store(const void* map, const void* from_shared, const int (&at)[5]);
+void commit_stores();
+void wait_for_stores(unsigned pending);
+
+// A thread's part of wgmma.mma_async.
+struct WarpgroupProduct {
+  enum Number : uint8_t { kTf32, kHalf, kBfloat16 };
+  Number number;
+  bool sums_are_half, a_in_registers, adds;
+  bool a_transposed, b_transposed;
+  int8_t a_sign, b_sign;
+  uint16_t columns;
+  uint64_t a, b;              // descriptors
+  uint32_t fragment[4];       // of a
+  const void* variables[4];   // they are of, where they are variables; else null
+};
+// Begins the product. Returns true where no product under way has these sums, the first of which is given: then
+// take_sums() must be told of all registers.
+bool begin_product(const WarpgroupProduct& product, void* first_sum);
+void take_sums(void* const* registers);
+void fence_registers();
+void commit_products();
+void wait_for_products(unsigned pending);
+
+void fence_proxies();
+void fence_barriers();
+void set_registers(unsigned count);
+
+}  // namespace ptx
+
 // ---- Findings ----
 
 // The result is not defined, which need not hurt: the kernel goes on. Kept once for each place.

@@ -31,8 +31,8 @@ std::vector<KernelCounts> take_launch_counts();  // as take_kernel_counts()
 // not run, and is counted like that one.
 bool repeats_last_launch(const Grid& grid);
 
-// An asynchronous copy of the running thread is done.
-void note_end_of_copy(void* to, std::size_t bytes);
+// An asynchronous copy of that thread is done; -1: of the running one.
+void note_end_of_copy(void* to, std::size_t bytes, int thread);
 
 // Device memory: what there is of it, and whether a kernel may read it.
 enum class MemoryState : uint8_t {

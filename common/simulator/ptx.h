@@ -221,5 +221,60 @@ inline void arrive(unsigned number, unsigned threads, Place place = Place::here(
   named_barrier(number, threads, false, place);
 }
 
+
+// ---- A Hopper's ----
+
+inline void elect(bool& is_elected, unsigned mask) { is_elected = __ffs(mask) - 1 == lane_id(); }
+inline void elect(unsigned& elected, bool& is_elected, unsigned mask) {
+  elected = __ffs(mask) - 1;
+  elect(is_elected, mask);
+}
+
+template <typename T>
+const void* variable_of(T& variable) {
+  return &variable;
+}
+template <typename T>
+const void* variable_of(const T&& /*a value*/) {
+  return nullptr;
+}
+
+template <int COLUMNS, int DEPTH, typename D, typename A, typename Sums, typename As>
+__attribute__((always_inline)) inline void warpgroup_multiply(Sums sums, As a, uint64_t b, int adds, int a_sign, int b_sign,
+                        const bool (&transposed)[2]) {
+  constexpr bool HALF_SUMS = std::is_same_v<D, __half>, IN_REGISTERS = std::tuple_size_v<As> == 4;
+  static_assert(COLUMNS % 8 == 0 && COLUMNS <= 256 && DEPTH == (std::is_same_v<A, Tf32> ? 8 : 16) &&
+                    std::tuple_size_v<Sums> == COLUMNS / (HALF_SUMS ? 4 : 2),
+                "wgmma of this shape is not simulated");
+  using Part = WarpgroupProduct;
+  Part part{};
+  part.number = std::is_same_v<A, Tf32>     ? Part::kTf32
+                : std::is_same_v<A, __half> ? Part::kHalf
+                                            : Part::kBfloat16;
+  part.sums_are_half = HALF_SUMS, part.a_in_registers = IN_REGISTERS, part.adds = adds != 0;
+  part.a_transposed = transposed[0], part.b_transposed = transposed[1];
+  part.a_sign = a_sign, part.b_sign = b_sign, part.columns = COLUMNS, part.b = b;
+  if constexpr (IN_REGISTERS) {
+    std::size_t i = 0;
+    std::apply(
+        [&](auto&&... each) {
+          ((part.fragment[i] = get<uint32_t>(each),
+            part.variables[i++] = variable_of(static_cast<decltype(each)>(each))),
+           ...);
+        },
+        std::move(a));
+  } else {
+    part.a = get<uint64_t>(std::get<0>(a));
+  }
+  if (begin_product(part, &std::get<0>(sums))) {
+    std::apply(
+        [](auto&... each) {
+          void* const registers[] = {&each...};
+          take_sums(registers);
+        },
+        sums);
+  }
+}
+
 }  // namespace convladder::simulator::ptx
 // NOLINTEND(bugprone-reserved-identifier)

@@ -40,6 +40,8 @@ VALUES = {
 SPACE = r"(\.global|\.shared(?:::cta)?|\.const|\.local)?"
 ORDER = r"(?:\.volatile|\.weak|\.relaxed|\.acquire|\.release|\.acq_rel)?(?:\.gpu|\.sys|\.cta)?"
 KIND = r"\.(\w+)"
+BARRIER = r"(?:\.release|\.acquire|\.relaxed)?(?:\.cta|\.cluster)?(?:\.shared(?:::c(?:ta|luster))?)?\.b64"
+COMPLETES = r"\.mbarrier::complete_tx::bytes(?:\.L2::cache_hint)?"
 
 
 class Unknown(Exception):
@@ -50,7 +52,7 @@ class Assembly:
     """The text of an asm(), whose operands are o0, o1, ..."""
 
     def __init__(self, text):
-        self.registers = set()
+        self.registers, self.labels = set(), []
         text = re.sub(r"\\[rt]", " ", text.replace("%%", "%")).replace("\\n", "\n")
         text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
         text = re.sub(r"\{([^{};]*)\}", r"<\1>", text)  # a vector; braces that are left are a block's
@@ -64,6 +66,8 @@ class Assembly:
                 parts.append(self.statement(statement))
             except (Unknown, KeyError, IndexError, ValueError):
                 raise Unknown(statement + ";") from None
+        if self.labels:
+            parts = [f"{{ __label__ {', '.join(self.labels)};", *parts, "}"]
         return " ".join(parts).replace("@", "::convladder::simulator::ptx::")
 
     def statement(self, text):
@@ -74,6 +78,11 @@ class Assembly:
                 names += [several[1] + str(i) for i in range(int(several[2]))] if several else [name.strip()]
             self.registers.update(names)
             return f"{TYPES[found[1]]} {', '.join(self.operand(name) + '{}' for name in names)};"
+        if found := re.fullmatch(r"([\w%$=]+) ?:(?!:) ?(.*)", text):
+            self.labels.append(self.label(found[1]))
+            return f"{self.labels[-1]}: {self.statement(found[2]) if found[2] else ';'}"
+        if found := re.fullmatch(r"bra(?:\.uni)? ([\w%$=]+)", text):
+            return f"goto {self.label(found[1])};"
         if found := re.fullmatch(r"@(!?)([\w%$]+) (.*)", text):
             return f"if ({found[1]}{self.operand(found[2])}) {{ {self.statement(found[3])} }}"
         name, _, rest = text.partition(" ")
@@ -90,10 +99,15 @@ class Assembly:
             return word
         return REGISTERS[word.removeprefix("%")]
 
+    @staticmethod
+    def label(word):
+        return "l_" + re.sub(r"\W", "_", word)
+
     def operands(self, text):
-        """Also those of vectors, one by one."""
+        """Also those of vectors, one by one; of [map, {0, 1}] first [map]. Without _, a result that nobody uses."""
+        text = re.sub(r"\[([^],]+),([^]]+)\]", r"[\1],\2", text)
         words = [word.strip() for word in re.split(r"[,|<>]", text)]
-        return [word if "[" in word else self.operand(word) for word in words if word]
+        return [word if "[" in word else self.operand(word) for word in words if word not in ("", "_")]
 
     def pointer(self, word, space):
         register, offset = re.fullmatch(r"\[ ?([^\s+\]]+)(?: ?\+ ?(-?\w+))? ?\]", word).groups()
@@ -205,6 +219,62 @@ def multiply(_, words, m, n, k, *kinds):
     return f"@multiply<{m}, {n}, {k}, {types}>({joined(parts)})"
 
 
+def mbarrier(self, words, what, parity):
+    at = next(number for number, word in enumerate(words) if "[" in word)
+    result, barrier, rest = words[:at], self.pointer(words[at], ".shared"), words[at + 1:]
+    if what.endswith("wait"):
+        phase, is_parity = get("u32" if parity else "u64", rest[0]), "true" if parity else "false"
+        sleeps = "true" if what == "try_wait" else "false"
+        return put("pred", result[0], f"@mbarrier_wait({barrier}, {phase}, {is_parity}, {sleeps})")
+    if what in ("expect_tx", "complete_tx"):
+        return f"@mbarrier_expect({barrier}, {'-' * (what == 'complete_tx')}{get('s32', rest[0])})"
+    if not what.startswith("arrive"):
+        return f"@mbarrier_{what}({joined([barrier] + rest)})"
+    arrivals, count = ("1", rest[0]) if "tx" in what else (rest[0] if rest else "1", "0")
+    call = f"@mbarrier_arrive({barrier}, {arrivals}, {count}, {'true' if 'drop' in what else 'false'})"
+    return put("u64", result[0], call) if result else call
+
+
+def bulk_copy(self, words):
+    ends = [self.pointer(words[0], ".shared"), self.pointer(words[1], ".global")]
+    return f"@bulk_copy({joined(ends + [words[2], self.pointer(words[3], '.shared')])})"
+
+
+def bulk_store(self, words):
+    return f"@bulk_store({self.pointer(words[0], '')}, {self.pointer(words[1], '.shared')}, {words[2]})"
+
+
+def numbers(words):
+    return f"{{{joined(get('s32', word) for word in words)}}}"
+
+
+def tensor_copy(self, words, dimensions, way):
+    dimensions = int(dimensions)
+    barrier, offsets = 2 + dimensions, dimensions - 2 if way == ".im2col" else 0
+    ends = [self.pointer(words[0], ".shared"), self.pointer(words[1], ""), self.pointer(words[barrier], ".shared")]
+    at = [numbers(words[2:barrier]), numbers(words[barrier + 1:barrier + 1 + offsets])]
+    return f"@tensor_copy({joined(ends + at + ['true' if way == '.im2col' else 'false'])})"
+
+
+def tensor_store(self, words, dimensions):
+    return (f"@tensor_store({self.pointer(words[0], '')}, {self.pointer(words[-1], '.shared')}, "
+            f"{numbers(words[1:1 + int(dimensions)])})")
+
+
+def warpgroup_multiply(_, words, columns, depth, *kinds):
+    sums = int(columns) // (4 if kinds[0] == "f16" else 2)
+    if kinds[0] not in ("f32", "f16") or kinds[1:] not in (("tf32",) * 2, ("f16",) * 2, ("bf16",) * 2):
+        raise Unknown
+    of_a = 4 if len(words) - sums >= 8 else 1
+    a, (b, *how) = words[sums:sums + of_a], words[sums + of_a:]
+    transposed = ["0"] * (of_a == 4) + how[3:]
+    forwarded = joined(f"static_cast<decltype({word})&&>({word})" for word in a)
+    types = joined("@Tf32" if kind == "tf32" else TYPES[kind] for kind in kinds[:2])
+    return (f"@warpgroup_multiply<{columns}, {depth}, {types}>(std::tie({joined(words[:sums])}), "
+            f"std::forward_as_tuple({forwarded}), {joined([b] + how[:3])}, "
+            f"{{{joined((transposed + ['0', '0'])[:2])}}})")
+
+
 def constant(text):
     return lambda *_: text
 
@@ -223,6 +293,26 @@ FORMS = [  # (the instruction, what makes C++ of its operands and of the pattern
     ("(atom|red)" + ORDER + SPACE + r"\.(add|min|max|inc|dec|and|or|xor|exch|cas)(?:\.noftz)?" + KIND,
      change),
     (r"cp\.async\.c[ag]\.shared(?:::cta)?\.global(?:\.L2::\w+)*", copy),
+    (r"mbarrier\.(init|inval|(?:arrive(?:_drop)?\.)?expect_tx|complete_tx|arrive(?:_drop)?|te?[sr][ty]_wait)"
+     r"(\.parity)?(?:\.noComplete)?" + BARRIER, mbarrier),
+    (r"cp\.async\.mbarrier\.arrive(\.noinc)?" + BARRIER, lambda self, words, noinc:
+     f"@arrive_when_copied({self.pointer(words[0], '.shared')}, {'false' if noinc else 'true'})"),
+    (r"cp\.async\.bulk\.shared::c(?:ta|luster)\.global" + COMPLETES, bulk_copy),
+    (r"cp\.async\.bulk\.global\.shared::cta\.bulk_group(?:\.L2::cache_hint)?", bulk_store),
+    (r"cp\.async\.bulk\.tensor\.([1-5])d\.shared::c(?:ta|luster)\.global(\.tile|\.im2col)?" + COMPLETES,
+     tensor_copy),
+    (r"cp\.async\.bulk\.tensor\.([1-5])d\.global\.shared::cta(?:\.tile)?\.bulk_group(?:\.L2::cache_hint)?",
+     tensor_store),
+    (r"cp\.async\.bulk\.commit_group", constant("@commit_stores()")),
+    (r"cp\.async\.bulk\.wait_group(?:\.read)?", lambda _, words: f"@wait_for_stores({words[0]})"),
+    (r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)" + KIND * 3, warpgroup_multiply),
+    (r"wgmma\.fence\.sync\.aligned", constant("@fence_registers()")),
+    (r"wgmma\.commit_group\.sync\.aligned", constant("@commit_products()")),
+    (r"wgmma\.wait_group\.sync\.aligned", lambda _, words: f"@wait_for_products({words[0]})"),
+    (r"fence\.proxy\.async(?:\.global|\.shared::c(?:ta|luster))?", constant("@fence_proxies()")),
+    (r"fence\.mbarrier_init\.release\.cluster", constant("@fence_barriers()")),
+    (r"setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32", lambda _, words: f"@set_registers({words[0]})"),
+    (r"elect\.sync", lambda _, words: f"@elect({joined(words)})"),
     (r"cp\.async\.commit_group", constant("__pipeline_commit()")),
     (r"cp\.async\.wait_group", lambda _, words: f"__pipeline_wait_prior({words[0]})"),
     (r"cp\.async\.wait_all", constant("__pipeline_commit(), __pipeline_wait_prior(0)")),
@@ -236,7 +326,7 @@ FORMS = [  # (the instruction, what makes C++ of its operands and of the pattern
     (r"bar(?:rier)?\.sync(?:\.aligned)?", lambda _, words: f"@barrier({joined(words)})"),
     (r"bar(?:rier)?\.arrive(?:\.aligned)?", lambda _, words: f"@arrive({joined(words)})"),
     (r"bar\.warp\.sync", lambda _, words: f"__syncwarp({words[0]})"),
-    (r"membar\.(?:gl|cta|sys)|fence(?:\.acq_rel|\.sc)?\.(?:gpu|cta|sys)", constant("__threadfence()")),
+    (r"membar\.(?:gl|cta|sys)|fence(?:\.acq_rel|\.sc)?\.(?:gpu|cta|sys|cluster)", constant("__threadfence()")),
     (r"nanosleep\.u32", lambda _, words: f"__nanosleep({words[0]})"),
     (r"trap", constant("__trap()")),
-    (r"prefetchu?\..*|griddepcontrol\..*", None)]
+    (r"prefetchu?\..*|griddepcontrol\..*|barrier\.cluster\.(?:arrive|wait).*", None)]

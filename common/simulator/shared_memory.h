@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace convladder::simulator {
 
@@ -32,6 +33,9 @@ struct SharedMemory {
 
   // All bits set: as float a quiet NaN, as int -1.
   void fill_nan(std::size_t dynamic_bytes) const;
+
+  // From where shared addresses count, so that they are aligned as pointers are.
+  char* zero() const { return begin - reinterpret_cast<std::uintptr_t>(begin) % 1024; }
 
   bool contains(const void* address, std::size_t size) const {
     const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - begin);

@@ -34,6 +34,15 @@ float multiply_add(const float* x, const float* w, int count, float addend);
 // The nearest TF32 number, of two the one farther from zero: cvt.rna, and what cuBLAS multiplies.
 float nearest_tf32(float x);
 
+// sums [rows][columns] += a [rows][depth] * b [columns][depth], each sum by multiply_add(), with a depth of 8 or 16;
+// of half-precision factors, and with sums that are rounded to half precision, where it says so.
+void multiply_add(const float* a, const float* b, int rows, int columns, int depth, bool of_half,
+                  bool to_half, float* sums);
+
+float float_of_half(uint16_t half);
+float float_of_bfloat16(uint16_t bits);
+uint16_t half_of(double value);  // to nearest, of two as near the even one
+
 // Of 8, of x and w without their low 13 bits.
 float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend);
 

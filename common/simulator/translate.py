@@ -376,7 +376,7 @@ class Unit:
         while self.kinds[behind] == "text":
             behind += 1
         text = "".join(re.sub(r'^R?"(?:\(?)|\)?"$', "", self.words[j]) for j in range(first + 1, behind))
-        operands = [self.flat(j + 1, self.closing(j + 1) + 1) for j in range(behind, last)
+        operands = [self.asm_operand(j + 1) for j in range(behind, last)
                     if self.kinds[j] == "text" and self.words[j + 1] == "("]
         try:
             code = ptx.Assembly(text).translated()
@@ -387,6 +387,13 @@ class Unit:
             lines = "\n" * self.text.count("\n", self.starts[i], self.starts[last])
             self.uses_ptx = True
             self.replace(i, f"do {{ {named}{code} }} while (false){lines}", last)
+
+    def asm_operand(self, i):
+        """Of "r"(__float_as_uint(x)) it is x, whose bits count anyway."""
+        end = self.closing(i)
+        if self.words[i + 1] in ("__float_as_uint", "__float_as_int") and self.closing(i + 2) == end - 1:
+            i, end = i + 2, end - 1
+        return self.flat(i, end + 1)
 
     def move(self, i):
         """memcpy() and the like: the compiler would make moves of them that no hook sees."""

@@ -17,6 +17,7 @@
 #include "common/simulator/copy_queue.h"
 #include "common/simulator/counting/block_observer.h"
 #include "common/simulator/enqueueing.h"
+#include "common/simulator/hopper.h"
 #include "common/simulator/report.h"
 #include "common/simulator/tensor_core.h"
 
@@ -37,7 +38,7 @@ unsigned lane_bit(unsigned thread) { return 1u << thread % WARP; }
 
 // "12_tensor_cores/tensor_cores.cu:41": the last folder will do.
 std::string to_string(Place place) {
-  if (!place.file) return source_line(static_cast<uint32_t>(place.line));
+  if (!place.file) return called_line(static_cast<uint32_t>(place.line));
   const std::filesystem::path file(place.file);
   return (file.parent_path().filename() / file.filename()).string() + ":" +
          std::to_string(place.line);
@@ -70,10 +71,11 @@ struct Worker::Carrier {
   bool waits = false;              // its thread waits for others
   const LaneCall* call = nullptr;  // for lanes of its warp
   Place place{"", 0};              // at __syncthreads(), or where it asks again
+  const void* key = nullptr;       // with which it sleeps
   unsigned asked = 0;              // atomic operations in a row that changed nothing
 };
 
-Worker::Worker() {
+Worker::Worker() : hopper_(std::make_unique<Hopper>(*this)) {
   if constexpr (COUNTING) {
     observer_ = std::make_unique<BlockObserver>(*this);
   }
@@ -92,6 +94,7 @@ void Worker::run_block(const Grid& grid, uint64_t index) {
   if (std::exchange(idle_rounds_, 0) > 0) end_wait_for_other_blocks();
   if (error_) throw KernelError(*error_);
   if (out_of_memory_) throw std::bad_alloc();
+  hopper_->end_block();
   if constexpr (COUNTING) observer_->end_block();
 }
 
@@ -120,6 +123,8 @@ void Worker::start_block(const Grid& grid, uint64_t index) {
   predicates_ = 0;
   std::fill(std::begin(arrived_), std::end(arrived_), 0);
   spinning_.clear();
+  asleep_.clear();
+  hopper_->begin_block(order_.size(), immediate_copies_);
   progress_ = true;
   idle_rounds_ = 0;
   error_.reset();
@@ -162,6 +167,11 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
   take_turn(self);
   if (setjmp(self.start) == 0) run_body();
   if constexpr (COUNTING) observer_->leave(thread);
+  try {
+    if (!error_) hopper_->leave(thread);
+  } catch (const KernelError& error) {
+    fail(error.code, thread, error.what());
+  }
   self.waits = false;
   self.copies.clear();
   leave(thread);
@@ -268,13 +278,17 @@ void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place 
         fmt::format("barrier {} of {} threads at {}: numbers go to 15, threads come in warps",
                     number, threads, to_string(place)));
   }
-  fence();
+  if constexpr (COUNTING) {
+    observer_->pause();
+    observer_->fence();
+    hopper_->meet(number, false);
+  }
   const unsigned before = opened_[number];
   if (++arrived_[number] == threads) arrived_[number] = 0, ++opened_[number];
   note_progress();
   while (waits && opened_[number] == before) spin(place);
   if constexpr (COUNTING) {
-    if (waits) observer_->look();
+    if (waits) observer_->look(), hopper_->meet(number, true);
     observer_->go_on();
   }
 }
@@ -282,7 +296,15 @@ void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place 
 // Called when no thread can go on: all wait, ask again, or have left, or the kernel is wrong.
 void Worker::release_block() {
   if (release_converged()) return;
+  try {
+    while (hopper_->advance()) {
+      if (next_ready_ < ready_.size()) return;
+    }
+  } catch (const KernelError& error) {
+    return fail(error.code, last_left_.value_or(0), error.what());
+  }
   if (!spinning_.empty()) return go_round();
+  if (!asleep_.empty()) return fail_asleep();
   if (at_barrier_.size() < order_.size()) return fail_waiting();
   const Carrier& first = *at_barrier_.front();
   for (const Carrier* other : at_barrier_) {
@@ -315,6 +337,46 @@ void Worker::spin(Place place) {
   running_->place = place;
   spinning_.push_back(running_);
   wait(*running_);
+}
+
+void Worker::sleep(const void* key, const void* pc) {
+  running_->place = {nullptr, static_cast<int>(code_offset(pc))};
+  running_->key = key;
+  asleep_.push_back(running_);
+  wait(*running_);
+  if constexpr (COUNTING) observer_->pause();
+}
+
+void Worker::wake(const void* key) {
+  const auto first = std::stable_partition(
+      asleep_.begin(), asleep_.end(), [&](const Carrier* carrier) { return carrier->key != key; });
+  if (first == asleep_.end()) return;
+  const std::vector<Carrier*> awake(first, asleep_.end());
+  asleep_.erase(first, asleep_.end());
+  note_progress();
+  make_ready(awake);
+}
+
+std::size_t Worker::draw(std::size_t count) {
+  return grid_->seed == 0 ? 0 : random_.next() % count;
+}
+
+// Who waits for whom: of those that wait at one place for the same, one.
+void Worker::fail_asleep() {
+  std::string text;
+  std::vector<const Carrier*> told;
+  for (const Carrier* carrier : asleep_) {
+    const auto is_same = [&](const Carrier* other) {
+      return other->key == carrier->key && other->place.line == carrier->place.line;
+    };
+    if (std::any_of(told.begin(), told.end(), is_same) || told.size() == 8) continue;
+    text += told.empty() ? "waits for ever at "
+                         : "; thread " + simulator::to_string(thread_index_[carrier->thread]) + " at ";
+    text += to_string(carrier->place) + ' ' + hopper_->reason(carrier->key, carrier->thread);
+    told.push_back(carrier);
+  }
+  if (!at_barrier_.empty()) text += "; " + whereabouts(at_barrier_.front()->thread);
+  fail(cudaErrorLaunchTimeout, told.front()->thread, text);
 }
 
 void Worker::note_progress() {
@@ -387,6 +449,10 @@ void Worker::pause() const {
   if constexpr (COUNTING) observer_->pause();
 }
 
+void Worker::go_on() const {
+  if constexpr (COUNTING) observer_->go_on();
+}
+
 // Once for each place.
 void Worker::note(Place place, const std::function<std::string()>& describe) const {
   if constexpr (COUNTING) {
@@ -401,6 +467,7 @@ void Worker::fence() {
   if constexpr (COUNTING) {
     observer_->pause();
     observer_->fence();
+    hopper_->fence();
     observer_->go_on();
   }
 }
@@ -542,6 +609,9 @@ std::string Worker::line_of_leaving(unsigned thread) const {
 std::string Worker::whereabouts(unsigned thread) const {
   if (thread >= order_.size()) return "its warp has fewer than 32 threads";
   const std::string name = "thread " + simulator::to_string(thread_index_[thread]);
+  for (const Carrier* carrier : asleep_) {
+    if (carrier->thread == thread) return name + " waits at " + to_string(carrier->place);
+  }
   for (const Carrier* carrier : at_barrier_) {
     if (carrier->thread == thread) {
       return name + " waits at __syncthreads(), " + to_string(carrier->place);
@@ -592,6 +662,7 @@ void Worker::abandon_block() {
   begun_ = static_cast<unsigned>(order_.size());
   at_barrier_.clear();
   spinning_.clear();
+  asleep_.clear();
   for (Warp& warp : warps_) warp.waiting.clear();
   ready_.clear();
   next_ready_ = 0;
@@ -633,12 +704,13 @@ void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
 }
 void end_atomic(bool changed, Place place) { current_worker->end_atomic(changed, place); }
 void fence() { current_worker->fence(); }
+Worker& this_worker() { return *current_worker; }
 std::size_t shared_offset(const void* pointer) {
   const SharedMemory& memory = current_worker->memory();
-  return memory.contains(pointer, 1) ? static_cast<const char*>(pointer) - memory.begin
+  return memory.contains(pointer, 1) ? static_cast<const char*>(pointer) - memory.zero()
                                      : ~std::size_t{0};
 }
-char* shared_pointer(std::size_t offset) { return current_worker->memory().begin + offset; }
+char* shared_pointer(std::size_t offset) { return current_worker->memory().zero() + offset; }
 unsigned lane_id() { return current_worker->running_thread() % WARP; }
 
 void fail_running_kernel(int signal, const void* address, const void* pc) {

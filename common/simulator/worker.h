@@ -41,6 +41,8 @@ std::string wait_for_other_blocks(unsigned rounds);
 // Something has happened in a block for which wait_for_other_blocks() was called.
 void end_wait_for_other_blocks();
 
+class Hopper;
+
 // How often blocks of the grid have come to a barrier of all.
 inline std::atomic<uint64_t> grid_arrivals{0};
 
@@ -78,7 +80,12 @@ class Worker {
       const;  // the simulator's own code runs: its accesses and memory are not the kernel's
   // What is wrong with a program, but does not stop it.
   void note(Place place, const std::function<std::string()>& describe) const;
+  void go_on() const;    // ... until here
   void note_progress();  // what others ask for may have come
+  // Until somebody else wakes all that sleep with the same key.
+  void sleep(const void* key, const void* pc);
+  void wake(const void* key);
+  Hopper& hopper() const { return *hopper_; }
   void sync_grid(Place place);
   [[noreturn]] void fail_assertion(const char* text, const char* function, Place place) const;
   bool runs_kernel() const;  // and not the simulator's own code, as far as that is known
@@ -93,6 +100,7 @@ class Worker {
   uint3 thread_index(unsigned thread) const { return thread_index_[thread]; }
 
  private:
+  friend class Hopper;
   struct Carrier;  // a fibre, and the thread that it carries
   struct Warp {
     unsigned alive = 0;             // a bit per lane that has not left the kernel
@@ -113,6 +121,8 @@ class Worker {
   std::string line_of_leaving(unsigned thread) const;
   void go_round();
   void fail_waiting();
+  void fail_asleep();
+  std::size_t draw(std::size_t count);  // by the seed
   void fail_apart(const Carrier& first, const Carrier& other);
   void require_agreement(const LaneCall& call, const Carrier& other) const;
   void release_lanes(Warp& warp, unsigned mask, const Place* place = nullptr);
@@ -148,6 +158,7 @@ class Worker {
   unsigned arrived_[16] = {},
            opened_[16] = {};  // of barriers with a number: who has come, how often it has opened
   std::vector<Carrier*> spinning_;  // those that ask again
+  std::vector<Carrier*> asleep_;
   bool progress_ = false;           // something has changed since they asked
   unsigned idle_rounds_ = 0;        // in which nothing has
   std::atomic_flag* atomic_lock_ = nullptr;
@@ -156,7 +167,10 @@ class Worker {
   std::optional<KernelError> error_;  // once set, no thread begins, and all must leave ...
   bool out_of_memory_ = false;        // ... or once this is
 
+  std::unique_ptr<Hopper> hopper_;
   std::unique_ptr<BlockObserver> observer_;  // null without counting
 };
+
+Worker& this_worker();  // inside a kernel
 
 }  // namespace convladder::simulator

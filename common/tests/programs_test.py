@@ -5,8 +5,8 @@
   // seen: text                     in what is printed; {mark}: FILE:LINE of the line that ends with "// mark"
   // status: 1                      the exit status
 
-The others check themselves against what CUDA promises, in several orders of threads; and mistakes.cu names
-what must be found of each of its mistakes.
+The others check themselves against what CUDA promises, in several orders of threads; and *mistakes.cu name
+what must be found of each of their mistakes.
 """
 import json
 import os
@@ -70,18 +70,16 @@ class Programs(unittest.TestCase):
                     self.assertIn("all right", done.stdout + done.stderr)
                     self.assertEqual((done.returncode, found), (0, []))
 
-    def test_mistakes(self):
-        text = files.read(os.path.join(FOLDER, "mistakes.cu"))
+    def check_mistakes(self, file, text):
         expected = re.findall(r"^// (\w+): (.*)$", text, re.MULTILINE)
         with tempfile.TemporaryDirectory() as folder:
-            program = compiled("mistakes.cu", folder)
+            program = compiled(file, folder)
             for name, pattern in expected:
                 for seed in SEEDS:
                     with self.subTest(mistake=name, seed=seed):
                         done, found = run(program, seed, name)
                         self.assertEqual(done.returncode, 0, done.stderr)
-                        wanted = re.sub(r"\{(\w+)\}", lambda mark: line_of(text, "mistakes.cu", mark[1]),
-                                        pattern)
+                        wanted = re.sub(r"\{(\w+)\}", lambda mark: line_of(text, file, mark[1]), pattern)
                         self.assertRegex("\n".join(found), wanted)
 
 
@@ -89,11 +87,13 @@ def case(file):
     text = files.read(os.path.join(FOLDER, file))
     if directives(text, "status"):
         return lambda self: self.check_shown(file, text)
+    if file.endswith("mistakes.cu"):
+        return lambda self: self.check_mistakes(file, text)
     return lambda self: self.check_itself(file)
 
 
 for each in sorted(os.listdir(FOLDER)):
-    if each.endswith(".cu") and each != "mistakes.cu":
+    if each.endswith(".cu"):
         setattr(Programs, "test_" + each.removesuffix(".cu"), case(each))
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include "common/core/program.h"
 #include "common/simulator/fibre.h"
+#include "common/simulator/hopper.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/report.h"
 
@@ -94,7 +95,7 @@ void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
     log_->take_memory(std::move(memory_.back()));
     memory_.pop_back();
   }
-  stamp_ = stamp();
+  stamp_ = stamp(thread);
   polled_ = 0;
   watching = this;
 }
@@ -120,7 +121,8 @@ void BlockObserver::leave(unsigned thread) {
 
 void BlockObserver::sync_warp(unsigned thread) {
   ++phase_[thread];
-  stamp_ = stamp();
+  stamp_ = stamp(thread);
+  worker_.hopper().sync_warp(thread);
   const auto lanes = seen_.begin() + thread / WARP * WARP;
   const auto end = seen_.begin() + std::min<std::size_t>(threads_, (thread / WARP + 1) * WARP);
   seen_[thread] = *std::max_element(lanes, end);
@@ -129,10 +131,16 @@ void BlockObserver::sync_warp(unsigned thread) {
 
 void BlockObserver::sync_threads() {
   if (++interval_ >= MOST_BARRIERS) most_steps_ = 0;
+  worker_.hopper().sync_threads();
   if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
 }
 
 void BlockObserver::fence() { publish(stamp_); }
+
+void BlockObserver::look() {
+  seen_[thread_] = publication_time();
+  worker_.hopper().look();
+}
 
 // A loop that never ends comes through here: at every turn, or once it has made too many.
 void BlockObserver::enter_again(const void* pc) {
@@ -151,7 +159,10 @@ void BlockObserver::enter_again(const void* pc) {
 // ---- Accesses ----
 
 void BlockObserver::access(const Access& access) {
-  if (fibre_->holds(reinterpret_cast<const void*>(access.address))) return;  // the thread's own
+  if (fibre_->holds(reinterpret_cast<const void*>(access.address))) {  // the thread's own
+    if (worker_.hopper().has_pending_sums()) access_own(access);
+    return;
+  }
   if (access.address - reinterpret_cast<uintptr_t>(launch_->argument) < launch_->argument_bytes) {
     return;  // the kernel's arguments
   }
@@ -163,10 +174,25 @@ void BlockObserver::access(const Access& access) {
   }
 }
 
+void BlockObserver::access_own(const Access& access) {
+  const std::string what =
+      worker_.hopper().touch_own(reinterpret_cast<const void*>(access.address));
+  if (what.empty()) return;
+  object(access, 1, [&] {
+    return std::string(access.operation == Operation::kLoad ? "reads " : "writes ") + what +
+           ", at " + source_line(code_offset(access.pc));
+  });
+}
+
 void BlockObserver::access_shared(const Access& access) {
   if (!is_shared_variable(access)) return;
   require_aligned(access);
   enter(access, Space::kShared, access.address - shared_begin_);
+  check_shared(access);
+}
+
+void BlockObserver::check_shared(const Access& access) {
+  Hopper& hopper = worker_.hopper();
   const bool write = access.operation != Operation::kLoad;
   const bool atomic = access.operation == Operation::kAtomic;
   Touch now = {stamp_, code_offset(access.pc), bytes_of(access)};
@@ -194,21 +220,34 @@ void BlockObserver::access_shared(const Access& access) {
       const Touch before = write ? enter_write(word, now, Scope::kBlock, allowed)
                                  : enter_read(word, now, Scope::kBlock, allowed);
       if (!before.stamp.present) break;
-      if (is_ordered(before)) continue;
+      if (hopper.is_active() ? hopper.knows(i, !before.is_read, before.stamp.thread)
+                             : is_ordered(before)) {
+        continue;
+      }
       object(access, before.code, [&] { return race(access, Space::kShared, before); });
     }
+    if (!hopper.is_active()) continue;
+    const std::string what = hopper.touch(i, write);
+    if (!what.empty()) object(access, 1, [&] { return complaint(access, Space::kShared, what); });
   }
 }
 
 void BlockObserver::access_global(const Access& access) {
-  const bool atomic = access.operation == Operation::kAtomic;
-  const bool write = access.operation == Operation::kStore || atomic;
   if (is_constant(access.address)) {
-    if (write) stop(access, Space::kGlobal, ", but it is __constant__ memory");
+    if (access.operation != Operation::kLoad && access.operation != Operation::kCopy) {
+      stop(access, Space::kGlobal, ", but it is __constant__ memory");
+    }
     Access constant = access;
     constant.other_end = FROM_CONSTANT;
     return enter(constant, Space::kGlobal, access.address);
   }
+  check_global(access);
+  enter(access, Space::kGlobal, access.address);
+}
+
+void BlockObserver::check_global(const Access& access) {
+  const bool atomic = access.operation == Operation::kAtomic;
+  const bool write = access.operation == Operation::kStore || atomic;
   if (Allocation* allocation = require_allocation(access)) {
     require_aligned(access);
     const std::size_t first = (access.address - allocation->begin()) / 4;
@@ -229,7 +268,36 @@ void BlockObserver::access_global(const Access& access) {
     }
     if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
   }
-  enter(access, Space::kGlobal, access.address);
+}
+
+void BlockObserver::enter_barrier(void* barrier, const void* pc) {
+  const Access access = {reinterpret_cast<uintptr_t>(barrier), 8, Operation::kStore, pc};
+  if (is_shared_variable(access)) check_shared(access);
+}
+
+void BlockObserver::enter_bulk(const char* begin, unsigned bytes, bool write, const void* pc) {
+  const auto first = reinterpret_cast<uintptr_t>(begin);
+  const unsigned step = (first | bytes) % 4 == 0 ? 4 : 1;
+  for (unsigned done = 0; done < bytes; done += step) {
+    check_global({first + done, step, write ? Operation::kStore : Operation::kCopy, pc});
+  }
+}
+
+void BlockObserver::forget_touches(std::size_t index) {
+  ShadowWord& word = shared_shadow_[index];
+  word = {};
+  word.write = stamp_;
+  --word.write.interval;  // Hopper knows more of it
+  word.write_bytes = 15;
+}
+
+void BlockObserver::object(uint32_t code, uint32_t other,
+                           const std::function<std::string()>& text) {
+  if (!is_program()) throw KernelError(cudaErrorIllegalAddress, text());
+  add_finding(launch_->symbols->name, code, other, [&] {
+    return "block " + to_string(unflatten(block_, grid_)) + ", thread " +
+           to_string(worker_.thread_index(worker_.running_thread())) + ": " + text();
+  });
 }
 
 void BlockObserver::enter(const Access& access, Space space, uintptr_t address) {
@@ -249,11 +317,11 @@ void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, st
   access_shared({destination, size, Operation::kCopy, pc, source});
 }
 
-void BlockObserver::end_copy(void* to, std::size_t bytes) {
+void BlockObserver::end_copy(void* to, std::size_t bytes, int thread) {
   const std::size_t first = (reinterpret_cast<uintptr_t>(to) - shared_begin_) / 4;
   for (std::size_t i = first; i < first + bytes / 4; ++i) {
     Stamp& write = shared_shadow_[i].write;
-    write = stamp();  // done only now, as far as others can know
+    write = stamp(thread < 0 ? thread_ : thread);  // done only now, as far as others can know
   }
 }
 
@@ -334,11 +402,11 @@ bool BlockObserver::is_ordered(const Touch& before) const {
   return time > 0 && was_published(before.stamp, time);
 }
 
-Stamp BlockObserver::stamp() const {
+Stamp BlockObserver::stamp(unsigned thread) const {
   Stamp stamp{};
   stamp.present = 1;
-  stamp.thread = thread_;
-  stamp.phase = phase_[thread_];
+  stamp.thread = thread;
+  stamp.phase = phase_[thread];
   stamp.interval = interval_;
   stamp.block = block_;
   return stamp;

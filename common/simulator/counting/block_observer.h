@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,9 @@ class BlockObserver {
   void sync_threads();              // all threads have come to __syncthreads()
   // One of the warps has multiplied by its tensor core.
   void mma(int instructions) { counts_.tensor_instructions += instructions; }
+  void mma_of_warpgroup() {}
   void fence();  // the running thread publishes what it has done, ...
-  void look() { seen_[thread_] = publication_time(); }  // ... and sees what others have published
+  void look();   // ... and sees what others have published
   uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
 
   // From here on the running thread is in the simulator's own code, until it has its turn again, or
@@ -60,7 +62,22 @@ class BlockObserver {
   // An asynchronous copy of the running thread, asked for by the call that returns to `pc`, and its
   // end. Nothing is read from `from` where bytes == zfill.
   void begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill, const void* pc);
-  void end_copy(void* to, std::size_t bytes);
+  void end_copy(void* to, std::size_t bytes, int thread);
+
+  // ---- For Hopper ----
+
+  // The running thread makes a barrier; it asks the copy engine for an access to global memory.
+  void enter_barrier(void* barrier, const void* pc);
+  void enter_bulk(const char* begin, unsigned bytes, bool write, const void* pc);
+  unsigned interval() const { return interval_; }
+  const ShadowWord& shared_word(std::size_t index) const { return shared_shadow_[index]; }
+  bool is_of_this_block(Stamp stamp) const { return stamp.present && stamp.block == block_; }
+  bool is_of_this_interval(Stamp stamp) const {
+    return is_of_this_block(stamp) && stamp.interval == stamp_.interval;
+  }
+  // The word has been written by the copy engine.
+  void forget_touches(std::size_t index);
+  void object(uint32_t code, uint32_t other, const std::function<std::string()>& text);
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
@@ -93,14 +110,17 @@ class BlockObserver {
 
  private:
   void enter(const Access& access, Space space, uintptr_t address);
+  void access_own(const Access& access);
   void access_shared(const Access& access);
+  void check_shared(const Access& access);
   void access_global(const Access& access);
+  void check_global(const Access& access);
   void require_aligned(const Access& access);
   bool is_shared_variable(const Access& access);
   Allocation* require_allocation(const Access& access);
   bool is_shared(uintptr_t address) const { return address - shared_begin_ < shared_bytes_; }
 
-  Stamp stamp() const;
+  Stamp stamp(unsigned thread) const;
   bool is_ordered(const Touch& before) const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
   std::string distance(const Access& access) const;
@@ -141,7 +161,7 @@ class BlockObserver {
   unsigned thread_ = 0;
   LaneLog* log_ = nullptr;
   const Fibre* fibre_ = nullptr;
-  Stamp stamp_{};         // as stamp() has it now
+  Stamp stamp_{};         // as stamp() has it of it now
   uintptr_t polled_ = 0;  // the volatile variable that it has read last, and nothing since
   Allocation *last_allocation_ = nullptr, *other_allocation_ = nullptr;
   const SharedVariable* last_variable_ = nullptr;

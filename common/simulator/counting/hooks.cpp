@@ -197,8 +197,8 @@ void __pipeline_wait_prior(std::size_t pending) {
   watching = observer;
 }
 
-void convladder::simulator::note_end_of_copy(void* to, std::size_t bytes) {
-  observing->end_copy(to, bytes);
+void convladder::simulator::note_end_of_copy(void* to, std::size_t bytes, int thread) {
+  observing->end_copy(to, bytes, thread);
 }
 
 // ---- Memory that kernels ask for: `new` and malloc() (the linker calls these in its place) ----

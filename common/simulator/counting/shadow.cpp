@@ -139,7 +139,7 @@ Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed) {
 
 Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed) {
   for (const Touch& before : {Touch{word.write, word.write_code, word.write_bytes},
-                              Touch{word.read, word.read_code, word.read_bytes}}) {
+                              Touch{word.read, word.read_code, word.read_bytes, true}}) {
     const bool share = (before.bytes & now.bytes) != 0;
     if (!allowed && share && is_concurrent(before.stamp, now.stamp, scope)) return before;
   }

@@ -35,6 +35,7 @@ static_assert(sizeof(Stamp) == 8);
 struct Touch {
   Stamp stamp;
   uint32_t code : 28, bytes : 4;
+  bool is_read = false;  // of one that is returned
 };
 
 struct ShadowWord {
