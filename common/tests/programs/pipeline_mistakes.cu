@@ -51,7 +51,9 @@ __global__ void pipeline(const __grid_constant__ CUtensorMap x, const __grid_con
   if (mistake != no_sync) __syncthreads();
   if (threadIdx.x < 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+#ifdef CONVLADDER_TRANSLATED  // nvcc refuses it
     if (mistake == registers) asm volatile("setmaxnreg.dec.sync.aligned.u32 20;");
+#endif
     for (int t = 0; t < TILES && threadIdx.x == 0; ++t) {
       const int i = t % SLOTS, parity = t / SLOTS % 2;
       if (mistake != no_empty) wait(empty + i, mistake == producer_parity ? parity : parity ^ 1);  // empty
