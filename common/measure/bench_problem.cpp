@@ -97,6 +97,7 @@ class ProblemBench {
       Json record = to_json(new_record(stage, problem.name, false));
       record["cold_ms"] = record["warm_ms"] = nullptr;
       contestants_.push_back({stage, nullptr, record});
+      contestants_.back().out = record["status"] == "skipped";
     }
     for (const CudnnContestant& each : CUDNN) {
       if (settings.cudnn.empty()) break;

@@ -11,7 +11,7 @@
 namespace convladder {
 namespace {
 
-const Stage& stage() { return stages().at(0); }
+const Stage& stage() { return tested_stage(); }
 
 class SparseTest : public testing::Test {
  protected:
