@@ -58,7 +58,8 @@ std::string to_string(const Placement& placement) {
 class StageTest : public DeviceTest {
  protected:
   void SetUp() override {
-    ASSERT_EQ(std::string(stage().name).rfind(stages().at(0).name, 0), 0u) << "another stage's tests";
+    ASSERT_EQ(std::string(stage().name).rfind(stages().at(0).name, 0), 0u)
+        << "another stage's tests";
     DeviceTest::SetUp();
   }
   void TearDown() override { choose_gpu(0); }
