@@ -154,9 +154,10 @@ def layers(data, _):
 
 
 def some_layers(data, stage, *names):
-    """A stage's README.md: the times of this stage and the one before on those of many layers."""
+    """A stage's README.md: the times of this stage and the one before on these layers."""
     before = dict(zip(files.stage_names(data.root)[1:], files.stage_names(data.root))).get(stage)
-    known = {problem.name: (problem, bench) for bench in data.benches("layers_*.json")
+    benches = [*data.benches("layers_*.json"), *([data.bench] if data.bench else [])]
+    known = {problem.name: (problem, bench) for bench in benches
              for problem in bench.problems if {before, stage} <= problem.stages.keys()}
     rows = []
     for name in names if known else []:

@@ -46,7 +46,8 @@ def navigation():
     """The lessons with their exercises; then the texts, in the order of docs/README.md."""
     lessons = []
     for stage in kept.rungs():
-        own = sorted(str(path.relative_to(ROOT)) for path in (ROOT / stage).glob("exercises/*/README.md"))
+        own = [str(path.relative_to(ROOT)) for pattern in ("details.md", "exercises/*/README.md")
+               for path in sorted((ROOT / stage).glob(pattern))]
         lessons.append({title_of(f"{stage}/README.md").partition(":")[0]:
                         [f"{stage}/README.md", *({title_of(page): page} for page in own)]})
     texts = [path for path in linked("docs/README.md").values()

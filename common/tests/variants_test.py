@@ -33,7 +33,8 @@ class Variants(unittest.TestCase):
             self.assertGreaterEqual(sum(each.kind == "bug" for each in own), 20, stage)
             experiments = [each.name for each in own if each.kind == "experiment"]
             self.assertGreaterEqual(len(experiments), 3, stage)
-            lesson = files.read(os.path.join(ROOT, stage, "README.md"))
+            lesson = "".join(files.read_existing(os.path.join(ROOT, stage, page))
+                             for page in ("README.md", "details.md"))
             self.assertEqual([name for name in experiments if f"`{name}`" not in lesson], [])
 
     def test_mistakes_fit_their_solutions(self):
