@@ -39,15 +39,9 @@ Against the stage before: `./ladder diff {name}`.
 
 Which thread computes which outputs, and who fetches what.
 
-## Traffic predicted
-
-| | formula | for one image | for 256 |
-|---|---|--:|--:|
-| load requests | | | |
-
 ## Measured
 
-## Why they differ
+What you predicted, and what was counted.
 
 ## What limits now
 

@@ -14,6 +14,7 @@ from common.show.formats import ratio, significant
 
 FOLDER = "docs/results"
 BLOCK = re.compile(r"(<!-- generated: (\S+)((?: \| [^|\n]+?)*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+MINUTES = r"\*(\d+) minutes to read(?:, (\d+) for \[(\w+)\]\((\S+)\))?\.\*"  # below a lesson's title
 PICTURE, PAGE = "docs/pictures/ladder.svg", f"{FOLDER}/index.html"
 READINGS = "common/tests/data/ncu_stages.csv"  # readings.py stages
 
@@ -138,6 +139,17 @@ def ladder(data, stage):
     yield f"Milliseconds of `{problem.name}` on an {data.bench.machine['gpu']}: {' · '.join(cells)}\n"
 
 
+def path(data, _, *numbers):
+    """README.md: these stages, with what their lessons say that they take."""
+    rows = []
+    for stage in [name for name in files.rungs(data.root) if name[:2] in numbers]:
+        found = re.search(MINUTES, files.read(os.path.join(data.root, stage, "README.md")))
+        minutes, to_write, exercise, link = found.groups("") if found else [""] * 4
+        rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage), minutes,
+                     exercise and f"[{exercise}]({stage}/{link})", to_write])
+    yield formats.markdown(["stage", "idea", "minutes to read", "exercise", "minutes to write"], rows)
+
+
 def layers(data, _):
     """README.md: what the stages come to over many layers."""
     for bench in data.benches("layers_*.json"):
@@ -241,8 +253,16 @@ def measured(data, stage, *rows):
             yield formats.markdown(["", before or "", stage, "÷ before"], cells)
 
 
-MAKERS = {"summary": summary, "report": full_report, "floors": held_floors,
+def waits(data, stage):
+    """A stage's README.md: what a warp waits for in this stage and in the one before."""
+    names = files.stage_names(data.root)
+    shown = names[:names.index(stage) + 1][-2:]
+    for profile in [each for problem in data.problems for each in problem.profiles][:1]:
+        yield counter_tables.waits_table(profile, shown)
+
+
+MAKERS = {"summary": summary, "path": path, "report": full_report, "floors": held_floors,
           "campaigns": functools.partial(table, name="campaigns.csv"),
           "programs": functools.partial(table, name="programs.csv"), "counting": held_counts,
           "layers": layers, "measured": measured, "some_layers": some_layers,
-          "ladder": ladder, "time": exercise_times}
+          "ladder": ladder, "waits": waits, "time": exercise_times}

@@ -157,6 +157,36 @@ def step_table(profile, before, now):
     return markdown(["counted", before or "", now, "÷ before"], rows) if rows else ""
 
 
+# --- why a warp does not issue -------------------------------------------------------------------------
+
+CYCLES = "smsp__average_warp_latency_per_inst_issued.ratio"  # selected, and all that it is stalled for
+STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+WAITS = {"not_selected": "another warp's turn", "wait": "the instruction before",
+         "long_scoreboard": "global memory", "lg_throttle": "the queue to global memory",
+         "short_scoreboard": "shared memory", "mio_throttle": "the queue to shared memory",
+         "barrier": "a barrier", "math_pipe_throttle": "a unit that is busy", "dispatch_stall": "dispatch"}
+LEAST_WAIT = 0.1  # what no stage of a table waits for as long is among the rest
+
+
+def waits_table(profile, stages):
+    """The cycles from one instruction of a warp to its next, in the main kernel of each of these stages, by
+    what the warp waits for: the rows add up to the last. Empty where a stage has no such counters."""
+    found = [counters.main_kernel(profile.stages.get(stage, [])) for stage in stages]
+    if not all(kernel and CYCLES in kernel.metrics for kernel in found):
+        return ""
+    shown = {"it issues (`selected`)": [1.0] * len(found)}
+    for name, reason in WAITS.items():
+        cycles = [kernel.metrics.get(STALLED.format(name), 0) for kernel in found]
+        if max(cycles) >= LEAST_WAIT:
+            shown[f"{reason} (`{name}`)"] = [round(value, 2) for value in cycles]
+    known = [sum(column) for column in zip(*shown.values())]
+    rest = [max(0.0, kernel.metrics[CYCLES] - cycles) for kernel, cycles in zip(found, known)]
+    shown["the rest"] = [round(value, 2) for value in rest]
+    shown["**together**"] = [sum(column) for column in zip(*shown.values())]
+    return markdown(["cycles of a warp", *stages],
+                    [[name, *(f"{value:.2f}" for value in cycles)] for name, cycles in shown.items()])
+
+
 # --- tables of kernels, and all of them -------------------------------------------------------------
 
 def table_of_kernels(profile, columns):

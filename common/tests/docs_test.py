@@ -7,7 +7,7 @@ import unittest
 import unittest.mock
 
 from common.command import site
-from common.show import files
+from common.show import blocks, files
 from common.tests import commands, links
 from common.tests.folder_test import FolderTest, called
 
@@ -147,6 +147,61 @@ class TopLevel(unittest.TestCase):
         way = text[text.index("## The way up"):].split("\n## ")[0]
         self.assertEqual(re.findall(r"\]\((\d\d_\w+)/README\.md\)", way), files.rungs(),
                          "README.md, The way up: see docs/adding-a-stage.md, Once it is a rung")
+
+
+class Lessons(unittest.TestCase):
+    """A lesson is read in ten minutes; what else is known stands in details.md beside it."""
+
+    WORDS, FIGURES, EXCERPT = range(600, 901), range(41), range(1, 26)
+    SECTIONS = ["The idea", "What changed", "Who owns what", "Measured", "What limits now", "Try it"]
+
+    @staticmethod
+    def prose(text):
+        """Its sentences, those in folds among them: without tables, code, headings and pictures."""
+        for left_out in (r"<!-- generated.*?<!-- end -->", r"^ *```.*?^ *```$", r"^[|#!].*?$", r"</?\w+>",
+                         r"(?<=\])\([^)]*\)"):
+            text = re.sub(left_out, "", text, flags=re.DOTALL | re.MULTILINE)
+        return text
+
+    def counted(self, text):
+        """(words, figures): of the latter those in code, and the numbers of stages, are none."""
+        prose = self.prose(text)
+        plain = re.sub(r"`[^`]*`|\b0\d\b|\b[Ss]tages? \d\d|\*\*\d\.", "", prose)
+        return (len([word for word in prose.split() if re.search(r"\w", word)]),
+                len(re.findall(r"(?<![\w.,])\d[\d.,]*", plain)))
+
+    def not_of_the_kernels(self, stage, excerpt):
+        """Lines that don't stand in the stage's kernel; those with a minus, in the one before."""
+        kernels = {}
+        for sign, name in zip("+-", [stage, *files.rungs()[:files.rungs().index(stage)][-1:]]):
+            path, = files.kernel_files(ROOT, name)
+            kernels[sign] = {line.strip() for line in files.read(path).split("\n")} | {"…"}
+        for line in excerpt.rstrip().split("\n"):
+            if line.lstrip("+- ") not in kernels["-" if line[:1] == "-" else "+"]:
+                yield line
+
+    def test_counted(self):
+        text = "# 7 Title\n\nStage 10 has `8` of 4,096.5 FP32 units: [3](a4.md).\n\n| 5 | 6 |\n\n```\n9\n```\n"
+        self.assertEqual(self.counted(text), (9, 2))
+
+    def test_ten_minutes(self):
+        for stage in files.rungs():
+            text = files.read(ROOT / stage / "README.md")
+            if "<!-- generated: waits -->" not in text:
+                continue  # not yet shortened
+            with self.subTest(stage):
+                words, figures = self.counted(text)
+                excerpts = re.findall(r"^```(?:cpp|diff)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+                found = {"words": (words, self.WORDS), "figures": (figures, self.FIGURES),
+                         "lines of the excerpt": ("".join(excerpts).count("\n"), self.EXCERPT),
+                         "excerpts": (len(excerpts), [1]), "pictures": (text.count("\n!["), [1])}
+                self.assertEqual([f"{value} {name}" for name, (value, good) in found.items()
+                                  if value not in good], [])
+                self.assertRegex(text, rf"\A# .*\n\n{blocks.MINUTES}\n")
+                self.assertEqual([line for excerpt in excerpts
+                                  for line in self.not_of_the_kernels(stage, excerpt)], [])
+                self.assertEqual([title for title in re.findall(r"^## (.*)$", text, re.MULTILINE)
+                                  if title in self.SECTIONS], self.SECTIONS)
 
 
 class Site(FolderTest):

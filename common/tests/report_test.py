@@ -6,7 +6,8 @@ import os
 import re
 import unittest
 
-from common.show import blocks, counters, files, records, report, time_tables
+from common.show import (
+    blocks, counter_tables, counters, files, records, report, time_tables)
 from common.tests.folder_test import ROOT, FolderTest, called
 from common.variants.task import read_all
 
@@ -249,6 +250,8 @@ class Blocks(FolderTest):
         other, = bench_json(rival("cudnn", "fp32", 1.0), rival("cudnn", "tf32", 2.0))["problems"]
         other["records"][0]["status"] = "impossible"
         two["problems"].append(other)
+        waiting = [kernel(stage, 1, **{counter_tables.CYCLES: 3.0 - i, counter_tables.STALLED.format("barrier"): 0.5})
+                   for i, stage in enumerate(STAGES[:2])]
         slower = bench_json()
         slower["problems"][0]["records"][2]["cold_ms"] = timed(4.4)["cold_ms"]
         inexact = bench_json()
@@ -260,6 +263,8 @@ class Blocks(FolderTest):
                 ("measured | DRAM", {"bench_gpu": bench_json(), "profile_gpu": profile_json()},
                  "| time [ms] | 8.000 | 4.000 | 0.500 |"),
                 ("measured | DRAM", {}, "| DRAM | 1.06 kB | 528 B | 0.500 |"),
+                ("waits", {"profile_gpu": waiting}, "| a barrier (`barrier`) | 0.50 | 0.50 |\n"
+                 "| the rest | 1.50 | 0.50 |\n| **together** | 3.00 | 2.00 |\n"),
                 ("summary", {}, "| [03](03_new/README.md) | of 03_new | not timed yet |  | Shared memory |"),
                 ("ladder", {}, "Milliseconds of `small` on an a GPU: 01 8.00 · **02 4.00** · 03 –"),
                 ("some_layers | small", {"layers_gpu": bench_json()},
