@@ -168,7 +168,7 @@ def layers(data, _):
 def some_layers(data, stage, *names):
     """A stage's README.md: the times of this stage and the one before on these layers."""
     before = dict(zip(files.stage_names(data.root)[1:], files.stage_names(data.root))).get(stage)
-    benches = [*data.benches("layers_*.json"), *([data.bench] if data.bench else [])]
+    benches = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *filter(None, [data.bench])]
     known = {problem.name: (problem, bench) for bench in benches
              for problem in bench.problems if {before, stage} <= problem.stages.keys()}
     rows = []
