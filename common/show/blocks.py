@@ -103,13 +103,6 @@ def idea_of(root, stage):
     return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"', files.read(path))[1]
 
 
-def limit_of(root, stage):
-    """What the stage's page names in bold, first thing under its heading on what limits it."""
-    page_text = files.read_existing(os.path.join(root, stage, "README.md"))
-    found = re.search(r"^## What limits now\n\n\*\*([^*]+?)[.:]?\*\*", page_text, re.MULTILINE)
-    return found[1] if found else ""
-
-
 def summary(data, _):
     """README.md: each stage's idea, its time on the running example, and what limits it."""
     if not data.problems:
@@ -121,7 +114,7 @@ def summary(data, _):
         cells = time_tables.time_cells(timing, timed and timed.flop, data.bench)
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
                      cells.cold or "not timed yet", cells.ceiling,
-                     ratio(time_tables.time_ratio(cudnn, timing)), limit_of(data.root, stage)])
+                     ratio(time_tables.time_ratio(cudnn, timing)), files.limit_of(data.root, stage)])
     yield formats.markdown(["stage", "idea", "time [ms]", "of FP32 ceiling", "times as fast as cuDNN FP32",
                             "what limits it"], rows)
     yield time_tables.machine(data.bench) if data.bench else ""

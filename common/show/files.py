@@ -4,6 +4,7 @@ import errno
 import glob
 import io
 import os
+import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -22,6 +23,13 @@ def rungs(root=ROOT):
 def kernel_files(root, stage):
     """The paths of the stage's .cu files, as a rule one."""
     return sorted(glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu")))
+
+
+def limit_of(root, stage):
+    """What the stage's lesson names in bold, first thing under its heading on what limits it."""
+    lesson = read_existing(os.path.join(root, stage, "README.md"))
+    found = re.search(r"^## What limits now\n\n\*\*([^*]+?)[.:]?\*\*", lesson, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def existing(path):

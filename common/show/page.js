@@ -121,7 +121,7 @@ function details() {
                (time.ceiling ? `, ${time.ceiling} of the FP32 ceiling.` : "."));
   }
   const floor = (columns().find(column => column.heading === FLOOR) || {cells: {}}).cells[state.stage];
-  if (floor) lines.push(`By its counts it takes ${floor[1]} ms at the least, limited by: ${limit(state.stage)}.`);
+  if (floor) lines.push(`By its counts it takes ${floor[1]} ms at the least, if only ${limit(state.stage)} held it up.`);
   const waits = columns().filter(column => column.heading.startsWith("stalled: ") && (column.cells[state.stage] || [0])[0] > 0)
     .map(column => [column.heading.slice(9), ...column.cells[state.stage]])
     .sort((one, other) => other[1] - one[1]);
@@ -130,9 +130,11 @@ function details() {
                    barrier: "other warps at a barrier"};
     lines.push("A warp waits for " + waits.map(([what, , text], i) =>
       `${i === 0 ? "" : i === waits.length - 1 ? " and " : ", "}${names[what] || what} (${text})`).join("") +
-      ", in cycles from one instruction to its next. The stage's lesson says what limits it.");
+      ", in cycles from one instruction to its next.");
   }
   if (!lines.length) lines.push("How long it takes and what its warps wait for, a GPU tells: there is neither here.");
+  const verdict = data.limits[state.stage];
+  if (verdict) lines.push(`What limits it on an H200, with 256 images of AlexNet's layer, by its lesson: ${verdict}.`);
   return h("div", {class: "card", id: "details"}, h("h3", {}, state.stage), lines.map(line => h("p", {}, line)));
 }
 

@@ -98,7 +98,7 @@ def page_data(inputs):
         "notices": notices, "machine": time_tables.machine(bench) if bench else None,
         "problems": [problem_data(problem, bench) for problem in problems],
         "changes": changes(code_of(problems, trace, inputs.root)), "pictures": pictures, "trace": trace,
-        "show": inputs.show})
+        "limits": {stage: files.limit_of(files.ROOT, stage) for stage in files.rungs()}, "show": inputs.show})
 
 
 def problem_data(problem, bench):

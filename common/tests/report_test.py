@@ -170,7 +170,7 @@ class CommittedTexts(unittest.TestCase):
 
     def test_every_stage_says_what_limits_it(self):
         for stage in files.rungs():
-            limit = blocks.limit_of(ROOT, stage)
+            limit = files.limit_of(ROOT, stage)
             self.assertTrue(0 < len(limit) <= 40, f"{stage}/README.md, What limits now, begins with bold "
                             f"words, 40 letters at most, not with '{limit}'")
 
@@ -183,7 +183,7 @@ class CommittedTexts(unittest.TestCase):
         rules["Shared memory"] = rules["L1's data pipe"]
         for profile in records.read_profiles(os.path.join(ROOT, blocks.FOLDER, "profile_h200.json")):
             for stage in profile.stages:
-                limit, kernel = blocks.limit_of(ROOT, stage), counters.main_kernel(profile.stages[stage])
+                limit, kernel = files.limit_of(ROOT, stage), counters.main_kernel(profile.stages[stage])
                 words = next((words for words in rules if limit.startswith(words)), None)
                 if kernel.library:
                     self.assertIn("library", limit)
