@@ -126,7 +126,7 @@ class Door:
         status = self.program("run", *words)
         if machine.machine and not status:
             print(flush=True)
-            return self.profile("--machine", machine.machine, *words)
+            return self.profile("--brief", "--machine", machine.machine, *words)
         if status or words or self.chosen == "gpu":
             return status
         print(flush=True)
@@ -147,7 +147,7 @@ class Door:
         # Shown as it comes, and kept if all went well.
         status = foreground("bash", "-o", "pipefail", "-c", 'part=$1; shift; "$@" | tee "$part"', "-",
                             table + ".part", sys.executable, "-B", "-m", "common.measure.profile",
-                            "--program", program, "--trace", trace)
+                            "--program", program, "--brief", "--trace", trace)
         if status == 0:
             os.replace(table + ".part", table)
         return status

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include "common/check/backend.h"
 #include "common/check/files.h"
 #include "common/check/filter_bank.h"
@@ -173,8 +174,8 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
                   const Json& json) {
   std::vector<std::string> written;
   const auto write = [&](const char* name, const Image& image) {
-    written.push_back(folder + "/" + name);
-    write_image(written.back(), image);
+    written.emplace_back(name);
+    write_image(folder + "/" + name, image);
   };
   const ConvShape& s = job.shape;
   write("input.png", draw_filters(job.data.input.data(), 1, s.H, s.W)[0]);
@@ -184,9 +185,8 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
     write("feature_maps.png", montage(draw_feature_maps(output.data(), job.bias, s.K, s.P(), s.Q()),
                                       BANK_COLUMNS, 2, 6));
   }
-  written.push_back(folder + "/run.json");
-  write_json(written.back(), json);
-  for (const std::string& path : written) fmt::print("wrote {}\n", shortened(path));
+  write_json(folder + "/run.json", json);
+  fmt::print("wrote to {}: {}, run.json\n", shortened(folder), fmt::join(written, ", "));
 }
 
 // Before anything is measured.

@@ -6,6 +6,7 @@
   --machine GPU   a GPU's rates, for the least time of each kernel: a name of common/machines/ (h200, t4), or
                 a FILE, which ./ladder bench --machine FILE writes (default: those of the GPU that is here, on
                 the simulator an H200's)
+  --brief       one table, as ./ladder run ends with
   --show        in the simulator: shows the page with every warp's addresses, line by line. What build/report
                 has of other stages on the same problem stays, and of these stages what they were before
                 their last change
@@ -127,6 +128,16 @@ def print_tables(profile, before=None, rates=None):
     print("What the columns mean: docs/results/README.md#how-to-read-this\n")
 
 
+def print_brief(profile):
+    """What beginners ask first, and where the rest is."""
+    about = f"at the least on {counter_tables.with_article(profile.machine)}" if profile.machine else "in all"
+    print(f"What each stage asks of memory ({counter_tables.source_of(profile)}), and how long that takes {about}:")
+    print(formats.aligned(counter_tables.brief_table(profile)), end="")
+    if any(kernel.library for kernels in profile.stages.values() for kernel in kernels):
+        print("* without what a library's kernels do. ", end="")
+    print("./ladder profile: all counts, explained. ./ladder report: a page of them.")
+
+
 def same_problem(one, other):
     return all(one.get(member) == other.get(member) for member in ("problem", "shape", "bias", "source"))
 
@@ -177,6 +188,7 @@ def parse(arguments):
     parser.add_argument("--program", required=True)
     parser.add_argument("--json")
     parser.add_argument("--machine")
+    parser.add_argument("--brief", action="store_true")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--help", "-h", action="store_true")
     parser.add_argument("--stage", action="append", default=[])
@@ -193,9 +205,10 @@ def profile(own, options):
     stages = [word for stage in own.stage for word in ("--stage", stage)]  # Nsight Compute: one at a time
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace.json")
-        found, status = records_of(own.program, stages + options, trace=trace if own.show else "")
+        found, status = records_of(own.program, stages + options, not own.brief, trace if own.show else "")
         trace = read_json(trace) if own.show else None
-    print()
+    if not own.brief:
+        print()
     failed = 0
     if found[0]["source"] == "cuda_runtime":
         try:
@@ -206,12 +219,16 @@ def profile(own, options):
             return 1
     rates = add_floors(found, own.machine)
     counted, = records.profiles_of(found, path)
-    print_tables(counted, last.read(found, "--relu" in options), rates)
+    if own.brief:
+        print_brief(counted)
+    else:
+        print_tables(counted, last.read(found, "--relu" in options), rates)
     if own.show:
         show_page(trace, found)
     else:
         write_json(path, found)
-        print(f"wrote {shortened(path)}")
+        if not own.brief:
+            print(f"wrote {shortened(path)}")
     last.keep(found, "--relu" in options)
     return status or failed
 

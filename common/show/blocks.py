@@ -43,7 +43,7 @@ class Results:
 
 def texts(root):
     """The files that may have generated parts."""
-    names = ["README.md", "docs/reliability.md", "docs/your-own-kernel.md"]
+    names = ["README.md", "docs/cuda.md", "docs/reliability.md", "docs/your-own-kernel.md"]
     names += [f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")]
     names += [os.path.relpath(path, root) for pattern in ("README.md", "exercises/*/README.md")
               for path in sorted(glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", pattern)))]
@@ -70,10 +70,10 @@ def all_renewed(data, trace=None, run=None):
     """[(path from the root, the text there, the text as it would be)] of the texts, the front page's picture
     and the page. Its trace and pictures are those that it has already, unless newer are given."""
     found = [(name, *renewed(data, name)) for name in texts(data.root)]
-    counts = data.paths("profile_sim.json")
-    if counts:
+    for problem in [each for each in data.problems[:1] if each.bench and each.profiles]:
         found.append((PICTURE, files.read_existing(os.path.join(data.root, PICTURE)), ladder_picture.draw(
-            counts[0], {stage: idea_of(data.root, stage) for stage in files.rungs(data.root)})))
+            problem, data.bench.machine["gpu"],
+            {stage: idea_of(data.root, stage) for stage in files.rungs(data.root)})))
     path = os.path.join(data.root, PAGE)
     own = page.page_data(page.Inputs(data.bench and data.bench.path, data.profiles, run, trace,
                                      kept=page.data_of(path) if os.path.exists(path) else None))
@@ -196,6 +196,20 @@ def table(data, _, name):
         yield formats.markdown(list(rows[0]), [[*row.values()] for row in rows])
 
 
+def gpus(data, _):
+    """docs/cuda.md: the GPUs that --machine knows."""
+    rows = []
+    for name in ["h200", *floors.data_sheets()]:
+        gpu, rates = floors.read_machine(name)
+        rows.append([f"`{name}`", gpu.removesuffix(floors.BY_DATA_SHEET), f"{rates['multiprocessors']:.0f}",
+                     f"{rates['fmas_per_cycle'] / rates['wavefronts_per_cycle']:.0f}",
+                     significant(rates["fma_tflops"]), significant(rates["dram_tb_per_s"]),
+                     significant(rates["fma_tflops"] / rates["dram_tb_per_s"]),
+                     f"{rates['l2_bytes'] / 2**20:.0f}"])
+    yield formats.markdown(["`--machine`", "GPU", "multiprocessors", "FMAs per wavefront", "FP32 TFLOP/s",
+                            "DRAM TB/s", "FLOP per byte", "L2 MiB"], rows)
+
+
 def held_floors(data, _):
     """docs/results/floors.md: least times, by count_floors.py, against measured ones."""
     benches = [data.bench] * bool(data.bench) + data.benches("floors_*.json")
@@ -258,4 +272,4 @@ MAKERS = {"summary": summary, "path": path, "report": full_report, "floors": hel
           "campaigns": functools.partial(table, name="campaigns.csv"),
           "programs": functools.partial(table, name="programs.csv"), "counting": held_counts,
           "layers": layers, "measured": measured, "some_layers": some_layers,
-          "ladder": ladder, "waits": waits, "time": exercise_times}
+          "ladder": ladder, "waits": waits, "gpus": gpus, "time": exercise_times}

@@ -133,6 +133,18 @@ def floor_table(profile, rates=None):
                      ceiling, "profiled [ms]", "share of it"], rows)
 
 
+def brief_table(profile):
+    """What `./ladder run` shows of it: a row for each stage, and what a beginner asks first."""
+    headings = {"requests": "requests", "shared wavefronts": "shared wavefronts", "touched": "DRAM, at least"}
+    columns = [column for name in headings for column in COLUMNS if column.heading == name]
+    rows = []
+    for stage, kernels in profile.stages.items():
+        floor = floors.of_stage(kernels) or (None, "")
+        rows.append([stage, *(cell(column.figure(profile, stage), column.text) for column in columns),
+                     milliseconds(floor[0]) if floor[0] else "", floor[1] if floor[0] else ""])
+    return markdown(["stage", *headings.values(), FLOOR.heading, "limited by"], rows)
+
+
 def with_article(gpu):
     """"an H200" of "NVIDIA H200"."""
     name = gpu.removeprefix("NVIDIA ")

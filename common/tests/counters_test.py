@@ -358,6 +358,8 @@ class OfTheProgram(FolderTest):
         self.assertRegex(out, r"stage +requests +÷ before +÷ last time")
         self.assertRegex(out, r"\n05_fused_bias +[\d.]+ k? +0\.500 ")
         self.assertRegex(out, r"at least on an H200 \[ms\] +limited by")
+        self.assertRegex(self.profile("--brief", *self.SMALL)[1], r"\AWhat each stage asks of memory .*:\nstage +requests "
+                         r".*\n-.*\n05_fused_bias .*\n06_async_copies .*\n\./ladder profile: .*\n\Z")
         for text in ("nothing of ours", json.dumps([{**kept[0], "version": 8}])):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)

@@ -68,9 +68,9 @@ class Commands(unittest.TestCase):
         self.assertEqual(commands.unprepared(ours), [])
         self.assertGreater(len(ours), 100)
 
-    def test_the_first_program_is_shown_as_it_is(self):
-        shown = re.search(r"^```cpp\n(.*?)^```$", files.read(ROOT / "docs/cuda.md"), re.MULTILINE | re.DOTALL)
-        self.assertEqual(shown[1], files.read(ROOT / "docs/cuda/add.cu"))
+    def test_programs_are_shown_as_they_are(self):
+        shown = re.findall(r"^```cpp\n(.*?)^```$", files.read(ROOT / "docs/cuda.md"), re.MULTILINE | re.DOTALL)
+        self.assertEqual(shown, [files.read(ROOT / "docs/cuda" / name) for name in ("add.cu", "reverse.cu")])
 
 
 class Run(FolderTest):

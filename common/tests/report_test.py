@@ -158,11 +158,11 @@ class CommittedTexts(unittest.TestCase):
         self.assertEqual(blocks.stale(blocks.Results(ROOT)), [])
 
     def test_all_of_them_have_their_block(self):
-        wanted = {"README.md": ["summary", "layers"], "docs/results/README.md": ["report"],
+        wanted = {"README.md": ["summary", "layers"], "docs/cuda.md": ["gpus"], "docs/results/README.md": ["report"],
                   "docs/reliability.md": ["campaigns"], "docs/your-own-kernel.md": ["programs"]}
         wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured"])
                       for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
-        self.assertEqual(len(wanted), 4 + len(files.rungs()) + len(read_all()))
+        self.assertEqual(len(wanted), 5 + len(files.rungs()) + len(read_all()))
         for name, names in wanted.items():
             found = re.findall(r"<!-- generated: (\w+).* -->", files.read(os.path.join(ROOT, name)))
             found = [block for block in found if block not in ("waits", "some_layers")]  # docs_test.py; 11
