@@ -43,7 +43,7 @@ def draw(problem, gpu, ideas):
     for i, (name, unit, colour) in enumerate(PANELS):
         x = left + i * width
         parts += [text(x, 26, name, 15, bold=True), text(x, 48, unit, 13)]
-        most = max(figures[i] or 0 for figures in stages.values())
+        most = max(figures[i] or 0 for figures in stages.values()) or 1
         for row, figures in enumerate(stages.values()):
             y, value = top + row * step, figures[i]
             length = (value or 0) / most * 75
@@ -53,7 +53,7 @@ def draw(problem, gpu, ideas):
             parts.append(text(x + length + 7, y + 21, said))
     for row, stage in enumerate(stages):
         parts += [text(15, top + 12 + row * step, stage, bold=True),
-                  text(15, top + 31 + row * step, ideas[stage])]
+                  text(15, top + 31 + row * step, ideas.get(stage, ""))]
     parts.append(f'<path d="M15 {bottom + 1}h800" stroke="{BLACK}" stroke-width="0.5"/>')
     parts += [text(15, bottom + 24 + 20 * i, note) for i, note in enumerate(NOTES)]
     height = bottom + 24 + 20 * len(NOTES)

@@ -158,14 +158,15 @@ class CommittedTexts(unittest.TestCase):
         self.assertEqual(blocks.stale(blocks.Results(ROOT)), [])
 
     def test_all_of_them_have_their_block(self):
-        wanted = {"README.md": ["summary", "layers"], "docs/cuda.md": ["gpus"], "docs/results/README.md": ["report"],
-                  "docs/reliability.md": ["campaigns"], "docs/your-own-kernel.md": ["programs"]}
-        wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured"])
+        wanted = {"README.md": ["path", "summary", "layers"], "docs/cuda.md": ["gpus"],
+                  "docs/results/README.md": ["report"], "docs/reliability.md": ["campaigns"],
+                  "docs/your-own-kernel.md": ["programs"]}
+        wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured", "waits"])
                       for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
         self.assertEqual(len(wanted), 5 + len(files.rungs()) + len(read_all()))
         for name, names in wanted.items():
             found = re.findall(r"<!-- generated: (\w+).* -->", files.read(os.path.join(ROOT, name)))
-            found = [block for block in found if block not in ("waits", "some_layers")]  # docs_test.py; 11
+            found = [block for block in found if block != "some_layers"]
             self.assertEqual(found, names, f"{name}: <!-- generated: ... --> as in the stages before")
 
     def test_every_stage_says_what_limits_it(self):
@@ -203,7 +204,8 @@ class Blocks(FolderTest):
 
     def setUp(self):
         super().setUp()
-        os.makedirs(self.path(blocks.FOLDER))
+        for folder in (blocks.FOLDER, os.path.dirname(blocks.PICTURE)):
+            os.makedirs(self.path(folder))
         for stage in STAGES[:2]:
             self.add_stage(stage)
         for name, block in (("README.md", "summary"), (blocks.FOLDER + "/README.md", "report"),
@@ -216,11 +218,8 @@ class Blocks(FolderTest):
         self.save(stage + "/kernel.cu", f'CONVLADDER_REGISTER_STAGE(\n    {{"{stage}", "of {stage}"}});\n')
 
     def renew(self):
-        data = blocks.Results(self.folder)
-        for name in blocks.texts(self.folder):
-            self.save(name, blocks.renewed(data, name)[1])
-        *_, (name, _, new) = blocks.all_renewed(data)
-        self.save(name, new)
+        for name, _, new in blocks.all_renewed(blocks.Results(self.folder)):
+            self.save(name, new)
 
     def made(self, block, **results):
         """What the block becomes with these files of docs/results, where the page has nothing else."""
