@@ -131,7 +131,8 @@ def print_tables(profile, before=None, rates=None):
 def print_brief(profile):
     """What beginners ask first, and where the rest is."""
     about = f"at the least on {counter_tables.with_article(profile.machine)}" if profile.machine else "in all"
-    print(f"What each stage asks of memory ({counter_tables.source_of(profile)}), and how long that takes {about}:")
+    print(f"What each stage asks of memory ({counter_tables.source_of(profile)}), and how long that takes "
+          f"{about}:")
     print(formats.aligned(counter_tables.brief_table(profile)), end="")
     if any(kernel.library for kernels in profile.stages.values() for kernel in kernels):
         print("* without what a library's kernels do. ", end="")

@@ -140,6 +140,8 @@ def path(data, _, *numbers):
         minutes, to_write, exercise, link = found.groups("") if found else [""] * 4
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage), minutes,
                      exercise and f"[{exercise}]({stage}/{link})", to_write])
+    read, written = (str(sum(int(row[i] or 0) for row in rows)) for i in (2, 4))
+    rows.append(["together", "", read, "", written])
     yield formats.markdown(["stage", "idea", "minutes to read", "exercise", "minutes to write"], rows)
 
 

@@ -1,6 +1,6 @@
-"""The picture of the front page: what the stages take on a GPU, and what they ask of memory there. An SVG, 830
-pixels wide as a README shows it, in Okabe and Ito's colours, which people with any colour vision can tell
-apart. The other pictures of docs/pictures are drawn by hand.
+"""The picture of the front page: what the stages take on a GPU, and what they ask of memory there. An SVG,
+830 pixels wide as a README shows it, in Okabe and Ito's colours, which people with any colour vision can
+tell apart. The other pictures of docs/pictures are drawn by hand.
 """
 from xml.sax.saxutils import escape
 
@@ -11,8 +11,8 @@ BLACK, WHITE, ORANGE, GREEN, BLUE, PINK = "#000000", "#ffffff", "#e69f00", "#009
 PANELS = (("time", "ms", PINK), ("global memory", "requests", ORANGE), ("shared memory", "wavefronts", BLUE),
           ("DRAM", "GB", GREEN))
 NOTES = ("Shorter is better. Requests (loads, stores and copies) and wavefronts are those of a warp, 32 threads,",
-         "per multiply-add that the layer needs. A multiprocessor gives one wavefront per cycle, and could do",
-         "four such multiply-adds in that time.")
+         "per multiply-add that the layer needs. A multiprocessor gives one wavefront per cycle, and could",
+         "do four such multiply-adds in that time.")
 
 
 def text(x, y, words, size=14, bold=False, fill=BLACK):

@@ -249,7 +249,8 @@ class Blocks(FolderTest):
         other, = bench_json(rival("cudnn", "fp32", 1.0), rival("cudnn", "tf32", 2.0))["problems"]
         other["records"][0]["status"] = "impossible"
         two["problems"].append(other)
-        waiting = [kernel(stage, 1, **{counter_tables.CYCLES: 3.0 - i, counter_tables.STALLED.format("barrier"): 0.5})
+        waiting = [kernel(stage, 1, **{counter_tables.CYCLES: 3.0 - i,
+                                       counter_tables.STALLED.format("barrier"): 0.5})
                    for i, stage in enumerate(STAGES[:2])]
         slower = bench_json()
         slower["problems"][0]["records"][2]["cold_ms"] = timed(4.4)["cold_ms"]
