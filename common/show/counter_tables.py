@@ -195,7 +195,7 @@ def waits_table(profile, stages):
     rest = [max(0.0, kernel.metrics[CYCLES] - cycles) for kernel, cycles in zip(found, known)]
     shown["the rest"] = [round(value, 2) for value in rest]
     shown["**together**"] = [sum(column) for column in zip(*shown.values())]
-    return markdown(["cycles of a warp", *stages],
+    return markdown(["[cycles of a warp](../docs/profiling.md#cycles-of-a-warp)", *stages],
                     [[name, *(f"{value:.2f}" for value in cycles)] for name, cycles in shown.items()])
 
 
