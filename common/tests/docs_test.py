@@ -196,7 +196,10 @@ class Lessons(unittest.TestCase):
                          "excerpts": (len(excerpts), [1]), "pictures": (text.count("\n!["), [1])}
                 self.assertEqual([f"{value} {name}" for name, (value, good) in found.items()
                                   if value not in good], [])
-                self.assertRegex(text, rf"\A# .*\n\n{blocks.MINUTES}\n")
+                head = re.match(rf"# .*\n\n{blocks.MINUTES}\n", text)
+                self.assertIsNotNone(head, blocks.MINUTES)
+                if head[3]:
+                    self.assertIn(f"{head[3]} {head[2]}", files.read(ROOT / "docs/teaching.md"))
                 self.assertEqual([line for excerpt in excerpts
                                   for line in self.not_of_the_kernels(stage, excerpt)], [])
                 self.assertEqual([title for title in re.findall(r"^## (.*)$", text, re.MULTILINE)
