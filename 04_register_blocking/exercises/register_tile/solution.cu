@@ -1,8 +1,11 @@
-    UNROLL for (int i = 0; i < BK; ++i) {
-      __align__(16) float w[TM], x[TN];  // registers: 8 values for 16 products
-      vec4(w) = vec4(&w_tile[i][ty * TM]);
-      vec4(x) = vec4(&x_tile[i][tx * TN]);
-      UNROLL for (int m = 0; m < TM; ++m) {
-        UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += w[m] * x[j];
-      }
-    }
+constexpr int TM = 4, TN = 4;  // filters and output pixels per thread
+
+// The products of one tap: 8 values are read for 16 products.
+__device__ void multiply(float (&sum)[TM][TN], const float* w, const float* x) {
+  __align__(16) float w_here[TM], x_here[TN];  // in registers
+  vec4(w_here) = vec4(w);
+  vec4(x_here) = vec4(x);
+  UNROLL for (int m = 0; m < TM; ++m) {
+    UNROLL for (int j = 0; j < TN; ++j) sum[m][j] += w_here[m] * x_here[j];
+  }
+}

@@ -1,4 +1,4 @@
-// A tile of outputs in registers: 8 values read for 16 products.
+// A tile of outputs in registers: few values read for many products.
 #include "common/core/add_bias.h"
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
@@ -7,7 +7,15 @@
 namespace convladder {
 namespace {
 
-constexpr int TM = 4, TN = 4;              // filters and output pixels per thread
+// ---- your part ----
+constexpr int TM = 1, TN = 1;  // filters and output pixels per thread
+
+// The products of one tap. `w` points at this thread's TM filters, `x` at its TN pixels, in shared memory.
+__device__ void multiply(float (&sum)[TM][TN], const float* w, const float* x) {
+  sum[0][0] += w[0] * x[0];
+}
+// ---- end of your part ----
+
 constexpr int BM = 16 * TM, BN = 16 * TN;  // filters and output pixels per block
 constexpr int BK = 8;                      // taps of a tile
 constexpr int THREADS = BM / TM * (BN / TN);
@@ -50,14 +58,7 @@ __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int blocks_m,
       x_tile[i][col] = input_at(image, h0, w0, crs + i, shape);
     }
     __syncthreads();  // the tiles are complete
-    // ---- your part ----
-    // A thread has 4 x 4 outputs. For each product it reads two values, from shared memory.
-    for (int i = 0; i < BK; ++i) {
-      for (int m = 0; m < TM; ++m) {
-        for (int j = 0; j < TN; ++j) sum[m][j] += w_tile[i][ty * TM + m] * x_tile[i][tx * TN + j];
-      }
-    }
-    // ---- end of your part ----
+    UNROLL for (int i = 0; i < BK; ++i) multiply(sum, &w_tile[i][ty * TM], &x_tile[i][tx * TN]);
     __syncthreads();  // the tiles are read to the end
   }
   for (int m = 0; m < TM; ++m) {
