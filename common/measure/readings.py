@@ -1,9 +1,9 @@
 """The memory counters of every stage, and of single accesses, by Nsight Compute and by the simulator, to be
 held against each other (common/show/counted.py).
 
-  python3 -m common.measure.readings stages [--stage NAME]...
+  python3 -m common.measure.readings stages [--stage NAME]... [--problem NAME]...
       Nsight Compute's of every stage on every problem of common/tests/data/counted_problems.csv:
-      common/tests/data/ncu_stages.csv; --stage reads this one and keeps the other stages' rows of the file
+      common/tests/data/ncu_stages.csv; --stage and --problem read these and keep the file's other rows
   python3 -m common.measure.readings patterns
       Nsight Compute's of every way of addressing memory in bank_patterns.cu: .../ncu_patterns.csv
   python3 -m common.measure.readings device
@@ -56,7 +56,7 @@ def count(program, problem, *options):
 
 # --- each of them yields the file's header and rows, as often as there is something to be kept -----
 
-def of_the_simulator(_, path):
+def of_the_simulator(*_):
     rows, columns = [], []
     for place, problem in enumerate(problems(), 1):
         progress(f"[{place}] {problem['name']}")
@@ -69,13 +69,15 @@ def of_the_simulator(_, path):
     yield KEY + columns, rows
 
 
-def of_stages(stages, path):
+def of_stages(stages, names, path):
     """After each problem, with what the earlier file has of the other problems and stages that there are."""
     header, wanted, rows = KEY + STAGE_METRICS, list(STAGE_METRICS), {}
     for row in files.read_rows(path) if os.path.exists(path) else []:
         rows.setdefault((row["problem"], row["stage"]), []).append([row.get(name) or "" for name in header])
     program = os.path.join(ROOT, "build/gpu/bin/convladder")
     for problem in problems():
+        if names and problem["name"] not in names:
+            continue
         read = ncu.launches_of(program, stages, options_of(problem), wanted)
         for stage, (launches, _) in read.items():
             rows[problem["name"], stage] = [
@@ -130,12 +132,15 @@ def main(words):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=list(FILES))
     parser.add_argument("--stage", action="append", choices=stage_names(), help="may be repeated")
+    parser.add_argument("--problem", action="append", metavar="NAME", help="may be repeated",
+                        choices=[row["name"] for row in problems()])
     options = parser.parse_args(words)
     path = os.path.join(ROOT, FILES[options.what])
     read = {"stages": of_stages, "patterns": of_patterns, "device": of_device,
             "counts": of_the_simulator}[options.what]
     try:
-        for header, rows in read(options.stage or stage_names(), path):  # a run that is cut off keeps these
+        # A run that is cut off keeps what it has.
+        for header, rows in read(options.stage or stage_names(), options.problem, path):
             files.write_rows(path, [header, *rows], "" if options.what == "counts" else origin(options.what))
             print(f"wrote {FILES[options.what]}: {len(rows)} rows")
     except ncu.NcuError as error:
