@@ -260,25 +260,24 @@ class Measured:
                        for record in json.loads(files.read(file.name))]
             return {"counted": counted, "cold_ms": None, "machine": ""}
 
-    def attempt(self, experiment):
-        """The experiment's record. What the change breaks is a result as well."""
+    def attempt(self, experiment, program):
+        """The record of the experiment that `program` was compiled with. What the change breaks is a result."""
         what = (experiment.stage, experiment.on, experiment.batch)
         if what not in self._before:
             self._before[what] = self.measure(self.build.path("convladder"), experiment)
         record = {"name": experiment.name, "problem": experiment.on, "kernels": digest(experiment),
                   "before": self._before[what], "after": None, "failure": ""}
-        with made(self.build, experiment, "convladder") as program:
-            checked = os.path.join(os.path.dirname(program), "checked.json")
-            try:
-                run([program, *CHECK, "--stage", experiment.stage, "--json", checked])
-                record["after"] = self.measure(program, experiment)  # checks again: races show now and then
-            except Failed as failed:
-                wrong = [row["message"] for row in json.loads(files.read_existing(checked) or "[]")
-                         if row["status"] == "fail"] + re.findall(r"\w+: fail: .*", str(failed))
-                if not wrong:
-                    raise  # the machine's fault, not the change's
-                folder = os.path.relpath(os.path.dirname(program), ROOT)
-                record["failure"] = wrong[0].replace(f"{folder}/", "")
+        checked = os.path.join(os.path.dirname(program), "checked.json")
+        try:
+            run([program, *CHECK, "--stage", experiment.stage, "--json", checked])
+            record["after"] = self.measure(program, experiment)  # checks again: races show now and then
+        except Failed as failed:
+            wrong = [row["message"] for row in json.loads(files.read_existing(checked) or "[]")
+                     if row["status"] == "fail"] + re.findall(r"\w+: fail: .*", str(failed))
+            if not wrong:
+                raise  # the machine's fault, not the change's
+            folder = os.path.relpath(os.path.dirname(program), ROOT)
+            record["failure"] = wrong[0].replace(f"{folder}/", "")
         return record
 
 
@@ -334,19 +333,31 @@ def try_experiments(chosen, options):
     if options.json:
         known = read_records(options.json)
         chosen = [each for each in chosen if known.get(each.name, {}).get("kernels") != digest(each)]
-    measured = Measured(options.backend, options.repeats)
-    for experiment in chosen:
-        record = measured.attempt(experiment)
-        print(f"\n{experiment.name}: {experiment.about}\n")
-        for edit in experiment.edits:
-            print("\n".join([f"  - {line}" for line in edit.old] + [f"  + {line}" for line in edit.new]))
-        batch = "" if measured.build.on_gpu else f", batch {experiment.batch}"
-        print(f"\n{experiment.on}{batch}:\n\n{table_of(record)}", end="", flush=True)
-        if not measured.build.on_gpu and experiment.name in recorded:
-            print(f"measured once, with the whole batch:\n\n{table_of(recorded[experiment.name])}", end="")
-        if options.json:
-            keep(options.json, record)
-    return 0
+    measured, failures = Measured(options.backend, options.repeats), 0
+    with contextlib.ExitStack() as compiled, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        programs = [pool.submit(lambda each=each: compiled.enter_context(
+            made(measured.build, each, "convladder"))) for each in chosen]
+        if measured.build.on_gpu:
+            concurrent.futures.wait(programs)  # the compilers would disturb the times
+        for experiment, program in zip(chosen, programs):
+            try:
+                record = measured.attempt(experiment, program.result())
+            except Failed as failed:
+                failures += 1
+                print(f"\n{failed}", flush=True)
+                continue
+            print(f"\n{experiment.name}: {experiment.about}\n")
+            for edit in experiment.edits:
+                print("\n".join([f"  - {line}" for line in edit.old] + [f"  + {line}" for line in edit.new]))
+            batch = "" if measured.build.on_gpu else f", batch {experiment.batch}"
+            print(f"\n{experiment.on}{batch}:\n\n{table_of(record)}", end="", flush=True)
+            if not measured.build.on_gpu and experiment.name in recorded:
+                print("measured once, with the whole batch:\n\n" + table_of(recorded[experiment.name]), end="")
+            if options.json:
+                keep(options.json, record)
+    if failures:
+        print(f"\n{failures} of {len(chosen)} can't be tried")
+    return 1 if failures else 0
 
 
 # ---- The command -----------------------------------------------------------------------------------
