@@ -261,7 +261,7 @@ class Measured:
             return {"counted": counted, "cold_ms": None, "machine": ""}
 
     def attempt(self, experiment, program):
-        """The record of the experiment that `program` was compiled with. What the change breaks is a result."""
+        """The record of the experiment in `program`. What the change breaks is a result as well."""
         what = (experiment.stage, experiment.on, experiment.batch)
         if what not in self._before:
             self._before[what] = self.measure(self.build.path("convladder"), experiment)
@@ -352,7 +352,7 @@ def try_experiments(chosen, options):
             batch = "" if measured.build.on_gpu else f", batch {experiment.batch}"
             print(f"\n{experiment.on}{batch}:\n\n{table_of(record)}", end="", flush=True)
             if not measured.build.on_gpu and experiment.name in recorded:
-                print("measured once, with the whole batch:\n\n" + table_of(recorded[experiment.name]), end="")
+                print("measured once, whole batch:\n\n" + table_of(recorded[experiment.name]), end="")
             if options.json:
                 keep(options.json, record)
     if failures:
