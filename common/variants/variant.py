@@ -251,10 +251,13 @@ class Measured:
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             words = ["--stage", experiment.stage, "--shape", experiment.on, "--json", file.name]
             if self.build.on_gpu:
-                run([program, "bench", *words, "--competitors", "none", "--repeats", str(self.repeats)])
+                ended = run_limited([program, "bench", *words, "--competitors", "none",
+                                     "--repeats", str(self.repeats)])
                 timed = records.read_bench(file.name)
-                return {"counted": [], "cold_ms": timed.problems[0].stages[experiment.stage].cold.median,
-                        "machine": timed.machine["gpu"]}
+                stage = timed.problems[0].stages[experiment.stage]
+                if ended.returncode:
+                    raise Failed(f"{experiment.stage}: {stage.status}: {stage.message}")
+                return {"counted": [], "cold_ms": stage.cold.median, "machine": timed.machine["gpu"]}
             run([program, "profile", *words, "--batch", experiment.batch])
             counted = [{name: value for name, value in record.items() if not name.endswith("work")}
                        for record in json.loads(files.read(file.name))]
@@ -299,8 +302,10 @@ def read_records(path):
 
 
 def keep(path, record):
-    """Puts the record into the file, beside those of others."""
-    known = read_records(path) | {record["name"]: record}
+    """Puts the record into the file, beside those of other experiments that there are."""
+    names = {each.name for each in variants.of_stages()}
+    known = {name: each for name, each in read_records(path).items() if name in names} | \
+        {record["name"]: record}
     lines = ",\n".join(json.dumps(known[name]) for name in sorted(known))
     files.write(path, f'{{"format": "{FORMAT}", "experiments": [\n{lines}\n]}}\n')
 
