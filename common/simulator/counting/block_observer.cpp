@@ -20,7 +20,9 @@ constexpr unsigned WARP = warpSize;
 // two barriers, and barriers of one block. A thousand times what any layer needs. Others' programs may
 // have a single thread do all of their work.
 constexpr std::size_t MOST_STEPS = std::size_t{1} << 24, MOST_OF_PROGRAM = std::size_t{1} << 30;
-constexpr unsigned MOST_BARRIERS = 1u << 16;
+constexpr unsigned MOST_BARRIERS = 1u << 16, MOST_BARRIERS_OF_PROGRAM = 1u << 24;
+
+unsigned most_barriers() { return is_program() ? MOST_BARRIERS_OF_PROGRAM : MOST_BARRIERS; }
 
 std::string plural(uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -130,7 +132,7 @@ void BlockObserver::sync_warp(unsigned thread) {
 }
 
 void BlockObserver::sync_threads() {
-  if (++interval_ >= MOST_BARRIERS) most_steps_ = 0;
+  if (++interval_ >= most_barriers()) most_steps_ = 0;
   worker_.hopper().sync_threads();
   if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
 }
@@ -152,7 +154,7 @@ void BlockObserver::enter_again(const void* pc) {
   worker_.stop_thread(
       cudaErrorLaunchFailure,
       "has come to no end after " +
-          (most_steps_ > 0 ? plural(most_steps_, "step") : plural(MOST_BARRIERS, "barrier")) +
+          (most_steps_ > 0 ? plural(most_steps_, "step") : plural(most_barriers(), "barrier")) +
           ", at " + source_line(code_offset(pc)));
 }
 
