@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Programs that nobody here wrote, unchanged, in the simulator: renews docs/results/programs.csv.
+"""Programs that nobody here wrote, unchanged, in the simulator: renews docs/results/programs.csv, and
+docs/results/known_bugs.csv from a table of programs with a bug that was reported.
 
-  common/measure/programs.py TABLE.csv [NAME...] [--results FILE] [--seconds N]
+  common/measure/programs.py TABLE... [--only NAME] [--results FOLDER] [--seconds N]
 
-The programs lie beside the checkout, and so does the table: name, repository (OWNER/NAME; a folder NAME
-beside the table holds it), folder in it, files, options and arguments of ./ladder sim, and what a program
-prints when its own check has passed (a regular expression; empty where the exit status says it).
+The programs lie beside the checkout, and so do the tables: name, repository (OWNER/NAME; a folder NAME or
+NAME@COMMIT beside the table holds it), commit, folder in it, files, options and arguments of ./ladder sim.
 
-right: the program's check passed; found: the check passed, and the simulator names races, unwritten values
-or stray accesses all the same; refused: not compiled, and a line says what is not simulated; wrong: all else.
+Of a program that checks itself, `says` is what it prints when its check has passed (a regular expression;
+empty where the exit status says it), and it prints no FAIL. right: the check passed; found: it passed, and the simulator names
+races, unwritten values or stray accesses all the same; refused: not compiled, and a line says what is not
+simulated; wrong: all else.
+
+Of a known bug, `fault` is where the report sees it (FILE:LINE...), `reported` where that stands.
+found: the simulator names one of these lines; missed: it does not.
 """
 import argparse
 import csv
@@ -25,14 +30,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from common.show import files  # noqa: E402  pylint: disable=wrong-import-position
 from common.show.files import ROOT  # noqa: E402  pylint: disable=wrong-import-position
 
-COLUMNS = ["name", "repository", "file", "result", "detail"]
+PROGRAMS = ["set", "name", "repository", "commit", "file", "result", "detail"]
+BUGS = ["set", "name", "repository", "commit", "file", "fault", "reported", "result", "detail"]
 REFUSED = re.compile(r"^(\S+:\d+): error: (.* (?:is|are) not simulated)$|"
                      r"^(\S+:\d+):\d+: fatal error: (\S+: No such file or directory)$", re.MULTILINE)
 
 
-def judge(row, beside, seconds):
-    """(result, detail) of a program."""
-    folder = os.path.join(beside, os.path.basename(row["repository"]), row["folder"])
+def run(row, beside, seconds):
+    """What a program printed, and the simulator's report (None where there is none)."""
+    name = os.path.basename(row["repository"])
+    at_commit = os.path.join(beside, f"{name}@{row['commit']}")
+    folder = os.path.join(at_commit if os.path.isdir(at_commit) else os.path.join(beside, name), row["folder"])
     with tempfile.TemporaryDirectory() as own:
         report = os.path.join(own, "report.json")
         command = [os.path.join(ROOT, "ladder"), "sim", *row["files"].split(), *shlex.split(row["options"]),
@@ -41,46 +49,77 @@ def judge(row, beside, seconds):
                               stdin=subprocess.DEVNULL, check=False,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU,
                                                                   (seconds, seconds + 5)))
-        if "SIGKILL" in done.stderr or "SIGXCPU" in done.stderr:
-            return "wrong", f"not done in {seconds} seconds of a processor"
         printed = done.stdout + done.stderr
         if not os.path.exists(report):
-            if refused := REFUSED.search(printed):
-                place, what = (word for word in refused.groups() if word)
-                return "refused", f"{os.path.basename(place)}: {what}"
-            errors = re.findall(r"^.*(?:error:|undefined reference|SIG[A-Z]+).*$", printed, re.MULTILINE)
-            return "wrong", (errors or printed.splitlines()[-1:] or [f"status {done.returncode}"])[0]
+            return printed, None
         with open(report, encoding="utf-8") as file:
-            told = json.load(file)
+            return printed, json.load(file)
+
+
+def judge_program(row, printed, told, too_long):
+    """(result, detail) of a program that checks itself."""
+    if too_long:
+        return "wrong", too_long
+    if not told:
+        if refused := REFUSED.search(printed):
+            place, what = (word for word in refused.groups() if word)
+            return "refused", f"{os.path.basename(place)}: {what}"
+        errors = re.findall(r"^.*(?:error:|undefined reference|SIG[A-Z]+).*$", printed, re.MULTILINE)
+        return "wrong", (errors or printed.splitlines()[-1:] or ["it has left no report"])[0]
     found = [finding["what"] for finding in told["findings"]]
     passed = re.search(row["says"], printed) if row["says"] else told["status"] == 0
+    passed = passed and not re.search(r"\bFAIL(ED)?\b", printed)
     if not passed:
         return "wrong", found[0] if found else f"its check failed, status {told['status']}"
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return ("found", found[0] + more) if found else ("right", "")
 
 
+def judge_bug(row, told, too_long):
+    """(result, detail) of a program with a known bug."""
+    found = [finding["what"] for finding in told["findings"]] if told else []
+    at_fault = re.compile("|".join(rf"\b{re.escape(place)}\b" for place in row["fault"].split()))
+    if named := next(filter(at_fault.search, found), None):
+        return "found", named
+    return "missed", too_long or (found or ["nothing found" if told else "not compiled"])[0]
+
+
+def keep(path, columns, row, table):
+    """Puts the row into a file of results, in the order of its table; others of it that the table no longer
+    has are left out."""
+    rows = files.read_rows(path) if os.path.exists(path) else []
+    of_table = {kept["name"]: kept for kept in rows if kept["set"] == row["set"]} | {row["name"]: row}
+    rows = ([kept for kept in rows if kept["set"] != row["set"]]
+            + [of_table[known["name"]] for known in table if known["name"] in of_table])
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("table")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--results", default=os.path.join(ROOT, "docs", "results", "programs.csv"))
-    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("tables", nargs="+")
+    parser.add_argument("--only", action="append", help="these programs alone; the other results stay")
+    parser.add_argument("--results", default=os.path.join(ROOT, "docs", "results"))
+    parser.add_argument("--seconds", type=int, default=60, help="of a processor, for each program")
     options = parser.parse_args()
-    results = []
-    for row in files.read_rows(options.table):
-        if options.names and row["name"] not in options.names:
-            continue
-        result, detail = judge(row, os.path.dirname(os.path.abspath(options.table)), options.seconds)
-        print(f"{row['name']:32} {result:8} {detail}", flush=True)
-        file = os.path.join(row["folder"], row["files"].split()[0])
-        values = row["name"], row["repository"], os.path.normpath(file), result, detail
-        results.append(dict(zip(COLUMNS, values)))
-    if not options.names:
-        with open(options.results, "w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(results)
+    for path in options.tables:
+        table = files.read_rows(path)
+        for row in table:
+            if options.only and row["name"] not in options.only:
+                continue
+            printed, told = run(row, os.path.dirname(os.path.abspath(path)), options.seconds)
+            too_long = (f"not done in {options.seconds} seconds of a processor"
+                        if re.search("SIGKILL|SIGXCPU", printed) else "")
+            bug = "fault" in row
+            row["result"], row["detail"] = (judge_bug(row, told, too_long) if bug
+                                            else judge_program(row, printed, told, too_long))
+            row["set"] = os.path.splitext(os.path.basename(path))[0]
+            row["file"] = os.path.normpath(os.path.join(row["folder"], row["files"].split()[0]))
+            print(f"{row['name']:32} {row['result']:8} {row['detail']}", flush=True)
+            name = "known_bugs.csv" if bug else "programs.csv"
+            keep(os.path.join(options.results, name), BUGS if bug else PROGRAMS, row, table)
     return 0
 
 

@@ -3,6 +3,7 @@
 A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `<!-- generated: NAME | WORD | WORD -->`
 gives it arguments.
 """
+import collections
 import functools
 import glob
 import os
@@ -191,11 +192,21 @@ def exercise_times(data, folder):
     yield "".join(lines)
 
 
-def table(data, _, name):
-    """docs/reliability.md, runs that take long; docs/your-own-kernel.md, programs of others."""
+def table(data, _, name, but=()):
+    """docs/reliability.md, runs that take long; docs/your-own-kernel.md, known bugs of others."""
     for path in data.paths(name):
         rows = files.read_rows(path)
-        yield formats.markdown(list(rows[0]), [[*row.values()] for row in rows])
+        columns = [column for column in rows[0] if column not in but]
+        yield formats.markdown(columns, [[row[column] for column in columns] for row in rows])
+
+
+def programs(data, _):
+    """docs/your-own-kernel.md: how the programs of others ended, by the table that they stand in."""
+    for path in data.paths("programs.csv"):
+        counted = collections.Counter((row["set"], row["result"]) for row in files.read_rows(path))
+        results = ["right", "found", "refused", "wrong"]
+        yield formats.markdown(["", *results], [[name, *(counted[name, result] for result in results)]
+                                                for name in dict.fromkeys(name for name, _ in counted)])
 
 
 def gpus(data, _):
@@ -272,6 +283,7 @@ def waits(data, stage):
 
 MAKERS = {"summary": summary, "path": path, "report": full_report, "floors": held_floors,
           "campaigns": functools.partial(table, name="campaigns.csv"),
-          "programs": functools.partial(table, name="programs.csv"), "counting": held_counts,
+          "known_bugs": functools.partial(table, name="known_bugs.csv", but=["set", "file", "detail"]),
+          "programs": programs, "counting": held_counts,
           "layers": layers, "measured": measured, "some_layers": some_layers,
           "ladder": ladder, "waits": waits, "gpus": gpus, "time": exercise_times}

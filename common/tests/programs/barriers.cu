@@ -47,6 +47,18 @@ __global__ void produce_and_consume() {
   }
 }
 
+// A sum that goes from thread to thread, over more barriers than any stage has.
+__global__ void many_barriers() {
+  __shared__ int sum;
+  if (threadIdx.x == 0) sum = 0;
+  for (int round = 0; round < 70000; ++round) {
+    __syncthreads();
+    if (threadIdx.x == round % blockDim.x) ++sum;
+  }
+  __syncthreads();
+  CHECK(sum == 70000);
+}
+
 __global__ void copy_with_barrier(const int* from) {
   __shared__ block_barrier barrier;
   __shared__ alignas(16) int held[128];
@@ -114,6 +126,7 @@ __global__ void atomics(int* cells) {
 __global__ void check_atomics(const int* cells) { CHECK(cells[0] == 2 * 64); }
 
 int main() {
+  many_barriers<<<1, 2>>>();
   arrive_and_wait<<<2, 64>>>();
   produce_and_consume<<<2, 64>>>();
   int values[1024], *device;
