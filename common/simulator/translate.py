@@ -214,6 +214,8 @@ class Unit:
         is_template = self.words[begin] == "template"
         if is_template and self.words[begin + 1] != "<" or self.words[name - 1] in ("::", ">"):
             return  # an instantiation, or declared elsewhere
+        if is_template and self.words[begin + 2] == ">":
+            return  # a specialization: its template is the kernel
         if self.words[name] == "operator" or self.kinds[name] != "word":
             self.refuse(i, "a kernel needs a name")
         header = arguments = ""

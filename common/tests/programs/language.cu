@@ -102,6 +102,10 @@ template <typename T>
 __global__ void deduced(T value) {
   CHECK(value == 5);
 }
+template <>
+__global__ void deduced<float>(float value) {
+  CHECK(value == 6.5f);
+}
 
 int main() {
   static const auto blocks = std::make_shared<std::atomic<int>>(1);  // C++'s atomics, on the host
@@ -113,6 +117,7 @@ int main() {
   // clang-format off
   default_arguments << <1, 1 >> > (4, 4);
   deduced <<< 1, 1 >>> (5);
+  deduced <<< 1, 1 >>> (6.5f);
   // clang-format on
   int** lists;
   cudaMalloc(&lists, 32 * sizeof(int*));
