@@ -205,7 +205,7 @@ def programs(data, _):
     for path in data.paths("programs.csv"):
         counted = collections.Counter((row["set"], row["result"]) for row in files.read_rows(path))
         results = ["right", "found", "refused", "wrong"]
-        yield formats.markdown(["", *results], [[name, *(counted[name, result] for result in results)]
+        yield formats.markdown(["", *results], [[name, *(str(counted[name, result]) for result in results)]
                                                 for name in dict.fromkeys(name for name, _ in counted)])
 
 
