@@ -8,9 +8,9 @@ The programs lie beside the checkout, and so do the tables: name, repository (OW
 NAME@COMMIT beside the table holds it), commit, folder in it, files, options and arguments of ./ladder sim.
 
 Of a program that checks itself, `says` is what it prints when its check has passed (a regular expression;
-empty where the exit status says it), and it prints no FAIL. right: the check passed; found: it passed, and the simulator names
-races, unwritten values or stray accesses all the same; refused: not compiled, and a line says what is not
-simulated; wrong: all else.
+empty where the exit status says it), and it prints no FAIL. right: the check passed; found: it passed, and
+the simulator names races, unwritten values or stray accesses all the same; refused: not compiled, and a
+line says what is not simulated; wrong: all else.
 
 Of a known bug, `fault` is where the report sees it (FILE:LINE...), `reported` where that stands.
 found: the simulator names one of these lines; missed: it does not.
@@ -40,7 +40,8 @@ def run(row, beside, seconds):
     """What a program printed, and the simulator's report (None where there is none)."""
     name = os.path.basename(row["repository"])
     at_commit = os.path.join(beside, f"{name}@{row['commit']}")
-    folder = os.path.join(at_commit if os.path.isdir(at_commit) else os.path.join(beside, name), row["folder"])
+    repository = at_commit if os.path.isdir(at_commit) else os.path.join(beside, name)
+    folder = os.path.join(repository, row["folder"])
     with tempfile.TemporaryDirectory() as own:
         report = os.path.join(own, "report.json")
         command = [os.path.join(ROOT, "ladder"), "sim", *row["files"].split(), *shlex.split(row["options"]),
