@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "common/bindings/convladder.h"
+#include "common/core/choice.h"
+#include "common/core/gradients.h"
 #include "common/core/launch.h"
 #include "common/core/stage.h"
 
@@ -91,14 +93,21 @@ Convolution convolution_of(const convladder_convolution& c) {
   return conv;
 }
 
-void run_on(const Stage& stage, Convolution conv, cudaStream_t stream) {
-  if (conv.workspace || conv.workspace_bytes != CONVLADDER_ALLOCATE_WORKSPACE) {
-    return run(stage, conv, stream);
-  }
-  conv.workspace_bytes = workspace_bytes(stage, conv.shape);
-  const StreamMemory workspace(conv.workspace_bytes, stream);
-  conv.workspace = workspace.get();
-  run(stage, conv, stream);
+Gradients gradients_of(const convladder_gradients& g) {
+  return {shape_of(g.problem), g.input,           g.filters,       g.output_gradient,
+          g.input_gradient,    g.filter_gradient, g.bias_gradient, g.input_count,
+          g.filter_count,      g.bias_count,      g.output_count,  g.workspace,
+          g.workspace_bytes};
+}
+
+// Calls run(), with a workspace of so many bytes where none is given.
+template <typename Call, typename Bytes, typename Run>
+void with_workspace(Call call, cudaStream_t stream, const Bytes& bytes, const Run& run) {
+  if (call.workspace || call.workspace_bytes != CONVLADDER_ALLOCATE_WORKSPACE) return run(call);
+  call.workspace_bytes = bytes();
+  const StreamMemory workspace(call.workspace_bytes, stream);
+  call.workspace = workspace.get();
+  run(call);
 }
 
 std::vector<const char*> stage_names() {
@@ -149,8 +158,48 @@ convladder_status convladder_run(const char* stage, const convladder_convolution
                                  void* stream) {
   return guarded([&] {
     const Stage& found = find_stage(&require(stage, "stage"));
-    run_on(found, convolution_of(require(convolution, "convolution")),
-           static_cast<cudaStream_t>(stream));
+    const Convolution conv = convolution_of(require(convolution, "convolution"));
+    const auto on = static_cast<cudaStream_t>(stream);
+    with_workspace(
+        conv, on, [&] { return workspace_bytes(found, conv.shape); },
+        [&](const Convolution& complete) { run(found, complete, on); });
+  });
+}
+
+convladder_status convladder_choose(const convladder_problem* problem, const char** stage,
+                                    char* why, size_t why_bytes) {
+  return guarded([&] {
+    const ConvShape shape = shape_of(require(problem, "problem"));
+    const Choice choice = choose(shape);
+    require(stage, "stage") = choice.stage->name;
+    if (why) std::snprintf(why, why_bytes, "%s", choice.why.c_str());
+  });
+}
+
+convladder_status convladder_tune(const convladder_problem* problem, void* stream) {
+  return guarded(
+      [&] { tune(shape_of(require(problem, "problem")), static_cast<cudaStream_t>(stream)); });
+}
+
+convladder_status convladder_gradient_workspace_bytes(const char* stage,
+                                                      const convladder_gradients* gradients,
+                                                      size_t limit, size_t* bytes) {
+  return guarded([&] {
+    const Stage& found = find_stage(&require(stage, "stage"));
+    const Gradients wanted = gradients_of(require(gradients, "gradients"));
+    require(bytes, "bytes") = gradient_workspace_bytes(found, wanted, limit);
+  });
+}
+
+convladder_status convladder_run_gradients(const char* stage, const convladder_gradients* gradients,
+                                           void* stream) {
+  return guarded([&] {
+    const Stage& found = find_stage(&require(stage, "stage"));
+    const Gradients wanted = gradients_of(require(gradients, "gradients"));
+    const auto on = static_cast<cudaStream_t>(stream);
+    with_workspace(
+        wanted, on, [&] { return gradient_workspace_bytes(found, wanted); },
+        [&](const Gradients& complete) { run_gradients(found, complete, on); });
   });
 }
 

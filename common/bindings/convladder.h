@@ -63,7 +63,9 @@ CONVLADDER_API int convladder_abi_version(void);
 /* "gpu" or "sim". */
 CONVLADDER_API const char* convladder_backend(void);
 
-/* The stages in order, ended by a null pointer: "01_naive", ... Valid for ever. */
+/* The stages in order, ended by a null pointer: "01_naive", ... Valid for ever. Wherever one is named,
+ * "auto" is the stage that suits the problem. A stage may not be for a problem: CONVLADDER_INVALID_ARGUMENT,
+ * and a message that begins "not for this shape". */
 CONVLADDER_API const char* const* convladder_stage_names(void);
 
 /* size = {N, K, P, Q}: the extents of the output. Fails where the problem is invalid. */
@@ -83,6 +85,43 @@ CONVLADDER_API convladder_status convladder_workspace_bytes(const char* stage,
 CONVLADDER_API convladder_status convladder_run(const char* stage,
                                                 const convladder_convolution* convolution,
                                                 void* stream);
+
+/* stage = the one that "auto" is for the problem, and why, in a line of at most why_bytes with its ending
+ * null (longer ones are cut). The stage's name is valid for ever; why
+ * may be null. */
+CONVLADDER_API convladder_status convladder_choose(const convladder_problem* problem,
+                                                   const char** stage, char* why, size_t why_bytes);
+
+/* Times the stages on the current device, on tensors of its own, and keeps the fastest for "auto", as long
+ * as the process lasts. Waits for the device. */
+CONVLADDER_API convladder_status convladder_tune(const convladder_problem* problem, void* stream);
+
+/* What comes back through output = conv(input, filters) + bias. A gradient that is null isn't wanted; the
+ * input is looked at for the filters' gradient alone, the filters for the input's. A count is of a tensor and
+ * of its gradient. ReLU is not in it: where the output was not positive, set its gradient to 0 before. */
+typedef struct convladder_gradients {
+  convladder_problem problem;
+  const float* input;           /* [N,C,H,W] */
+  const float* filters;         /* [K,C/groups,R,S] */
+  const float* output_gradient; /* [N,K,P,Q] */
+  float* input_gradient;
+  float* filter_gradient;
+  float* bias_gradient; /* [K] */
+  int64_t input_count, filter_count, bias_count, output_count;
+  void* workspace; /* as in convladder_convolution */
+  size_t workspace_bytes;
+} convladder_gradients;
+
+/* bytes = the workspace for the gradients that are not null; of the struct nothing else but the problem is
+ * looked at. Within `limit` where that is possible, by fewer images at a time. */
+CONVLADDER_API convladder_status convladder_gradient_workspace_bytes(
+    const char* stage, const convladder_gradients* gradients, size_t limit, size_t* bytes);
+
+/* As convladder_run(). All by the stage's forward kernels: where it isn't for one of the convolutions that
+ * this takes, by the stage that suits it. */
+CONVLADDER_API convladder_status convladder_run_gradients(const char* stage,
+                                                          const convladder_gradients* gradients,
+                                                          void* stream);
 
 /* Why this thread's last call that returns a status failed; "" if it succeeded, or there was none.
  * Valid until the next such call of this thread. */

@@ -1,6 +1,6 @@
-"""ConvLadder's stages for PyTorch: conv2d(), and Conv2d in place of nn.Conv2d.
+"""ConvLadder's stages for PyTorch: conv2d(), and Conv2d in place of nn.Conv2d, which trains.
 
-float32, forward only. Calls libconvladder.so by ctypes; docs/pytorch.md says how to build it.
+float32. Calls libconvladder.so by ctypes; docs/pytorch.md says how to build it.
 """
 
 import contextlib
@@ -12,8 +12,9 @@ import os
 import pathlib
 
 import torch
+from torch.autograd import forward_ad
 
-__all__ = ["Conv2d", "backend", "conv2d", "stage_names"]
+__all__ = ["Conv2d", "backend", "chosen_stage", "conv2d", "stage_names", "tune"]
 
 ABI_VERSION = 1  # of convladder.h
 WORKSPACE_LIMIT = 1 << 30  # bytes, as DEFAULT_WORKSPACE_LIMIT of common/core/stage.h
@@ -43,6 +44,19 @@ class Convolution(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("input", "filters", "bias", "output")),
         *((f"{name}_count", ctypes.c_int64) for name in ("input", "filter", "bias", "output")),
         ("relu", ctypes.c_int32),
+        ("workspace", ctypes.c_void_p),
+        ("workspace_bytes", ctypes.c_size_t),
+    ]
+
+
+class Gradients(ctypes.Structure):
+    """convladder_gradients."""
+
+    _fields_ = [
+        ("problem", Problem),
+        *((name, ctypes.c_void_p) for name in ("input", "filters", "output_gradient", "input_gradient",
+                                               "filter_gradient", "bias_gradient")),
+        *((f"{name}_count", ctypes.c_int64) for name in ("input", "filter", "bias", "output")),
         ("workspace", ctypes.c_void_p),
         ("workspace_bytes", ctypes.c_size_t),
     ]
@@ -82,6 +96,12 @@ def _library():
         names, pointer(Problem), ctypes.c_size_t, pointer(ctypes.c_size_t)
     ]
     library.convladder_run.argtypes = [names, pointer(Convolution), ctypes.c_void_p]
+    library.convladder_choose.argtypes = [pointer(Problem), pointer(names), names, ctypes.c_size_t]
+    library.convladder_tune.argtypes = [pointer(Problem), ctypes.c_void_p]
+    library.convladder_gradient_workspace_bytes.argtypes = [
+        names, pointer(Gradients), ctypes.c_size_t, pointer(ctypes.c_size_t)
+    ]
+    library.convladder_run_gradients.argtypes = [names, pointer(Gradients), ctypes.c_void_p]
     return library
 
 
@@ -93,6 +113,7 @@ def _check(status):
     raise (ValueError if status == INVALID_ARGUMENT else RuntimeError)(message)
 
 
+@torch.compiler.assume_constant_result  # of what torch.compile has compiled as well
 def backend():
     """"gpu" or "sim": where the library that is in use runs."""
     return _library().convladder_backend().decode()
@@ -149,7 +170,8 @@ def _check_tensors(x, w, b, groups):
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} is a {type(tensor).__name__}: must be a tensor")
         if tensor.dtype != torch.float32:
-            raise TypeError(f"{name} is {tensor.dtype}: must be torch.float32")
+            half = "; the stages have no half precision" * (tensor.dtype in (torch.float16, torch.bfloat16))
+            raise TypeError(f"{name} is {tensor.dtype}: must be torch.float32{half}")
         if tensor.layout != torch.strided:
             raise TypeError(f"{name} is {tensor.layout}: must be dense")
         if tensor.dim() != shape.count(",") + 1:
@@ -174,84 +196,155 @@ def _check_tensors(x, w, b, groups):
 # ---- The convolution ----
 
 
-def _run(x, w, b, problem, stage, relu):
-    """The output of contiguous tensors, enqueued on PyTorch's current stream.
+def _problem(x_shape, w_shape, steps, groups):
+    """steps: stride, padding and dilation, (height, width) each, in a row."""
+    return Problem(*x_shape, w_shape[0], *w_shape[2:], *steps, groups)
 
-    PyTorch's allocator reuses memory in the order of that stream, so the workspace may be let go of
-    while the kernels still wait for their turn.
-    """
-    library = _library()
-    size = (ctypes.c_int64 * 4)()
-    _check(library.convladder_output_size(problem, size))
-    bytes_ = ctypes.c_size_t()
-    _check(library.convladder_workspace_bytes(stage, problem, WORKSPACE_LIMIT, bytes_))
-    output = torch.empty(tuple(size), dtype=torch.float32, device=x.device)
-    # PyTorch aligns to less than that on a CPU.
-    workspace = torch.empty(bytes_.value + WORKSPACE_ALIGNMENT, dtype=torch.uint8, device=x.device)
-    aligned = -(-workspace.data_ptr() // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
-    stream = torch.cuda.current_stream().cuda_stream if x.is_cuda else None
-    call = Convolution(
-        problem,
-        *(None if t is None else t.data_ptr() for t in (x, w, b, output)),
-        *(0 if t is None else t.numel() for t in (x, w, b, output)),
-        bool(relu), aligned, bytes_.value,
-    )
-    _check(library.convladder_run(stage, call, stream))
+
+@contextlib.contextmanager
+def _placed(x):
+    """With x's device as the current one: the stream to enqueue on. PyTorch's allocator reuses memory in its
+    order, so that a workspace may be let go of while the kernels still wait for their turn."""
+    with torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext():
+        yield torch.cuda.current_stream().cuda_stream if x.is_cuda else None
+
+
+def _workspace(bytes_, device):
+    """A tensor, and an aligned address in it: PyTorch aligns to less than that on a CPU."""
+    workspace = torch.empty(bytes_ + WORKSPACE_ALIGNMENT, dtype=torch.uint8, device=device)
+    return workspace, -(-workspace.data_ptr() // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+
+
+def _pointers(*tensors):
+    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+
+
+def _counts(*tensors):
+    return [0 if tensor is None else tensor.numel() for tensor in tensors]
+
+
+def _dense(tensor):
+    """As the kernels read it: what is not contiguous, or is a view with the negative bit, is copied."""
+    return None if tensor is None else tensor.resolve_neg().contiguous()
+
+
+@torch.library.custom_op("convladder::conv2d", mutates_args=())
+def _forward(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, steps: list[int], groups: int,
+             stage: str, relu: bool) -> torch.Tensor:
+    library, problem, name = _library(), _problem(x.shape, w.shape, steps, groups), stage.encode()
+    x, w, b = map(_dense, (x, w, b))
+    with _placed(x) as stream:
+        size, bytes_ = (ctypes.c_int64 * 4)(), ctypes.c_size_t()
+        _check(library.convladder_output_size(problem, size))
+        _check(library.convladder_workspace_bytes(name, problem, WORKSPACE_LIMIT, bytes_))
+        output = torch.empty(tuple(size), dtype=torch.float32, device=x.device)
+        _keep, workspace = _workspace(bytes_.value, x.device)
+        _check(library.convladder_run(name, Convolution(
+            problem, *_pointers(x, w, b, output), *_counts(x, w, b, output), relu, workspace,
+            bytes_.value), stream))
     return output
 
 
-def _refuse(what):
-    raise NotImplementedError(f"convladder.conv2d has no {what}: use torch.nn.functional.conv2d")
+@_forward.register_fake
+def _(x, w, b, steps, groups, stage, relu):
+    stride, padding, dilation = steps[:2], steps[2:4], steps[4:]
+    size = [(x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1
+            for i in (0, 1)]
+    return x.new_empty(x.shape[0], w.shape[0], *size)
 
 
-class _Conv2d(torch.autograd.Function):
-    """Makes what is asked for, and isn't there, an error, rather than a wrong result."""
-
-    @staticmethod
-    def forward(x, w, b, problem, stage, relu):
-        if torch.jit.is_tracing():
-            _refuse("jit.trace, which would keep this call's output as a constant")
-        return _run(x, w, b, problem, stage, relu)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, gradient):
-        _refuse("backward, to train")
-
-    @staticmethod
-    def jvp(ctx, *tangents):
-        _refuse("jvp")
-
-    @staticmethod
-    def vmap(info, in_dims, *arguments):
-        _refuse("vmap")
+@torch.library.custom_op("convladder::conv2d_backward", mutates_args=())
+def _backward(x: torch.Tensor, w: torch.Tensor, gradient: torch.Tensor, steps: list[int], groups: int,
+              stage: str, wanted: list[bool]) -> list[torch.Tensor]:
+    """The gradients by x, w and b; empty where it isn't wanted."""
+    library, problem, name = _library(), _problem(x.shape, w.shape, steps, groups), stage.encode()
+    x, w, gradient = map(_dense, (x, w, gradient))
+    with _placed(x) as stream:
+        found = [x.new_empty(shape if want else 0)
+                 for shape, want in zip((x.shape, w.shape, w.shape[:1]), wanted)]
+        results = [each if want else None for each, want in zip(found, wanted)]
+        call = Gradients(problem, *_pointers(x, w, gradient, *results),
+                         *_counts(x, w), w.shape[0], gradient.numel(), None, 0)
+        bytes_ = ctypes.c_size_t()
+        _check(library.convladder_gradient_workspace_bytes(name, call, WORKSPACE_LIMIT, bytes_))
+        _keep, call.workspace = _workspace(bytes_.value, x.device)
+        call.workspace_bytes = bytes_.value
+        _check(library.convladder_run_gradients(name, call, stream))
+    return found
 
 
-@torch.compiler.disable
-def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage=None, relu=False):
+@_backward.register_fake
+def _(x, w, gradient, steps, groups, stage, wanted):
+    return [x.new_empty(shape if want else 0)
+            for shape, want in zip((x.shape, w.shape, w.shape[:1]), wanted)]
+
+
+def _setup_context(ctx, inputs, output):
+    x, w, b, *ctx.rest, ctx.relu = inputs
+    ctx.save_for_backward(x, w, *([output] if ctx.relu else []))
+
+
+def _differentiate(ctx, gradient):
+    x, w, *output = ctx.saved_tensors
+    if ctx.relu:
+        gradient = torch.ops.aten.threshold_backward(gradient, output[0], 0)
+    steps, groups, stage = ctx.rest
+    wanted = list(ctx.needs_input_grad[:3])
+    found = torch.ops.convladder.conv2d_backward(x, w, gradient, steps, groups, stage, wanted)
+    return *(each if want else None for each, want in zip(found, wanted)), None, None, None, None
+
+
+_forward.register_autograd(_differentiate, setup_context=_setup_context)
+
+
+def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage="auto", relu=False):
     """conv(x, w) + b, then ReLU if asked: torch.nn.functional.conv2d, computed by `stage`.
 
     x: [N,C,H,W], w: [K,C/groups,R,S], b: [K] or None; float32, on one device: a GPU, or the CPU
     where the library is the simulator's. stride, padding, dilation: an integer, or (height, width);
     padding also 'valid', or 'same' where both sides get as much. What is not contiguous, or is a
-    view with the negative bit, is copied first.
+    view with the negative bit, is copied first. Under autocast it is computed in float32.
     Returns a new contiguous [N,K,P,Q] on PyTorch's current stream. Only stages that fuse it take
-    relu=True. Where no stage is named, it is the ladder's last.
+    relu=True. stage="auto" is the one that suits the problem: chosen_stage() says which.
 
-    ValueError and TypeError name the argument; RuntimeError gives CUDA's reason. There is no
-    backward, jvp, vmap or jit.trace: NotImplementedError where one is asked for, a gradient in backward().
+    It has gradients, by the same stage's forward kernels (not gradients of gradients), and is a custom
+    operator to torch.compile. ValueError and TypeError name the argument; RuntimeError gives CUDA's reason.
     """
+    device = x.device.type if isinstance(x, torch.Tensor) else ""
+    if device in ("cpu", "cuda") and torch.is_autocast_enabled(device):
+        x, w, b = (t.float() if isinstance(t, torch.Tensor) else t for t in (x, w, b))
     _check_tensors(x, w, b, groups)
-    stage = stage_names()[-1] if stage is None else str(stage)
+    # PyTorch would take the derivative to be zero.
+    if forward_ad._current_level >= 0 and any(
+            t is not None and forward_ad.unpack_dual(t).tangent is not None for t in (x, w, b)):
+        raise NotImplementedError("convladder.conv2d has no jvp: use torch.nn.functional.conv2d")
     stride, dilation = _pair("stride", stride), _pair("dilation", dilation)
     padding = _padding(padding, w.shape[2:], stride, dilation)
-    problem = Problem(*x.shape, w.shape[0], *w.shape[2:], *stride, *padding, *dilation, groups)
-    x, w, b = (None if t is None else t.resolve_neg().contiguous() for t in (x, w, b))
-    with torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext():
-        return _Conv2d.apply(x, w, b, problem, stage.encode(), relu)
+    steps = [*stride, *padding, *dilation]
+    return torch.ops.convladder.conv2d(x, w, b, steps, groups, str(stage), bool(relu))
+
+
+def _problem_of(x, w, stride, padding, dilation, groups):
+    _check_tensors(x, w, None, groups)
+    stride, dilation = _pair("stride", stride), _pair("dilation", dilation)
+    steps = *stride, *_padding(padding, w.shape[2:], stride, dilation), *dilation
+    return _problem(x.shape, w.shape, steps, groups)
+
+
+def chosen_stage(x, w, stride=1, padding=0, dilation=1, groups=1):
+    """(name, why): the stage that "auto" is for these arguments, and the reason in a line."""
+    stage, why = ctypes.c_char_p(), ctypes.create_string_buffer(1000)
+    problem = _problem_of(x, w, stride, padding, dilation, groups)
+    _check(_library().convladder_choose(problem, stage, why, len(why)))
+    return stage.value.decode(), why.value.decode()
+
+
+def tune(x, w, stride=1, padding=0, dilation=1, groups=1):
+    """Times the stages on this problem, on tensors of its own, and keeps the fastest for "auto" as long as
+    the process lasts. Returns chosen_stage(). In the simulator, whose times say nothing, nothing is timed."""
+    with _placed(x) as stream:
+        _check(_library().convladder_tune(_problem_of(x, w, stride, padding, dilation, groups), stream))
+    return chosen_stage(x, w, stride, padding, dilation, groups)
 
 
 class Conv2d(torch.nn.Conv2d):
@@ -260,15 +353,15 @@ class Conv2d(torch.nn.Conv2d):
     `stage` and `relu`: see conv2d(). ValueError where padding_mode is not 'zeros'.
     """
 
-    def __init__(self, *args, stage=None, relu=False, **kwargs):
+    def __init__(self, *args, stage="auto", relu=False, **kwargs):
         super().__init__(*args, **kwargs)
         if self.padding_mode != "zeros":
             raise ValueError(f"padding_mode = {self.padding_mode!r}: must be 'zeros'")
-        self.stage = stage_names()[-1] if stage is None else stage
+        self.stage = stage
         self.relu = relu
 
     @classmethod
-    def from_torch(cls, conv, stage=None, relu=False):
+    def from_torch(cls, conv, stage="auto", relu=False):
         """A Conv2d with the parameters of an nn.Conv2d: the same ones, not copies."""
         if not isinstance(conv, torch.nn.Conv2d):
             raise TypeError(f"conv is a {type(conv).__name__}: must be a torch.nn.Conv2d")

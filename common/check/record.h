@@ -23,6 +23,12 @@ struct Record {
 // The record of a stage that has not run yet; one that has no ReLU, but is asked for it, is skipped.
 Record new_record(const Stage& stage, const std::string& problem, bool relu);
 
+// What is known before the stage runs: "auto" says which one it chooses, and why; one that doesn't take the
+// shape is skipped, with a message that begins with these words.
+constexpr const char* NOT_FOR_SHAPE = "not for this shape";
+void begin(Record& record, const Stage& stage, const ConvShape& shape);
+bool is_not_for_shape(const Record& record);
+
 // The members version, stage, problem, backend, status, max_error_ratio (null if nothing ran) and
 // message.
 Json to_json(const Record& record);

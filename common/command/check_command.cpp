@@ -112,7 +112,7 @@ int check_problems(const Options& options) {
     fmt::print("{:{}}  {:{}}  {:8}  {:11}  {}\n", record.stage, stage_width, record.problem,
                problem_width, record.status,
                ran ? fmt::format("error {:.3f}", record.max_error_ratio) : "", record.message);
-    ++counts[record.status];
+    ++counts[is_not_for_shape(record) ? NOT_FOR_SHAPE : record.status];
     records.push_back(to_json(record));
     flush_output();
   };
@@ -125,7 +125,7 @@ int check_problems(const Options& options) {
       c.shape = make_conv_shape(problem.arguments);
       checker.check(c, stages, [&](Record record) {
         if (record.status == "rejected") ok = false;  // a legal problem: every stage takes those
-        if (!note.empty())
+        if (!note.empty() && !is_not_for_shape(record))
           record.message = note + (record.message.empty() ? "" : "; ") + record.message;
         finish(record);
       });
@@ -144,8 +144,10 @@ int check_problems(const Options& options) {
     fmt::print("{} of {} problems were cut down, as their lines say; --max-gmac overrides\n", cut,
                done);
   }
-  fmt::print("{} passed, {} failed, {} rejected, {} skipped (backend: {})\n", counts["pass"],
-             counts["fail"], counts["rejected"], counts["skipped"], backend_name());
+  const int unfit = counts[NOT_FOR_SHAPE];
+  fmt::print("{} passed, {} failed, {} rejected, {} skipped{} (backend: {})\n", counts["pass"],
+             counts["fail"], counts["rejected"], counts["skipped"],
+             unfit > 0 ? fmt::format(", {} {}", unfit, NOT_FOR_SHAPE) : "", backend_name());
   if (!path.empty()) write_json(path, records);
   // A row of a file may rightly describe no legal problem; one that is named and can't run is an error.
   if (named && !rejection.empty()) throw UsageError(rejection);

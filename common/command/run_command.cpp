@@ -74,6 +74,7 @@ Result try_stage(const Stage& stage, const Workload& job, const Reference& refer
                  std::vector<float>& output) {
   Result result = {new_record(stage, job.name, job.relu), {}};
   Record& record = result.record;
+  begin(record, stage, job.shape);
   if (!record.status.empty()) return result;
   record.status = "fail";
   try {
@@ -225,6 +226,12 @@ void require_within_float32(const Reference& reference) {
 // how often each.
 int run_once(const Workload& job, const std::vector<Stage>& stages) {
   for (const Stage& stage : stages) {
+    Record record;
+    begin(record, stage, job.shape);
+    if (!record.status.empty()) {
+      fmt::print("{}: {}\n", stage.name, record.message);
+      continue;
+    }
     fmt::print("{}: launched once, result NOT checked (--once):", stage.name);
     for (const auto& [kernel, count] : own_launches(Trial(stage, job))) {
       fmt::print(" {}*{}", kernel, count);

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include "common/check/backend.h"
 #include "common/check/files.h"
+#include "common/core/choice.h"
 #include "common/core/extents.h"
 #include "common/core/platform.h"
 
@@ -32,7 +33,7 @@ bool has_extent(const Options& options) {
 std::string stage_called(const std::string& name) {
   std::vector<std::string> found;
   for (const Stage& stage : stages()) {
-    if (name == stage.name) return name;
+    if (name == stage.name || name == auto_stage().name) return name;
     if (std::string(stage.name).rfind(name + "_", 0) == 0) found.emplace_back(stage.name);
   }
   if (found.size() > 1) {
@@ -86,6 +87,9 @@ std::vector<Stage> selected_stages(const Options& options) {
     const bool named = std::count(names.begin(), names.end(), stage.name) > 0;
     if (!named && !names.empty()) continue;
     if (precision == "both" || precision == to_string(stage.precision)) selected.push_back(stage);
+  }
+  if (std::count(names.begin(), names.end(), auto_stage().name) > 0 && precision != "tf32") {
+    selected.push_back(auto_stage());
   }
   if (selected.empty()) throw UsageError("--precision = '" + precision + "': no stage here has it");
   return selected;

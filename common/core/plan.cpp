@@ -26,9 +26,8 @@ std::size_t sum_bytes(const ConvShape& shape, int parts) {
 // In cycles, of the busiest multiprocessor: it computes its share of the blocks, and each wave of them,
 // as many as run at a time, loses the time of one more. Adding parts costs 4000 cycles until it begins,
 // and 8 bytes for each partial sum, 16 in a cycle.
-double cost(const ConvShape& shape, const Plan& plan, const BlockCosts& costs) {
+double cost(const ConvShape& shape, const Plan& plan, const BlockCosts& costs, int64_t SMS) {
   constexpr int BN = 128, TN = 8, LEAST_TAPS = 32;
-  const int64_t SMS = multiprocessors();
   const int64_t blocks = shape.groups * ceil_div(shape.K, 8 * plan.TM) *
                          ceil_div(int64_t{shape.N} * shape.PQ(), BN) * plan.parts;
   const int64_t share = ceil_div(blocks, SMS);
@@ -63,6 +62,7 @@ float* Plan::output(const Convolution& conv) const {
 Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes) {
   Plan best = {}, smallest = {0, 0, 0, SIZE_MAX};
   double least = HUGE_VAL;
+  const int SMS = multiprocessors();  // asking takes longer than all else
   for (int TM = sizes.least_TM; TM <= 16; TM += 4) {
     const int64_t most_CRS =
         int64_t{shape.CRS()} + sizes.most_taps - 1;  // whole tiles of any length
@@ -71,7 +71,7 @@ Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes
       const Plan plan = {TM, parts, sizes.values, packed + sum_bytes(shape, parts)};
       if (plan.bytes < smallest.bytes) smallest = plan;
       if (plan.bytes > limit) break;
-      const double cycles = cost(shape, plan, sizes.costs);
+      const double cycles = cost(shape, plan, sizes.costs, SMS);
       if (cycles < least) least = cycles, best = plan;
     }
   }

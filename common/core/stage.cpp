@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/core/choice.h"
 #include "common/core/launch.h"
 #ifndef CUDART_VERSION
 #include "common/simulator/enqueueing.h"
@@ -15,24 +16,6 @@ constexpr std::size_t WORKSPACE_ALIGNMENT = 256;
 std::vector<Stage>& registry() {
   static std::vector<Stage> stages;
   return stages;
-}
-
-void require_buffer(const char* name, const void* pointer, int64_t count, int64_t needed) {
-  if (pointer == nullptr) throw InvalidArgument(std::string(name) + " is null");
-  if (reinterpret_cast<std::uintptr_t>(pointer) % alignof(float) != 0) {
-    throw InvalidArgument(std::string(name) + " is not aligned to 4 bytes");
-  }
-  if (count < needed) {
-    throw InvalidArgument(std::string(name) + " holds " + std::to_string(count) +
-                          " elements, the problem needs " + std::to_string(needed));
-  }
-}
-
-// An error that nobody has collected would come out of the next launch, as if it were its own.
-void require_no_earlier_error() {
-  const cudaError_t left = cudaGetLastError();
-  if (left == cudaErrorNotReady) return;  // the answer to a question, and no error
-  check_cuda(left, "an earlier CUDA call");
 }
 
 // Throws CudaError where the stage does more than put work on the stream. Only the simulator sees that.
@@ -59,20 +42,29 @@ StageRegistration::StageRegistration(const Stage& stage) {
 const std::vector<Stage>& stages() { return registry(); }
 
 const Stage& find_stage(const std::string& name) {
+  if (name == auto_stage().name) return auto_stage();
   std::string known;
   for (const Stage& stage : stages()) {
     if (name == stage.name) return stage;
     known += (known.empty() ? "" : ", ") + std::string(stage.name);
   }
-  throw InvalidArgument("stage '" + name + "' is unknown; there are: " + known);
+  throw InvalidArgument("stage '" + name + "' is unknown; there are: " + known + ", and auto");
 }
 
 const char* to_string(Precision precision) {
   return precision == Precision::kFp32 ? "fp32" : "tf32";
 }
 
-std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::size_t limit) {
+void require_taken(const Stage& stage, const ConvShape& shape) {
   validate(shape);
+  const char* const wanted = stage.wants ? stage.wants(shape) : nullptr;
+  if (!wanted) return;
+  throw NotForShape(std::string("not for this shape: ") + stage.name + " wants " + wanted +
+                    ", not " + to_string(shape));
+}
+
+std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::size_t limit) {
+  require_taken(stage, shape);
   if (!stage.workspace_bytes) return 0;
   const std::size_t bytes = stage.workspace_bytes(shape, limit);
   if (bytes > limit) {
@@ -84,12 +76,41 @@ std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape, std::siz
 }
 
 std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape) {
-  validate(shape);
+  require_taken(stage, shape);
   return stage.workspace_bytes ? stage.workspace_bytes(shape, 0) : 0;
 }
 
+void require_buffer(const char* name, const void* pointer, int64_t count, int64_t needed) {
+  if (pointer == nullptr) throw InvalidArgument(std::string(name) + " is null");
+  if (reinterpret_cast<std::uintptr_t>(pointer) % alignof(float) != 0) {
+    throw InvalidArgument(std::string(name) + " is not aligned to 4 bytes");
+  }
+  if (count < needed) {
+    throw InvalidArgument(std::string(name) + " holds " + std::to_string(count) +
+                          " elements, the problem needs " + std::to_string(needed));
+  }
+}
+
+// An error that nobody has collected would come out of the next launch, as if it were its own.
+void require_no_earlier_error() {
+  const cudaError_t left = cudaGetLastError();
+  if (left == cudaErrorNotReady) return;  // the answer to a question, and no error
+  check_cuda(left, "an earlier CUDA call");
+}
+
+void require_workspace(const void* workspace, std::size_t bytes, std::size_t least,
+                       const std::string& whose) {
+  if (bytes < least || (least > 0 && workspace == nullptr)) {
+    throw InvalidArgument("workspace holds " + std::to_string(workspace ? bytes : 0) + " bytes, " +
+                          whose + " needs at least " + std::to_string(least));
+  }
+  if (reinterpret_cast<std::uintptr_t>(workspace) % WORKSPACE_ALIGNMENT != 0) {
+    throw InvalidArgument("workspace is not aligned to 256 bytes");
+  }
+}
+
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
-  validate(conv.shape);
+  require_taken(stage, conv.shape);
   require_buffer("input", conv.input, conv.input_count, conv.shape.input_count());
   require_buffer("filters", conv.filters, conv.filter_count, conv.shape.filter_count());
   if (conv.bias) require_buffer("bias", conv.bias, conv.bias_count, conv.shape.total_K());
@@ -98,14 +119,7 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
     throw InvalidArgument("relu = 1: " + std::string(stage.name) + " does not apply ReLU");
   }
   const std::size_t least = least_workspace_bytes(stage, conv.shape);
-  if (conv.workspace_bytes < least || (least > 0 && conv.workspace == nullptr)) {
-    throw InvalidArgument("workspace holds " +
-                          std::to_string(conv.workspace ? conv.workspace_bytes : 0) + " bytes, " +
-                          stage.name + " needs at least " + std::to_string(least));
-  }
-  if (reinterpret_cast<std::uintptr_t>(conv.workspace) % WORKSPACE_ALIGNMENT != 0) {
-    throw InvalidArgument("workspace is not aligned to 256 bytes");
-  }
+  require_workspace(conv.workspace, conv.workspace_bytes, least, stage.name);
   require_no_earlier_error();
   enqueue(stage, conv, stream);
   check_cuda(cudaGetLastError(), "kernel launch");

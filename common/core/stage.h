@@ -22,6 +22,11 @@ constexpr Precision FP32 = Precision::kFp32, TF32 = Precision::kTf32;
 
 const char* to_string(Precision precision);  // "fp32" or "tf32"
 
+// A legal problem that one stage doesn't take, while others do: "not for this shape: ...".
+struct NotForShape : InvalidArgument {
+  using InvalidArgument::InvalidArgument;
+};
+
 // One convolution to compute: output = conv(input, filters) + bias, then ReLU if asked. All
 // pointers are device pointers and need only the 4-byte alignment of a float; output and workspace
 // overlap nothing. The counts say how many elements lie behind each pointer.
@@ -59,21 +64,28 @@ struct Stage {
   // Tensor cores multiply, and not the FP32 units. In FP32 a factor is then cut in TF32 numbers, of which the
   // smallest is 2^-136: to the rule for errors a factor below 2^-113 counts as 2^-113.
   bool tensor_cores = precision == TF32;
+  // Null: the stage takes every legal problem. Else what it wants instead of one that it doesn't take
+  // ("one channel in each group"), and null for one that it takes.
+  const char* (*wants)(const ConvShape& shape) = nullptr;
 };
 
 // All stages linked into this program, ordered by name.
 const std::vector<Stage>& stages();
 
-// The stage called `name`. Throws InvalidArgument, listing the names there are.
+// The stage called `name`; "auto" is the one that suits the problem (choice.h). Throws InvalidArgument,
+// listing the names there are.
 const Stage& find_stage(const std::string& name);
 
-// Bytes of workspace that `stage` wants for `shape`. Throws InvalidArgument when the shape is
-// invalid or the stage cannot work within `limit` bytes.
+// Throws InvalidArgument when the shape is invalid, NotForShape when the stage doesn't take it. So do the
+// functions below.
+void require_taken(const Stage& stage, const ConvShape& shape);
+
+// Bytes of workspace that `stage` wants for `shape`. Throws InvalidArgument when the stage cannot work
+// within `limit` bytes.
 std::size_t workspace_bytes(const Stage& stage, const ConvShape& shape,
                             std::size_t limit = DEFAULT_WORKSPACE_LIMIT);
 
-// Bytes of workspace with which `stage` just works for `shape`. Throws InvalidArgument for an
-// invalid shape.
+// Bytes of workspace with which `stage` just works for `shape`.
 std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
 
 // Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU where
@@ -81,6 +93,12 @@ std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
 // error that an earlier call left behind: then the output is untouched. Throws CudaError where the
 // runtime refuses the work. Asynchronous, ordered on `stream`.
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream);
+
+// What run() checks, for other calls as well; each throws as it does.
+void require_buffer(const char* name, const void* pointer, int64_t count, int64_t needed);
+void require_workspace(const void* workspace, std::size_t bytes, std::size_t least,
+                       const std::string& whose);
+void require_no_earlier_error();
 
 struct StageRegistration {
   explicit StageRegistration(const Stage& stage);

@@ -50,6 +50,8 @@ bool attempt(Json& record, const Action& action) {
   try {
     action();
     return true;
+  } catch (const NotForShape& error) {
+    return end("skipped", error.what());
   } catch (const InvalidArgument& error) {
     return end("rejected", error.what());
   } catch (const Skipped& reason) {
@@ -95,6 +97,7 @@ class ProblemBench {
       : settings_(settings), machine_(machine), problem_(problem) {
     for (const Stage& stage : settings.stages) {
       Json record = to_json(new_record(stage, problem.name, false));
+      record["precision"] = to_string(stage.precision);
       record["cold_ms"] = record["warm_ms"] = nullptr;
       contestants_.push_back({stage, nullptr, record});
     }
@@ -187,6 +190,9 @@ class ProblemBench {
     if (!each.cudnn) {
       each.enqueue = [trial = each.trial.get()] { trial->enqueue(); };
       require_right(each, reference);
+      Record begun;  // what "auto" chooses
+      begin(begun, each.stage, each.trial->arguments().shape);
+      each.record["message"] = begun.message;
       return;
     }
     const CudnnPlan plan = make_cudnn_plan(

@@ -8,6 +8,7 @@
 #include "common/check/backend.h"
 #include "common/check/launches.h"
 #include "common/check/progress.h"
+#include "common/check/record.h"
 #include "common/command/commands.h"
 #include "common/command/selection.h"
 #include "common/core/launch.h"
@@ -102,9 +103,17 @@ int profile_command(const std::vector<std::string>& arguments) {
   progress.show(0, "reference");
   const Reference reference = affordable_reference(job, 1);
   std::vector<Json> records;
-  std::size_t begun = 0, right = 0;
+  std::size_t begun = 0, right = 0, unfit = 0;
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(++begun), stage.name);
+    Record record;
+    begin(record, stage, job.shape);
+    if (!record.status.empty()) {
+      ++unfit;
+      progress.clear();
+      std::printf("%s: %s\n", stage.name, record.message.c_str());
+      continue;
+    }
     const Trial trial(stage, job);
     const std::vector<Json> kernels = profiler->profile(stage, job, trial);
     const Comparison result =
@@ -123,7 +132,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   write_json(path, Json(records));
   profiler->finish(job);
   std::printf("wrote %s\n", shortened(path).c_str());
-  return right == stages.size() ? 0 : 1;
+  return right + unfit == stages.size() ? 0 : 1;
 }
 
 }  // namespace convladder

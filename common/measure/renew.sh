@@ -115,7 +115,7 @@ step test campaign tests "${ladder[@]}" test  # before a result is new, and a te
 step bench json "docs/results/bench_$name.json" '"convladder bench"' \
   "${ladder[@]}" bench --bias 1 --repeats 5
 step layers json "docs/results/layers_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 --stage={05,06,07,08,09,10,11,12,13}
+  "${ladder[@]}" bench --shapes common/layers.csv --repeats 3 --stage={05,06,07,08,09,10,11,12,13,16,auto}
 # Once it is there its rates may be the highest of several runs: none of them may be passed.
 [[ -e common/machines/$name.json ]] ||
   again machine "${ladder[@]}" bench --machine "common/machines/$name.json"
@@ -137,6 +137,7 @@ grep -q "of $(sha256sum <common/measure/bank_patterns.cu | cut -d ' ' -f 1)" com
   again readings_patterns python3 -B -m common.measure.readings patterns
 
 [[ -z $list ]] || exit 0
+python3 -B -m common.measure.timed_layers "docs/results/layers_$name.json" || failures=$((failures + 1))
 ./ladder report --docs || failures=$((failures + 1))
 [[ ${#left[@]} -eq 0 ]] || say "left for the next call, after $minutes minutes: ${left[*]}"
 say "$failures failed; see git diff"

@@ -114,7 +114,9 @@ def summary(data, _):
         timing = timed.stages.get(stage) if timed else None
         cells = time_tables.time_cells(timing, timed and timed.flop, data.bench)
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
-                     cells.cold or "not timed yet", cells.ceiling,
+                     "not for this layer" if files.is_side_rung(data.root, stage) else
+                     cells.cold or "not timed yet",
+                     cells.ceiling,
                      ratio(time_tables.time_ratio(cudnn, timing)), files.limit_of(data.root, stage)])
     yield formats.markdown(["stage", "idea", "time [ms]", "of FP32 ceiling", "times as fast as cuDNN FP32",
                             "what limits it"], rows)
@@ -127,6 +129,8 @@ def ladder(data, stage):
         return
     problem, cells = data.bench.problems[0], []
     for name in files.rungs(data.root):
+        if files.is_side_rung(data.root, name):
+            continue
         timing = problem.stages.get(name)
         cell = f"{name[:2]} {significant(timing.cold.median) if timing and timing.cold else '–'}"
         cells.append(f"**{cell}**" if name == stage else cell)

@@ -25,6 +25,11 @@ def kernel_files(root, stage):
     return sorted(glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu")))
 
 
+def is_side_rung(root, stage):
+    """Whether it takes some problems alone, and not the running example: its registration names `wants`."""
+    return bool(re.search(r"REGISTER_STAGE\(\{[^}]*\bwants\}", read(kernel_files(root, stage)[0])))
+
+
 def limit_of(root, stage):
     """What the stage's lesson names in bold, first thing under its heading on what limits it."""
     lesson = read_existing(os.path.join(root, stage, "README.md"))

@@ -10,8 +10,8 @@ cut short or lacks a member are refused, by BadInput: one line that names the fi
                   timing for each stage; competitors: a timing for each library, precision and layout
   of a timing     status (pass, fail, rejected, skipped, impossible), message, max_error_ratio, cold_ms and
                   warm_ms: null, or median, lower_quartile, upper_quartile, min and count, in milliseconds;
-                  host_late: runs whose times may contain the host's; stage, or competitor ("cudnn",
-                  "cudnn_any", "pytorch"), precision, layout, library, algorithm, tf32_used
+                  host_late: runs whose times may contain the host's; precision; stage or competitor ("cudnn",
+                  "cudnn_any", "pytorch"), layout, library, algorithm, tf32_used
   of a kernel     of all its launches, by one source of counts: stage, kernel (here: name), launches, library,
                   problem, shape, bias, source ("ncu" or "simulator"), flop and least_bytes of
                   the problem, and counters (here: metrics), whose names have a "__" or a "."; floor_ms,
@@ -29,9 +29,10 @@ from common.show import metrics
 
 LACKING = {  # what stands for a member that some records lack
     "shape": "", "flop": 0, "error": "", "gpu_before": None, "gpu_after": None, "competitors": (),
-    "throttle_reasons": (), "message": "", "max_error_ratio": None, "host_late": None, "library": "",
-    "algorithm": "", "tf32_used": True, "bias": True, "least_bytes": 0, "machine": "", "floor_ms": None,
-    "floor_limit": "", "whole_shape": "", "whole_flop": 0, "whole_floor_ms": None, "whole_floor_limit": ""}
+    "precision": "fp32", "throttle_reasons": (), "message": "", "max_error_ratio": None, "host_late": None,
+    "library": "", "algorithm": "", "tf32_used": True, "bias": True, "least_bytes": 0, "machine": "",
+    "floor_ms": None, "floor_limit": "", "whole_shape": "", "whole_flop": 0, "whole_floor_ms": None,
+    "whole_floor_limit": ""}
 
 
 class BadInput(Exception):

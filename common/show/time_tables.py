@@ -72,13 +72,27 @@ def machine(bench):
             f"TB/s, both measured in the same run.\n")
 
 
+BEST = "the ladder's best"
+
+
+def with_best(problem):
+    """Its stages' timings, and last, where there are several in FP32, the fastest of those, as BEST."""
+    timed = [each for name, each in problem.stages.items()
+             if each.cold and each.precision == "fp32" and name != "auto"]
+    if len(timed) < 2:
+        return problem.stages
+    return {**problem.stages, BEST: min(timed, key=lambda each: each.cold.median)}
+
+
 def times_table(problem, bench):
     """Of a problem. A stage that failed has its status and no time."""
     rivals = ladder_of_competitors(problem)
     header = ["stage", *HEADINGS, "cold ÷ before",
               *("× " + competitor_title(rival) for rival in rivals)]
     rows, before = [], None
-    for name, timing in problem.stages.items():
+    for name, timing in with_best(problem).items():
+        if name == BEST:
+            name, before = f"{BEST} ({timing.stage[:2]})", None
         rows.append([name, *time_cells(timing, problem.flop, bench),
                      ratio(time_ratio(timing, before)),
                      *(ratio(time_ratio(rival, timing)) for rival in rivals)])
@@ -135,7 +149,7 @@ def standings_table(bench):
     TF32 and has not, it is no competitor in TF32."""
     quotients = {}  # {stage: {competitor: [of each such problem]}}
     for problem in bench.problems:
-        for stage, timing in problem.stages.items():
+        for stage, timing in with_best(problem).items():
             for rival in problem.competitors:
                 found = quotients.setdefault(stage, {}).setdefault(competitor_title(rival), [])
                 quotient = time_ratio(rival, timing) if rival.tf32_used else None

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "common/bindings/convladder.h"
+#include "common/core/choice.h"
+#include "common/core/gradients.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -29,7 +31,7 @@ convladder_problem problem_of(const ConvArguments& arguments) {
 class Caller : Sample, public Trial {
  public:
   explicit Caller(const Stage& stage, const char* problem = PROBLEM)
-      : Sample(problem), Trial(stage, host()) {}
+      : Sample(suited(shape_of(problem), stage)), Trial(stage, host()) {}
 
   convladder_convolution call() const {
     const Convolution c = arguments();
@@ -80,27 +82,36 @@ void shift(T*& pointer, int bytes) {
   pointer = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + bytes);
 }
 
+// "input holds 431 elements, the problem needs 432"
+std::string too_few(const char* tensor, int64_t held, int64_t needed) {
+  return tensor + (" holds " + std::to_string(held)) + " elements, the problem needs " +
+         std::to_string(needed);
+}
+
 std::vector<BadInput> bad_inputs(const Stage& stage) {
+  const ConvShape s = suited(shape_of(PROBLEM), stage);
+  const int64_t inputs = s.input_count(), filters = s.filter_count(), outputs = s.output_count();
   std::vector<BadInput> bad = {
-      {"groups = 3:", [](Call& c) { c.problem.groups = 3; }},
+      {"groups = 4:", [](Call& c) { c.problem.groups = 4; }},
       {"s = 2: the dilated filter spans 9", [](Call& c) { c.problem.dil_w = 8; }},
       {"input is null", [](Call& c) { c.input = nullptr; }},
       {"filters is null", [](Call& c) { c.filters = nullptr; }},
       {"output is null", [](Call& c) { c.output = nullptr; }},
-      {"input holds 431 elements, the problem needs 432", [](Call& c) { c.input_count -= 1; }},
-      {"filters holds 0 elements, the problem needs 120", [](Call& c) { c.filter_count = 0; }},
-      {"bias holds 4 elements, the problem needs 5", [](Call& c) { c.bias_count -= 1; }},
-      {"output holds -1 elements, the problem needs 200", [](Call& c) { c.output_count = -1; }},
+      {too_few("input", inputs - 1, inputs), [](Call& c) { c.input_count -= 1; }},
+      {too_few("filters", 0, filters), [](Call& c) { c.filter_count = 0; }},
+      {too_few("bias", s.total_K() - 1, s.total_K()), [](Call& c) { c.bias_count -= 1; }},
+      {too_few("output", -1, outputs), [](Call& c) { c.output_count = -1; }},
       // The extents grew, the tensors did not.
-      {"input holds 432 elements, the problem needs 648", [](Call& c) { c.problem.n = 3; }},
-      {"filters holds 120 elements, the problem needs 144", [](Call& c) { c.problem.k = 6; }},
+      {too_few("input", inputs, inputs / 2 * 3), [](Call& c) { c.problem.n = 3; }},
+      {too_few("filters", filters, filters / s.K * (s.K + 1)),
+       [](Call& c) { c.problem.k += c.problem.groups; }},
       {"workspace is not aligned to 256 bytes", [](Call& c) { shift(c.workspace, 128); }},
   };
   // Each field too small, negative, and too large for 32 bits, which would make 1 of it. (What else is
   // wrong with extents: conv_shape_test.cpp.)
   for (const Extent& extent : EXTENTS) {
     for (const int64_t value : {extent.least - 1, INT64_MIN, (int64_t{1} << 32) + 1}) {
-      ConvArguments arguments = arguments_of(PROBLEM);
+      ConvArguments arguments = to_arguments(s);
       arguments.*extent.given = value;
       bad.push_back({extent.name + (" = " + std::to_string(value)) + ":",
                      [=](Call& c) { c.problem = problem_of(arguments); }});
@@ -121,7 +132,7 @@ std::vector<BadInput> bad_inputs(const Stage& stage) {
     bad.push_back({std::string("relu = 1: ") + stage.name + " does not apply ReLU",
                    [](Call& c) { c.relu = 1; }});
   }
-  const std::size_t least = least_workspace_bytes(stage, shape_of(PROBLEM));
+  const std::size_t least = least_workspace_bytes(stage, s);
   if (least == 0) return bad;
   bad.push_back({"workspace holds 0 bytes", [](Call& c) { c.workspace = nullptr; }});
   bad.push_back({"workspace holds 0 bytes", [](Call& c) { c.workspace_bytes = 0; }});
@@ -158,12 +169,14 @@ TEST_P(CApi, TakesGroupsAndAllocatesTheWorkspace) {
   call.workspace_bytes = CONVLADDER_ALLOCATE_WORKSPACE;
   for (int i = 0; i < 3; ++i) caller.expect_works(call);
   call.problem.groups = 1;
-  caller.expect_refused(call, "filters holds 240 elements, the problem needs 720");
+  caller.expect_refused(call, stage().wants ? "not for this shape: " + std::string(stage().name) +
+                                                  " wants one channel"
+                                            : too_few("filters", 240, 720));
 }
 
 TEST_P(CApi, WorkspaceIsWhatCppSays) {
-  const ConvShape shape = shape_of(PROBLEM);
-  const convladder_problem problem = problem_of(arguments_of(PROBLEM));
+  const ConvShape shape = suited(shape_of(PROBLEM), stage());
+  const convladder_problem problem = problem_of(to_arguments(shape));
   const std::size_t least = least_workspace_bytes(stage(), shape);
   std::size_t bytes = 1;
   const auto ask = [&](std::size_t limit) {
@@ -178,6 +191,63 @@ TEST_P(CApi, WorkspaceIsWhatCppSays) {
   EXPECT_EQ(bytes, least) << "written in spite of the error";
   EXPECT_EQ(message_of<InvalidArgument>([&] { workspace_bytes(stage(), shape, least - 1); }),
             convladder_last_error());
+}
+
+TEST_P(CApi, GradientsAreThoseOfCpp) {
+  const Sample sample(suited(shape_of(PROBLEM), stage()));
+  const ConvShape& s = sample.shape();
+  const HostProblem host = sample.host();
+  DeviceBuffer x(s.input_count()), w(s.filter_count()), dy(s.output_count());
+  x.upload(host.input), w.upload(host.filters);
+  dy.upload(std::vector<float>(s.output_count(), 0.25f).data());
+  std::vector<float> results[2];
+  for (const bool by_c : {false, true}) {
+    DeviceBuffer dx(s.input_count()), dw(s.filter_count()), db(s.total_K());
+    convladder_gradients g = {problem_of(to_arguments(s)),
+                              x.data(),
+                              w.data(),
+                              dy.data(),
+                              dx.data(),
+                              dw.data(),
+                              db.data(),
+                              x.count(),
+                              w.count(),
+                              db.count(),
+                              dy.count(),
+                              nullptr,
+                              CONVLADDER_ALLOCATE_WORKSPACE};
+    if (by_c) {
+      EXPECT_EQ(convladder_run_gradients(stage().name, &g, nullptr), CONVLADDER_SUCCESS)
+          << convladder_last_error();
+    } else {
+      Gradients own = {s,         x.data(),  w.data(),  dy.data(),  dx.data(), dw.data(),
+                       db.data(), x.count(), w.count(), db.count(), dy.count()};
+      const DeviceBuffer workspace(
+          static_cast<int64_t>(gradient_workspace_bytes(stage(), own) / sizeof(float)));
+      own.workspace = workspace.data();
+      own.workspace_bytes = static_cast<std::size_t>(workspace.count()) * sizeof(float);
+      run_gradients(stage(), own, nullptr);
+      check_cuda(cudaDeviceSynchronize(), "the gradients");
+    }
+    for (const DeviceBuffer* each : {&dx, &dw, &db}) {
+      EXPECT_EQ(each->guard_damage(), "");
+      const std::vector<float> values = values_of(*each);
+      results[by_c].insert(results[by_c].end(), values.begin(), values.end());
+    }
+    if (!by_c) continue;
+    const auto expect_refused = [&](const convladder_gradients& bad, const std::string& message) {
+      EXPECT_EQ(convladder_run_gradients(stage().name, &bad, nullptr), CONVLADDER_INVALID_ARGUMENT);
+      EXPECT_EQ(convladder_last_error(), message);
+    };
+    convladder_gradients bad = g;
+    bad.output_gradient = nullptr;
+    expect_refused(bad, "output_gradient is null");
+    bad = g, bad.input_count -= 1;
+    expect_refused(bad, too_few("input", s.input_count() - 1, s.input_count()));
+    bad = g, bad.input_gradient = nullptr, bad.filters = nullptr;  // not looked at then
+    EXPECT_EQ(convladder_run_gradients(stage().name, &bad, nullptr), CONVLADDER_SUCCESS);
+  }
+  EXPECT_EQ(results[0], results[1]);
 }
 
 #ifndef CUDART_VERSION  // CUDA doesn't work in a child of a process that has used it
@@ -207,6 +277,21 @@ TEST(CApiAlone, ListsStagesAndBackend) {
   const char* const* names = convladder_stage_names();
   for (const Stage& stage : stages()) EXPECT_STREQ(*names++, stage.name);
   EXPECT_EQ(*names, nullptr);
+}
+
+TEST(CApiAlone, AutoIsWhatCppChooses) {
+  const convladder_problem problem = problem_of(arguments_of(PROBLEM));
+  const char* stage = nullptr;
+  char why[20] = "";
+  for (const bool tuned : {false, true}) {
+    if (tuned) EXPECT_EQ(convladder_tune(&problem, nullptr), CONVLADDER_SUCCESS);
+    EXPECT_EQ(convladder_choose(&problem, &stage, why, sizeof why), CONVLADDER_SUCCESS);
+    EXPECT_EQ(std::string(why).rfind("the fastest ", 0), 0u) << why;
+    if (!tuned) EXPECT_STREQ(stage, choose(shape_of(PROBLEM)).stage->name);
+  }
+  Caller caller(auto_stage());
+  caller.expect_works(caller.call());
+  EXPECT_EQ(convladder_choose(nullptr, &stage, nullptr, 0), CONVLADDER_INVALID_ARGUMENT);
 }
 
 TEST(CApiAlone, OutputSizeIsUntouchedByAnError) {

@@ -21,6 +21,10 @@ constexpr const char* LONG_SUMS = "n=2 c=70 h=9 w=8 k=5 r=3 s=2";  // stage 11 c
 
 class FaultsTest : public DeviceTest {};
 
+Sample sample_of(const char* extents, DataKind kind = DataKind::kSmallInteger) {
+  return Sample(suited(shape_of(extents), stage()), kind);
+}
+
 // ---- Memory that is short, on a GPU ----
 
 // Takes device memory until about `leave` bytes are free.
@@ -57,7 +61,8 @@ void expect_trial_right(const Sample& sample) {
 // Tensors of 64 MiB, and stage 02's workspace: the memory gives out at each of them in turn.
 TEST_F(FaultsTest, MemoryThatIsShortIsReported) {
   if (!on_gpu()) GTEST_SKIP() << "needs a GPU: this machine's own memory is not used up";
-  const Sample large("n=16 c=16 h=w=256 k=16 r=s=3 pad_h=pad_w=1"), after(SMALL);
+  const Sample large = sample_of("n=16 c=16 h=w=256 k=16 r=s=3 pad_h=pad_w=1");
+  const Sample after = sample_of(SMALL);
   for (const Sample* sample : {&large, &after}) expect_trial_right(*sample);  // loads the kernels
   const double free = free_device_memory();
   int shortages = 0;
@@ -89,7 +94,7 @@ void leave_an_error() {
 }
 
 TEST_F(FaultsTest, AnEarlierErrorIsReportedOnceAndAsEarlier) {
-  const Sample sample(SMALL);
+  const Sample sample = sample_of(SMALL);
   OnDevice device(stage(), sample.host());
   leave_an_error();
   const std::string message =
@@ -104,7 +109,7 @@ TEST_F(FaultsTest, AnEarlierErrorIsReportedOnceAndAsEarlier) {
 #ifndef CUDART_VERSION  // a GPU refuses no launch on demand
 TEST_F(FaultsTest, ALaunchThatIsRefusedIsReported) {
   for (const char* extents : {SMALL, LONG_SUMS}) {
-    const Sample sample(extents);
+    const Sample sample = sample_of(extents);
     OnDevice device(stage(), sample.host());
     int bad_launch = 0;
     for (;; ++bad_launch) {
@@ -134,7 +139,7 @@ Convolution with_a_wild_pointer(const OnDevice& device) {
 // A kernel that reads what is not there leaves the GPU unusable, for this process: so it is done in
 // another. Exits with 0 where every call after it says why it can't be done.
 [[noreturn]] void use_a_broken_context() {
-  const Sample sample(SMALL);
+  const Sample sample = sample_of(SMALL);
   OnDevice device(stage(), sample.host());
   const std::string first = message_of<CudaError>([&] {
     run(stage(), with_a_wild_pointer(device), device.stream());
@@ -158,7 +163,7 @@ TEST_F(FaultsTest, AContextThatIsBrokenStaysSo) {
 
 #if !defined(CUDART_VERSION) && !defined(__SANITIZE_ADDRESS__)
 TEST_F(FaultsTest, AWildPointerFailsItsKernelAlone) {
-  const Sample sample(SMALL);
+  const Sample sample = sample_of(SMALL);
   OnDevice device(stage(), sample.host());
   expect_parts(
       message_of<CudaError>([&] { run(stage(), with_a_wild_pointer(device), device.stream()); }),
@@ -180,7 +185,7 @@ double memory_in_use() {
 
 TEST_F(FaultsTest, ManyCallsTakeNoMemory) {
   const int calls = on_gpu() ? 1000 : 100;
-  const Sample sample(SMALL);
+  const Sample sample = sample_of(SMALL);
   OnDevice device(stage(), sample.host());
   device.run_stage();  // makes cuBLAS's handle
   double taken = 0;
@@ -197,7 +202,7 @@ TEST_F(FaultsTest, ManyCallsTakeNoMemory) {
 
 // Real numbers, so that another order of additions shows.
 TEST_F(FaultsTest, TwoHostThreadsAtOnceGetTheSameBitsInEveryRun) {
-  const Sample sample(MEDIUM, DataKind::kUniform);
+  const Sample sample = sample_of(MEDIUM, DataKind::kUniform);
   const auto work = [&] {
     OnDevice device(stage(), sample.host());
     const std::vector<float> first = device.run_stage();
@@ -225,7 +230,7 @@ void wait_for_flag(void* flag) {
 // Each stream's input comes from a copy that waits until both stages are enqueued: a stage that
 // waited for its work would never come back, one on another stream would read NaN.
 TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
-  const Sample samples[] = {Sample(MEDIUM), Sample(SMALL)};
+  const Sample samples[] = {sample_of(MEDIUM), sample_of(SMALL)};
   std::unique_ptr<OnDevice> devices[2];
   std::vector<DeviceBuffer> inputs;
   for (int i = 0; i < 2; ++i) {
@@ -263,7 +268,7 @@ TEST_F(FaultsTest, TwoStreamsWithDelayedProducers) {
 // What can be seen of streams in the simulator: everything goes to the one that was given.
 TEST_F(FaultsTest, WorkGoesToTheStreamThatIsGiven) {
   using simulator::work_on;
-  const Sample samples[] = {Sample(MEDIUM), Sample(SMALL)};
+  const Sample samples[] = {sample_of(MEDIUM), sample_of(SMALL)};
   OnDevice first(stage(), samples[0].host()), second(stage(), samples[1].host());
   const int64_t elsewhere = work_on(nullptr);
   first.run_stage();

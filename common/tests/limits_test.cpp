@@ -20,7 +20,7 @@ class LimitsTest : public DeviceTest, public testing::WithParamInterface<Problem
 using BeyondSixteenBits = LimitsTest;
 
 TEST_P(BeyondSixteenBits, IsRight) {
-  const Sample sample(make_conv_shape(GetParam().arguments));
+  const Sample sample(suited(make_conv_shape(GetParam().arguments), stage()));
   OnDevice device(stage(), sample.host());
   sample.expect_right(device.run_stage(), stage().precision);
   device.expect_no_damage();
@@ -49,7 +49,7 @@ using BeyondThirtyOneBits = LimitsTest;
 TEST_P(BeyondThirtyOneBits, IsRight) {
   const bool matrix = GetParam().name.rfind("matrix", 0) == 0;
   if (matrix && !is("02_im2col_gemm")) GTEST_SKIP() << "has no such matrix";
-  const ConvShape whole = make_conv_shape(GetParam().arguments);
+  const ConvShape whole = suited(make_conv_shape(GetParam().arguments), stage());
   // The filters in tile order may take more than a stage is given by default.
   const std::size_t limit =
       matrix ? SIZE_MAX : std::max(least_workspace_bytes(stage(), whole), DEFAULT_WORKSPACE_LIMIT);
@@ -130,7 +130,7 @@ using Workspace = LimitsTest;
 // Every amount between the least and the most that changes what the stage does. (One byte less than the
 // least: c_api_test.cpp.)
 TEST_P(Workspace, EveryAmountDownToTheLeast) {
-  const Sample sample(make_conv_shape(GetParam().arguments));
+  const Sample sample(suited(make_conv_shape(GetParam().arguments), stage()));
   const ConvShape& shape = sample.shape();
   const std::size_t most = workspace_bytes(stage(), shape);
   const std::size_t least = least_workspace_bytes(stage(), shape);
@@ -168,7 +168,7 @@ TEST_F(Limits, WorkspaceOfExtremeShapesDoesNotOverflow) {
   for (const char* extents :
        {"h=w=46339 r=s=23170",  // most taps times most outputs
         "w=1073741823 s=536870912", "c=2147418112 n=536870912", "k=2147418112"}) {
-    const ConvShape shape = shape_of(extents);
+    const ConvShape shape = suited(shape_of(extents), stage());
     SCOPED_TRACE(to_string(shape));
     const std::size_t least = least_workspace_bytes(stage(), shape);
     const std::size_t most = workspace_bytes(stage(), shape, SIZE_MAX);

@@ -40,7 +40,8 @@ void fill_end(float* floats, int64_t count, int64_t last) {
 }
 
 // Small integers for the filters and the bias of a problem whose input is too large for them.
-TestData filters_and_bias(ConvArguments a) {
+TestData filters_and_bias(const ConvShape& shape) {
+  ConvArguments a = to_arguments(shape);
   a.n = 1, a.h = a.r, a.w = a.s;
   a.stride_h = a.stride_w = a.dil_h = a.dil_w = 1, a.pad_h = a.pad_w = 0;
   return make_test_data(make_conv_shape(a), DataKind::kSmallInteger, 1);
@@ -74,7 +75,7 @@ void expect_equal(const DeviceBuffer& output, const ConvShape& shape, const Refe
 // Calls visit(i) for the flat index i of every input that a window covers.
 template <typename Visit>
 void for_each_input(const ConvShape& s, const Visit& visit) {
-  for (int64_t nc = 0; nc < int64_t{s.N} * s.C; ++nc) {
+  for (int64_t nc = 0; nc < int64_t{s.N} * s.total_C(); ++nc) {
     for (int64_t pr = 0; pr < int64_t{s.P()} * s.R; ++pr) {
       const int64_t h = pr / s.R * s.stride_h - s.pad_h + pr % s.R * s.dil_h;
       for (int64_t qs = 0; qs < int64_t{s.Q()} * s.S; ++qs) {
@@ -88,15 +89,15 @@ void for_each_input(const ConvShape& s, const Visit& visit) {
 // Images of almost 2^31 elements, the last of them behind 2^32: strides so large that few inputs
 // are read.
 TEST_F(SparseTest, InputBeyondThirtyTwoBits) {
-  const ConvArguments a = arguments_of(
-      "n=3 c=2 h=32767 w=32760 k=5 r=2 s=3 stride_h=16001 stride_w=15000 pad_h=1 pad_w=2 dil_h=700 "
-      "dil_w=900");
-  const ConvShape shape = make_conv_shape(a);
+  const ConvShape shape = suited(
+      shape_of("n=3 c=2 h=32767 w=32760 k=5 r=2 s=3 stride_h=16001 stride_w=15000 pad_h=1 pad_w=2 "
+               "dil_h=700 dil_w=900"),
+      stage());
   ASSERT_GT(shape.input_count(), INT64_C(1) << 32);
   const auto input = sparse_floats(shape.input_count());
   if (!input) GTEST_SKIP() << "no address space for " << shape.input_count() << " floats";
   for_each_input(shape, [&](int64_t i) { input.get()[i] = small_integer(i); });
-  const TestData data = filters_and_bias(a);
+  const TestData data = filters_and_bias(shape);
   const HostProblem problem = {shape, input.get(), data.filters.data(), data.bias.data()};
   DeviceBuffer output(shape.output_count());
   const Reference reference = compute_reference(problem);
@@ -122,12 +123,12 @@ class SparseOutput : public SparseTest, public testing::WithParamInterface<Probl
 
 TEST_P(SparseOutput, EndIsRight) {
   if (is_im2col_gemm()) GTEST_SKIP() << "computes all outputs: the product is one call";
-  const ConvShape shape = make_conv_shape(GetParam().arguments);
+  const ConvShape shape = suited(make_conv_shape(GetParam().arguments), stage());
   const auto input = sparse_floats(shape.input_count());
   const auto output = sparse_floats(shape.output_count());
   if (!input || !output) GTEST_SKIP() << "no address space for " << to_string(shape);
   fill_end(input.get(), shape.input_count(), INPUTS);
-  const TestData data = filters_and_bias(GetParam().arguments);
+  const TestData data = filters_and_bias(shape);
   const HostProblem problem = {shape, input.get(), data.filters.data(), data.bias.data()};
   std::vector<int64_t> last(OUTPUTS);
   std::iota(last.begin(), last.end(), shape.output_count() - OUTPUTS);

@@ -60,7 +60,7 @@ TEST(StageRegistry, StagesAreOrderedByName) {
 TEST(StageRegistry, FindsByName) {
   EXPECT_STREQ(find_stage("98_plain").name, "98_plain");
   EXPECT_EQ(message_of<InvalidArgument>([] { find_stage("plain"); }),
-            "stage 'plain' is unknown; there are: 97_needy, 98_plain");
+            "stage 'plain' is unknown; there are: 97_needy, 98_plain, and auto");
 }
 
 TEST(StageWorkspace, IsAskedWithinTheLimit) {

@@ -56,6 +56,16 @@ inline std::vector<Problem> problems_of(
 inline void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
 inline std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
 
+// The problem, or for a stage that takes no more than one channel in each group the one that has the same
+// channels in groups of one, and about as many filters.
+inline ConvShape suited(const ConvShape& shape, const Stage& stage) {
+  if (!stage.wants || !stage.wants(shape)) return shape;
+  ConvShape alone = shape;
+  alone.C = 1, alone.groups = shape.groups * shape.C;
+  alone.K = std::max(1, shape.K / shape.C);
+  return alone;
+}
+
 // Made on construction, removed with all it holds on destruction.
 class TempFolder {
  public:

@@ -47,6 +47,12 @@ X, W, B = integers(2, 3, 9, 8), integers(5, 3, 4, 2, seed=2), integers(5, seed=3
 PAIRS = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 3)}
 # Three groups: each has 2 channels and 5 filters.
 GROUPED = integers(2, 6, 9, 8, seed=4), integers(15, 2, 4, 2, seed=5), integers(15, seed=6)
+DEPTHWISE = integers(2, 6, 9, 8, seed=4), integers(12, 1, 3, 3, seed=7), integers(12, seed=8)
+
+
+def suited(stage):
+    """x, w, b and groups of a problem that the stage takes."""
+    return (*DEPTHWISE, 6) if stage == "16_depthwise" else (X, W, B, 1)
 
 
 class Reference(unittest.TestCase):
@@ -81,8 +87,12 @@ class Convolution(unittest.TestCase):
         self.assertTrue(torch.equal(output, wanted), "wrong values")
 
     def test_every_stage(self):
-        for (x, w, bias), groups in (((X, W, B), 1), (GROUPED, 3)):
-            for stage, b in itertools.product(STAGES, (bias, None)):
+        for (x, w, bias), groups in (((X, W, B), 1), (GROUPED, 3), (DEPTHWISE, 6)):
+            for stage, b in itertools.product([*STAGES, "auto"], (bias, None)):
+                if stage == "16_depthwise" and groups != 6:
+                    with self.assertRaisesRegex(ValueError, "^not for this shape: 16_depthwise wants one"):
+                        convladder.conv2d(x, w, b, **PAIRS, groups=groups, stage=stage)
+                    continue
                 with self.subTest(stage=stage, bias=b is not None, groups=groups):
                     self.check(x, w, b, **PAIRS, groups=groups, stage=stage)
 
@@ -106,8 +116,9 @@ class Convolution(unittest.TestCase):
         self.check(*map(torch._neg_view, (X, W, B)))
         self.check(torch.complex(X, -X).conj().imag, W)
         for offset, stage in itertools.product((1, 2, 3), STAGES):  # off alignment
-            x = torch.cat([X.new_full((offset,), float("nan")), X.flatten()])[offset:].view_as(X)
-            self.check(x, W, stage=stage)
+            whole, w, b, groups = suited(stage)
+            x = torch.cat([X.new_full((offset,), float("nan")), whole.flatten()])[offset:].view_as(whole)
+            self.check(x, w, b, groups=groups, stage=stage)
 
     def test_threads_at_once(self):
         problems = [(x, expected(x, W, B)) for x in (integers(2, 3, 9, 8, seed=i) for i in range(4))]
@@ -115,7 +126,8 @@ class Convolution(unittest.TestCase):
         def work(problem):
             x, wanted = problem
             for stage in STAGES * 3:
-                self.check(x, W, B, wanted, stage=stage)
+                if stage != "16_depthwise":
+                    self.check(x, W, B, wanted, stage=stage)
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(work, problems))
@@ -185,29 +197,132 @@ class BadArguments(unittest.TestCase):
             self.assertRegex(result.stderr, "RuntimeError: " + message)
 
 
-class WhatIsNotThere(unittest.TestCase):
-    def test_a_gradient_that_is_asked_for(self):
-        for wants in range(3):
-            arguments = [t.clone().requires_grad_(i == wants) for i, t in enumerate((X, W, B))]
-            output = convladder.conv2d(*arguments)
-            self.assertTrue(torch.equal(output, expected(X, W, B)))
-            self.assertTrue(output.requires_grad)
-            with self.assertRaisesRegex(NotImplementedError, "no backward"):
+class Gradients(unittest.TestCase):
+    # Strides and dilations with and without common factors, windows in the padding, rows that no window sees.
+    PROBLEMS = [
+        ((2, 3, 9, 8), (5, 3, 4, 2), PAIRS, 1), ((2, 6, 9, 8), (15, 2, 4, 2), PAIRS, 3),
+        ((3, 4, 11, 13), (6, 4, 3, 3), {"stride": 2, "padding": 1}, 1),
+        ((2, 4, 17, 12), (4, 2, 3, 2), {"stride": (4, 3), "dilation": (2, 3), "padding": (5, 4)}, 2),
+        ((2, 6, 10, 7), (12, 1, 3, 3), {"padding": 1}, 6), ((1, 5, 6, 6), (5, 1, 5, 5), {"padding": 2}, 5),
+    ]
+
+    def gradients(self, convolve, tensors, upstream, dtype):
+        tensors = [tensor.to(dtype).requires_grad_() for tensor in tensors]
+        convolve(*tensors).backward(upstream.to(dtype))
+        return [tensor.grad for tensor in tensors]
+
+    def test_of_every_stage(self):
+        random = torch.Generator().manual_seed(1)
+        for (x, w, options, groups), stage in itertools.product(self.PROBLEMS, [*STAGES, "auto"]):
+            if stage == "16_depthwise" and w[1] > 1:
+                continue
+            tensors = [torch.rand(size, generator=random).sub(0.5).to(DEVICE) for size in (x, w, w[:1])]
+
+            def theirs(x, w, b, options=options, groups=groups):
+                return torch.nn.functional.conv2d(x, w, b, **options, groups=groups)
+
+            def ours(x, w, b, options=options, groups=groups, stage=stage):
+                return convladder.conv2d(x, w, b, **options, groups=groups, stage=stage)
+
+            upstream = torch.rand_like(theirs(*tensors)).sub(0.5)
+            wanted = self.gradients(theirs, tensors, upstream, torch.float64)
+            large = self.gradients(theirs, [t.abs() for t in tensors], upstream.abs(), torch.float64)
+            bound = (8 + 2**15 * (stage == "12_tensor_cores")) * 2.0**-24
+            for name, got, want, magnitude in zip(
+                    "xwb", self.gradients(ours, tensors, upstream, torch.float32), wanted, large):
+                with self.subTest(stage=stage, x=x, by=name):
+                    self.assertLessEqual(max_error_ratio(got, want, magnitude, bound), 1)
+
+    def test_those_that_are_asked_for_and_no_others(self):
+        for wanted in itertools.product((False, True), repeat=3):
+            x, w, b = (t.clone().requires_grad_(want) for t, want in zip((X, W, B), wanted))
+            output = convladder.conv2d(x, w, b)
+            self.assertEqual(output.requires_grad, any(wanted))
+            if any(wanted):
                 output.sum().backward()
-            with torch.no_grad():
-                self.assertFalse(convladder.conv2d(*arguments).requires_grad)
-        self.assertFalse(convladder.conv2d(X, W).requires_grad)
+            self.assertEqual(tuple(t.grad is not None for t in (x, w, b)), wanted)
+        with torch.no_grad():
+            self.assertFalse(convladder.conv2d(X.clone().requires_grad_(), W).requires_grad)
 
-    def test_what_wraps_tensors(self):
-        def convolve(x):
-            return convladder.conv2d(x, W)
+    def test_through_relu(self):
+        grads = []
+        for convolve in (lambda x: convladder.conv2d(x, W, B, relu=True),
+                         lambda x: torch.nn.functional.conv2d(x, W, B).relu()):
+            x = X.clone().requires_grad_()
+            convolve(x).sum().backward()
+            grads.append(x.grad)
+        self.assertTrue(torch.equal(*grads))
 
-        with self.assertRaisesRegex(NotImplementedError, "no vmap"):
-            torch.vmap(convolve)(X[None])
-        with self.assertRaisesRegex(NotImplementedError, "no jvp"):
-            torch.func.jvp(convolve, (X,), (X,))
-        with self.assertRaisesRegex(NotImplementedError, "no jit.trace"):
-            torch.jit.trace(convolve, (X,))
+    def test_a_module_trains(self):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(convladder.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(),
+                                    convladder.Conv2d(4, 4, 3, stride=2, groups=4), torch.nn.Flatten(),
+                                    torch.nn.Linear(4 * 3 * 3, 1)).to(DEVICE)
+        x = torch.rand(8, 1, 8, 8).to(DEVICE)
+        optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
+        for _ in range(5):
+            loss = (model(x).squeeze() - x.mean((1, 2, 3))).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], losses[0] / 2)
+
+
+class Operator(unittest.TestCase):
+    """What PyTorch does with operators."""
+
+    def test_is_one_by_pytorchs_own_check(self):
+        arguments = (X.clone().requires_grad_(), W.clone().requires_grad_(), B.clone().requires_grad_(),
+                     [2, 1, 1, 0, 1, 3], 1, "auto", False)
+        torch.library.opcheck(torch.ops.convladder.conv2d.default, arguments)
+
+    def test_autocast_computes_in_float32(self):
+        for dtype in (torch.bfloat16, torch.float16):
+            with torch.autocast(DEVICE.type, dtype=dtype):
+                output = convladder.conv2d(X.to(dtype), W, B)
+            self.assertEqual(output.dtype, torch.float32)
+            self.assertTrue(torch.equal(output, expected(X, W, B)))
+
+    def test_compiled_whole_forward_and_backward(self):
+        def step(x, w):
+            return (convladder.conv2d(x * 2, w, B, padding=1, relu=True) + 1).sum()
+
+        results = []
+        for function in (step, torch.compile(step, backend="aot_eager", fullgraph=True)):
+            x, w = X.clone().requires_grad_(), W.clone().requires_grad_()
+            function(x, w).backward()
+            results.append((x.grad, w.grad))
+        for plain, compiled in zip(*results):
+            self.assertTrue(torch.equal(plain, compiled))
+
+    def test_traced(self):
+        traced = torch.jit.trace(lambda x: convladder.conv2d(x, W), (X,))
+        self.assertTrue(torch.equal(traced(X + 1), expected(X + 1, W)))
+
+    def test_forward_derivatives_are_refused(self):
+        for k, tensor in enumerate((X, W, B)):
+            def convolve(moved, k=k):
+                return convladder.conv2d(*(moved if i == k else t for i, t in enumerate((X, W, B))))
+
+            with self.assertRaisesRegex(NotImplementedError, "no jvp"):
+                torch.func.jvp(convolve, (tensor,), (tensor,))
+
+    def test_vmap(self):
+        several = torch.stack([X, X + 1])
+        self.assertTrue(torch.equal(torch.vmap(lambda x: convladder.conv2d(x, W))(several),
+                                    torch.stack([expected(x, W) for x in several])))
+
+
+class Choice(unittest.TestCase):
+    def test_says_which_and_why(self):
+        for choose in (convladder.chosen_stage, convladder.tune, convladder.chosen_stage):
+            stage, why = choose(X, W, **PAIRS)
+            self.assertIn(stage, STAGES)
+            self.assertRegex(why, "fastest")
+            self.assertTrue(torch.equal(convladder.conv2d(X, W, B, **PAIRS), expected(X, W, B, **PAIRS)))
+        with self.assertRaisesRegex(ValueError, "stride_h = 0"):
+            convladder.chosen_stage(X, W, stride=0)
 
 
 class Module(unittest.TestCase):
@@ -257,7 +372,7 @@ class Module(unittest.TestCase):
 
     def test_inside_a_compiled_function(self):
         module = convladder.Conv2d.from_torch(self.torch_conv())
-        compiled = torch.compile(lambda x: module(x * 2) + 1, backend="eager")
+        compiled = torch.compile(lambda x: module(x * 2) + 1, backend="eager", fullgraph=True)
         with torch.no_grad():
             wanted = expected(X * 2, W, B, **PAIRS) + 1
             self.assertTrue(torch.equal(compiled(X), wanted))
@@ -266,29 +381,31 @@ class Module(unittest.TestCase):
 @unittest.skipUnless(ON_GPU, "the simulator has no streams to mix up")
 class OnGpu(unittest.TestCase):
     def test_waits_for_the_current_stream(self):
-        wanted = expected(X, W, B)
         for stage in STAGES:
+            whole, w, b, groups = suited(stage)
+            wanted = expected(whole, w, b, groups=groups)
             stream = torch.cuda.Stream()
-            x = torch.full_like(X, float("nan"))
+            x = torch.full_like(whole, float("nan"))
             torch.cuda.synchronize()
             with torch.cuda.stream(stream):  # what is made once may wait for the GPU
-                convladder.conv2d(x, W, B, stage=stage)
+                convladder.conv2d(x, w, b, groups=groups, stage=stage)
             stream.synchronize()
             with torch.cuda.stream(stream):
                 torch.cuda._sleep(200_000_000)  # clock ticks: about 0.1 s
-                x.copy_(X)
-                output = convladder.conv2d(x, W, B, stage=stage)
+                x.copy_(whole)
+                output = convladder.conv2d(x, w, b, groups=groups, stage=stage)
                 self.assertFalse(stream.query(), "the call waited for the GPU")
             stream.synchronize()
             self.assertTrue(torch.equal(output, wanted), stage)
 
     def test_memory_stays_flat(self):
         for stage in STAGES:
-            convladder.conv2d(X, W, B, stage=stage)
+            x, w, b, groups = suited(stage)
+            convladder.conv2d(x, w, b, groups=groups, stage=stage)
             torch.cuda.synchronize()
             before = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
             for _ in range(1000):
-                convladder.conv2d(X, W, B, stage=stage)
+                convladder.conv2d(x, w, b, groups=groups, stage=stage)
             torch.cuda.synchronize()
             self.assertEqual((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()), before)
 
@@ -310,11 +427,11 @@ class OnGpu(unittest.TestCase):
 
     @unittest.skipUnless(torch.cuda.device_count() > 1, "one GPU only")
     def test_another_device_than_the_current_one(self):
-        x, w, b = (t.to("cuda:1") for t in (X, W, B))
         for stage in STAGES:
-            output = convladder.conv2d(x, w, b, stage=stage)
-            self.assertEqual(output.device, x.device)
-            self.assertTrue(torch.equal(output.cpu(), expected(X, W, B).cpu()))
+            *here, groups = suited(stage)
+            output = convladder.conv2d(*(t.to("cuda:1") for t in here), groups=groups, stage=stage)
+            self.assertEqual(output.device, torch.device("cuda:1"))
+            self.assertTrue(torch.equal(output.cpu(), expected(*here, groups=groups).cpu()))
         self.assertEqual(torch.cuda.current_device(), DEVICE.index)
 
 
