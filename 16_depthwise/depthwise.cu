@@ -218,7 +218,7 @@ const char* wants(const ConvShape& shape) {
 }
 
 CONVLADDER_REGISTER_STAGE({"16_depthwise", "rows slide through registers", enqueue, nullptr, true,
-                           FP32, false, wants});
+                           FP32, false, 0, NCHW, wants});
 
 }  // namespace
 }  // namespace convladder

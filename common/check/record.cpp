@@ -11,10 +11,8 @@ Record new_record(const Stage& stage, const std::string& problem, bool relu) {
   Record record;
   record.stage = stage.name;
   record.problem = problem;
-  if (relu && !stage.fuses_relu) {
-    record.status = "skipped";
-    record.message = "does not fuse ReLU";
-  }
+  record.message = relu && !stage.fuses_relu ? "does not fuse ReLU" : lack_of(stage);
+  if (!record.message.empty()) record.status = "skipped";
   return record;
 }
 

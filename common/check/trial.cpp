@@ -26,6 +26,16 @@ double any_data_factor(const ConvShape& shape) {
   return 4 * std::sqrt(shape.CRS() + 1.0);  // + 1: the bias
 }
 
+// [images][rows][columns] as [images][columns][rows].
+std::vector<float> turned(const float* from, int64_t images, int64_t rows, int64_t columns) {
+  std::vector<float> to(static_cast<std::size_t>(images * rows * columns));
+  for (int64_t i = 0; i < images * rows; ++i) {
+    float* const image = to.data() + i / rows * rows * columns + i % rows;
+    for (int64_t j = 0; j < columns; ++j) image[j * rows] = from[i * columns + j];
+  }
+  return to;
+}
+
 bool is_sampled(const ConvShape& shape) { return shape.flops() / 2 > FULL_REFERENCE_MACS; }
 
 }  // namespace
@@ -43,7 +53,7 @@ Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& pl
           DeviceBuffer(problem.bias ? problem.shape.total_K() : 0, placement.offsets[2], guards),
           DeviceBuffer(problem.shape.output_count(), placement.offsets[3], guards)}),
       workspace_(floats_for(workspace_bytes_), 0, guards) {
-  tensors_->input.upload(problem.input);
+  with_input([&](const float* input) { tensors_->input.upload(input); });
   tensors_->filters.upload(problem.filters);
   if (problem.bias) tensors_->bias.upload(problem.bias);
 }
@@ -53,7 +63,16 @@ Trial::Trial(const Stage& stage, const Trial& other)
       problem_(other.problem_),
       workspace_bytes_(workspace_bytes(stage, problem_.shape)),
       tensors_(other.tensors_),
-      workspace_(floats_for(workspace_bytes_)) {}
+      workspace_(floats_for(workspace_bytes_)) {
+  if (stage.layout == other.stage_.layout) return;
+  tensors_ = Trial(stage, problem_).tensors_;
+}
+
+void Trial::with_input(const std::function<void(const float*)>& use) const {
+  const ConvShape& shape = problem_.shape;
+  if (stage_.layout == NCHW) return use(problem_.input);
+  use(turned(problem_.input, shape.N, shape.total_C(), int64_t{shape.H} * shape.W).data());
+}
 
 Convolution Trial::arguments() const {
   Convolution conv;
@@ -82,6 +101,8 @@ std::vector<float> Trial::output() const {
 void Trial::read_output(std::vector<float>& values) const {
   values.resize(static_cast<std::size_t>(tensors_->output.count()));
   tensors_->output.download(values.data());
+  const ConvShape& shape = problem_.shape;
+  if (stage_.layout == NHWC) values = turned(values.data(), shape.N, shape.PQ(), shape.total_K());
 }
 
 void Trial::fill_nan() {
@@ -111,7 +132,9 @@ std::string Trial::damage() const {
     const std::string damage = buffer->guard_damage();
     if (!damage.empty()) return "around the " + std::string(name) + ": " + damage;
   }
-  if (!tensors_->input.holds(problem_.input)) return "the input was changed";
+  bool whole = true;
+  with_input([&](const float* input) { whole = tensors_->input.holds(input); });
+  if (!whole) return "the input was changed";
   if (!tensors_->filters.holds(problem_.filters)) return "the filters were changed";
   if (problem_.bias && !tensors_->bias.holds(problem_.bias)) return "the bias was changed";
   return "";

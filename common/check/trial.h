@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,7 +39,8 @@ class Trial {
   // InvalidArgument where the stage can't take the problem, CudaError where memory is short.
   Trial(const Stage& stage, const HostProblem& problem, const Placement& placement = {},
         Guards guards = Guards::kZones);
-  // `stage` on the tensors of another trial, with a workspace of its own: for stages that take turns.
+  // `stage` on the tensors of another trial, with a workspace of its own: for stages that take turns. Where
+  // its layout is another, so are its tensors.
   Trial(const Stage& stage, const Trial& other);
 
   // What a caller would pass to run(): device pointers, which this owns.
@@ -61,6 +63,7 @@ class Trial {
 
  private:
   std::array<std::pair<const char*, const DeviceBuffer*>, 5> buffers() const;
+  void with_input(const std::function<void(const float*)>& use) const;  // in the stage's layout
 
   const Stage& stage_;
   HostProblem problem_;

@@ -98,7 +98,8 @@ std::vector<Stage> selected_stages(const Options& options) {
 std::vector<Stage> capable_stages(const Options& options) {
   std::vector<Stage> capable;
   for (const Stage& stage : selected_stages(options)) {
-    if (stage.fuses_relu || !options.has("--relu")) capable.push_back(stage);
+    const bool can = stage.fuses_relu || !options.has("--relu");
+    if (can && lack_of(stage).empty()) capable.push_back(stage);
   }
   return capable;
 }

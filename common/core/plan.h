@@ -32,7 +32,7 @@ struct Packed {
 
 // What a stage's blocks cost, as fitted to times of an H200.
 struct BlockCosts {
-  int per_sm[4];     // blocks that a multiprocessor runs at a time, for TM = 4, 8, 12 and 16
+  int per_sm[8];     // blocks that a multiprocessor runs at a time, for TM = 4, 8, ..., 32
   double filters;    // a tap costs as many filters of a thread beside its own
   double taps;       // a block costs as many taps beside its own
   double per_cycle;  // products of each thread of a block that a multiprocessor makes in a cycle
@@ -40,14 +40,20 @@ struct BlockCosts {
 inline constexpr BlockCosts FP32_COSTS = {{4, 3, 3, 2}, 3, 20, 1};
 inline constexpr BlockCosts TF32_COSTS = {{2, 2, 2, 2}, 6, 60, 2.5};
 inline constexpr BlockCosts THREE_PRODUCTS_COSTS = {{2, 2, 2, 2}, 8, 20, 2};
+// For one product and for three.
+inline constexpr BlockCosts WARPGROUP_COSTS[] = {{{1, 1, 1, 1, 1, 1, 1, 1}, 46, 60, 19},
+                                                 {{1, 1, 1, 1, 1, 1, 1, 1}, 22, 60, 7.9}};
+inline constexpr BlockCosts COPY_ENGINE_COSTS[] = {{{1, 1, 1, 1, 1, 1, 1, 1}, 18, 80, 19},
+                                                   {{1, 1, 1, 1, 1, 1, 1, 1}, 6, 50, 6}};
 
 // What a stage's tiles are compiled for.
 struct TileSizes {
-  int least_TM;    // filters a thread: from this to 16, in steps of 4
+  int least_TM;    // filters a thread: from this to most_TM, in steps of 4
   int most_taps;   // of a tile
   int most_parts;  // of a sum
   int values = 1;  // see Packed
   BlockCosts costs = FP32_COSTS;
+  int most_TM = 16;
 };
 
 // TM filters a thread, in blocks of 8 * TM filters and 128 pixels, and sums in so many parts.

@@ -55,6 +55,25 @@ const char* to_string(Precision precision) {
   return precision == Precision::kFp32 ? "fp32" : "tf32";
 }
 
+std::string lack_of(const Stage& stage) {
+#ifdef CUDART_VERSION
+  int device = 0, major = 0, minor = 0;
+  const int needed = stage.compute_capability;
+  if (needed == 0) return "";
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  for (const auto [attribute, value] : {std::pair{cudaDevAttrComputeCapabilityMajor, &major},
+                                        std::pair{cudaDevAttrComputeCapabilityMinor, &minor}}) {
+    check_cuda(cudaDeviceGetAttribute(value, attribute, device), "cudaDeviceGetAttribute");
+  }
+  if (major * 10 + minor >= needed) return "";
+  return "needs compute capability " + std::to_string(needed / 10) + "." +
+         std::to_string(needed % 10);
+#else
+  static_cast<void>(stage);
+  return "";  // the simulator runs all
+#endif
+}
+
 void require_taken(const Stage& stage, const ConvShape& shape) {
   validate(shape);
   const char* const wanted = stage.wants ? stage.wants(shape) : nullptr;
@@ -121,6 +140,8 @@ void run(const Stage& stage, const Convolution& conv, cudaStream_t stream) {
   const std::size_t least = least_workspace_bytes(stage, conv.shape);
   require_workspace(conv.workspace, conv.workspace_bytes, least, stage.name);
   require_no_earlier_error();
+  const std::string lack = lack_of(stage);
+  if (!lack.empty()) throw CudaError(std::string(stage.name) + " " + lack);
   enqueue(stage, conv, stream);
   check_cuda(cudaGetLastError(), "kernel launch");
 }

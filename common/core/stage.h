@@ -22,6 +22,9 @@ constexpr Precision FP32 = Precision::kFp32, TF32 = Precision::kTf32;
 
 const char* to_string(Precision precision);  // "fp32" or "tf32"
 
+// How input and output lie: [N,C,H,W], or channels last, [N,H,W,C]. Filters are [K,C,R,S] either way.
+enum class Layout { kNchw, kNhwc };
+constexpr Layout NCHW = Layout::kNchw, NHWC = Layout::kNhwc;
 // A legal problem that one stage doesn't take, while others do: "not for this shape: ...".
 struct NotForShape : InvalidArgument {
   using InvalidArgument::InvalidArgument;
@@ -36,7 +39,7 @@ struct NotForShape : InvalidArgument {
 // may what is too large for TF32 (from 2^128 - 2^116 on).
 struct Convolution {
   ConvShape shape;
-  const float* input = nullptr;    // [N,C,H,W]
+  const float* input = nullptr;    // [N,C,H,W], or as the stage's layout says
   const float* filters = nullptr;  // [K,C/groups,R,S]
   const float* bias = nullptr;     // [K], or null for none
   float* output = nullptr;         // [N,K,P,Q]
@@ -64,10 +67,15 @@ struct Stage {
   // Tensor cores multiply, and not the FP32 units. In FP32 a factor is then cut in TF32 numbers, of which the
   // smallest is 2^-136: to the rule for errors a factor below 2^-113 counts as 2^-113.
   bool tensor_cores = precision == TF32;
+  int compute_capability = 0;  // the least that runs it, times ten: 90 for 9.0
+  Layout layout = NCHW;        // of input and output
   // Null: the stage takes every legal problem. Else what it wants instead of one that it doesn't take
   // ("one channel in each group"), and null for one that it takes.
   const char* (*wants)(const ConvShape& shape) = nullptr;
 };
+
+// "needs compute capability 9.0" where the current device has less; else empty.
+std::string lack_of(const Stage& stage);
 
 // All stages linked into this program, ordered by name.
 const std::vector<Stage>& stages();
@@ -90,8 +98,8 @@ std::size_t least_workspace_bytes(const Stage& stage, const ConvShape& shape);
 
 // Checks every argument (shape, null or misaligned pointers, buffers too small, workspace, ReLU where
 // the stage has none), then enqueues. Throws InvalidArgument for the arguments, and CudaError for an
-// error that an earlier call left behind: then the output is untouched. Throws CudaError where the
-// runtime refuses the work. Asynchronous, ordered on `stream`.
+// error that an earlier call left behind, or a device that the stage lack_of()s: then the output is
+// untouched. Throws CudaError where the runtime refuses the work. Asynchronous, ordered on `stream`.
 void run(const Stage& stage, const Convolution& conv, cudaStream_t stream);
 
 // What run() checks, for other calls as well; each throws as it does.
@@ -104,8 +112,13 @@ struct StageRegistration {
   explicit StageRegistration(const Stage& stage);
 };
 
-// In a stage's source, at namespace scope: CONVLADDER_REGISTER_STAGE({"01_naive", ...});
-#define CONVLADDER_REGISTER_STAGE(...) \
-  static const ::convladder::StageRegistration registration { ::convladder::Stage __VA_ARGS__ }
+// In a stage's source, at namespace scope: CONVLADDER_REGISTER_STAGE({"01_naive", ...}); in two precisions
+// it is two of them.
+#define CONVLADDER_REGISTER_STAGE(...) CONVLADDER_REGISTER_AT(__LINE__, __VA_ARGS__)
+#define CONVLADDER_REGISTER_AT(line, ...) CONVLADDER_REGISTER_AS(line, __VA_ARGS__)
+#define CONVLADDER_REGISTER_AS(line, ...)                            \
+  static const ::convladder::StageRegistration registration_##line { \
+    ::convladder::Stage __VA_ARGS__                                  \
+  }
 
 }  // namespace convladder

@@ -100,6 +100,7 @@ class ProblemBench {
       record["precision"] = to_string(stage.precision);
       record["cold_ms"] = record["warm_ms"] = nullptr;
       contestants_.push_back({stage, nullptr, record});
+      contestants_.back().out = record["status"] == "skipped";
     }
     for (const CudnnContestant& each : CUDNN) {
       if (settings.cudnn.empty()) break;

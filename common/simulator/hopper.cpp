@@ -895,7 +895,7 @@ void Hopper::enter(unsigned number, const char* begin, unsigned bytes, bool writ
     }
     if (write) {
       word = {0, 0, number, {}};
-      worker_.observer_->forget_touches(i);
+      if constexpr (COUNTING) worker_.observer_->forget_touches(i);
     } else {
       word.readers[operation.actor % 2] = number;
     }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csetjmp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -202,7 +201,7 @@ void Worker::run_body() {
 
 void Worker::stop_thread(cudaError_t code, const std::string& message) {
   fail(code, running_->thread, message);
-  std::longjmp(running_->start, 1);
+  std::longjmp(advancing_ ? *advancing_ : running_->start, 1);
 }
 
 bool Worker::runs_kernel() const {
@@ -295,16 +294,26 @@ void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place 
   }
 }
 
+// What runs on by itself, until a thread can go on. A copy that fails must not end the thread whose stack
+// this is: that one waits, or has left.
+void Worker::advance() {
+  std::jmp_buf here;
+  if (setjmp(here) == 0) {
+    advancing_ = &here;
+    try {
+      while (next_ready_ == ready_.size() && hopper_->advance()) continue;
+    } catch (const KernelError& error) {
+      fail(error.code, last_left_.value_or(0), error.what());
+    }
+  }
+  advancing_ = nullptr;
+}
+
 // Called when no thread can go on: all wait, ask again, or have left, or the kernel is wrong.
 void Worker::release_block() {
   if (release_converged()) return;
-  try {
-    while (hopper_->advance()) {
-      if (next_ready_ < ready_.size()) return;
-    }
-  } catch (const KernelError& error) {
-    return fail(error.code, last_left_.value_or(0), error.what());
-  }
+  advance();
+  if (error_ || next_ready_ < ready_.size()) return;
   if (!spinning_.empty()) return go_round();
   if (!asleep_.empty()) return fail_asleep();
   if (at_barrier_.size() < order_.size()) return fail_waiting();

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -116,6 +117,7 @@ class Worker {
   void wait(Carrier& self);
   Fibre& next_turn();
   Fibre& free_fibre();
+  void advance();
   void release_block();
   void open_barrier();
   std::string line_of_leaving(unsigned thread) const;
@@ -164,8 +166,9 @@ class Worker {
   std::atomic_flag* atomic_lock_ = nullptr;
   bool result_ignored_ = false;  // of the next atomic operation
   std::vector<Warp> warps_;
-  std::optional<KernelError> error_;  // once set, no thread begins, and all must leave ...
-  bool out_of_memory_ = false;        // ... or once this is
+  std::jmp_buf* advancing_ = nullptr;  // where stop_thread() goes while no thread has its turn
+  std::optional<KernelError> error_;   // once set, no thread begins, and all must leave ...
+  bool out_of_memory_ = false;         // ... or once this is
 
   std::unique_ptr<Hopper> hopper_;
   std::unique_ptr<BlockObserver> observer_;  // null without counting

@@ -13,7 +13,7 @@
 namespace convladder {
 namespace {
 
-const Stage& stage() { return stages().at(0); }
+const Stage& stage() { return tested_stage(); }
 
 constexpr const char* SMALL = "n=2 c=3 h=9 w=8 k=5 r=3 s=2";
 constexpr const char* MEDIUM = "n=2 c=7 h=19 w=37 k=70 r=3 s=5 pad_h=1 stride_w=2";

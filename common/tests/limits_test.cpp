@@ -9,7 +9,7 @@ namespace {
 
 constexpr double GIB = 1024.0 * 1024.0 * 1024.0;
 
-const Stage& stage() { return stages().at(0); }
+const Stage& stage() { return tested_stage(); }
 bool is(const std::string& name) { return stage().name == name; }
 
 using Limits = DeviceTest;

@@ -11,7 +11,7 @@
 namespace convladder {
 namespace {
 
-const Stage& stage() { return stages().at(0); }
+const Stage& stage() { return tested_stage(); }
 
 class SparseTest : public testing::Test {
  protected:
@@ -124,6 +124,10 @@ class SparseOutput : public SparseTest, public testing::WithParamInterface<Probl
 TEST_P(SparseOutput, EndIsRight) {
   if (is_im2col_gemm()) GTEST_SKIP() << "computes all outputs: the product is one call";
   const ConvShape shape = suited(make_conv_shape(GetParam().arguments), stage());
+  if (least_workspace_bytes(stage(), shape) > DEFAULT_WORKSPACE_LIMIT) {
+    ASSERT_EQ(std::string(stage().name).rfind("15_copy_engine", 0), 0u);
+    GTEST_SKIP() << "writes a whole image to its workspace";
+  }
   const auto input = sparse_floats(shape.input_count());
   const auto output = sparse_floats(shape.output_count());
   if (!input || !output) GTEST_SKIP() << "no address space for " << to_string(shape);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -124,6 +125,12 @@ inline void expect_parts(const std::string& text, const std::vector<std::string>
 
 inline void expect_contains(const std::string& text, const std::string& part) {
   expect_parts(text, {part});
+}
+
+// The stage of this program that the environment names, or its first.
+inline const Stage& tested_stage() {
+  const char* const name = std::getenv("CONVLADDER_STAGE");
+  return name ? find_stage(name) : stages().at(0);
 }
 
 // ---- Problems on the device ----

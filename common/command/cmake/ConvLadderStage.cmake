@@ -1,19 +1,25 @@
-# convladder_add_stage(NAME SOURCE...): one rung of the ladder.
+# convladder_add_stage(NAME SOURCE... [ARCHITECTURE A] [TF32]): one rung of the ladder. With TF32 its source
+# registers NAME_tf32, too. With an ARCHITECTURE, such as 90a, its kernels are compiled for that alone.
 #   stage_NAME  object library (an archive would drop the registration, which nothing refers to)
 #   NAME        program with this stage alone, in bin/: `ncu bin/01_naive run --shape ...`
 #   tests       the shared suite of every stage, under the CTest label NAME
 # What links convladder_stages holds every stage.
 add_library(convladder_stages INTERFACE)
 function(convladder_add_stage name)
-  convladder_device_sources(${ARGN})
-  add_library(stage_${name} OBJECT ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 stage "TF32" "ARCHITECTURE" "")
+  set(sources ${stage_UNPARSED_ARGUMENTS})
+  convladder_device_sources(${sources})
+  add_library(stage_${name} OBJECT ${sources})
+  if(stage_ARCHITECTURE)
+    set_target_properties(stage_${name} PROPERTIES CUDA_ARCHITECTURES ${stage_ARCHITECTURE}-real)
+  endif()
   target_link_libraries(stage_${name} PUBLIC convladder_core)
   target_sources(convladder_stages INTERFACE $<TARGET_OBJECTS:stage_${name}>)
 
   add_executable(${name} $<TARGET_OBJECTS:stage_${name}>)
   target_link_libraries(${name} PRIVATE convladder_main)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
-  convladder_add_stage_tests(${name})
+  convladder_add_stage_tests(${name} "${stage_TF32}")
 endfunction()
 
 # .cu files are CUDA to nvcc, and to the simulator C++ when translate.py has been at them.

@@ -1,0 +1,229 @@
+// Stage 15: stage 14 with tiles of pixels fetched by the copy engine: one thread asks.
+//
+// A kernel writes the input channels last before. Then a tile is one tap of 32 channels of 128 windows, and
+// one instruction fetches it, with zeros for the padding, in the order that keeps banks apart. Where
+// channels are few, a filter row's taps become channels.
+// Should drop: the time, and instructions: no thread copies. Rises: the bytes moved, by the first kernel.
+// What hurts: that kernel, where there is little to multiply.
+#include "common/core/add_parts.h"
+#include "common/core/channels_last.h"
+#include "common/core/hopper.h"
+#include "common/core/indexing.h"
+#include "common/core/launch.h"
+#include "common/core/mma.h"
+#include "common/core/pack.h"
+#include "common/core/plan.h"
+#include "common/core/stage.h"
+
+namespace convladder {
+namespace {
+
+constexpr int BN = 128;       // output pixels (any of the N·P·Q) per block
+constexpr int BK = View::BK;  // channels of one tap per tile
+constexpr int MULTIPLYING = 2 * BN, THREADS = MULTIPLYING + 128;  // one of these 128 copies
+
+template <int BM, bool THREE>  // filters per block; whether a product takes three
+struct Tiles {
+  static constexpr int W = (THREE ? 2 : 1) * BM * BK;  // so many values of the filters
+  float w[W], x[BN * BK];
+};
+
+// As many as have room for their sums in registers: one block's epilogue takes place beside another's loop.
+template <int TM, bool THREE>
+constexpr int BLOCKS = TM == 4                  ? 3
+                       : TM <= (THREE ? 8 : 12) ? 2
+                                                : 1;
+
+// Tiles in the shared memory of a block: one is read, the others filled.
+template <int TM, bool THREE>
+constexpr int SLOTS = 225 * 1024 / BLOCKS<TM, THREE> / sizeof(Tiles<8 * TM, THREE>);
+
+// An eighth of the block's filters, and whether the input's values are TF32 numbers already.
+template <int TM, bool THREE, bool ROUNDED>
+__global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
+    conv2d_copy_engine(View view,
+                       const __grid_constant__ CUtensorMap map,  // of the input, channels last
+                       const float* __restrict__ packed,         // [rows][all tiles][W]
+                       const float* __restrict__ bias,           // [K], or null
+                       float* __restrict__ output,               // [N,K,P,Q], or [parts][N,K,P,Q]
+                       bool relu) {
+  constexpr int BM = 8 * TM, COUNT = SLOTS<TM, THREE>;
+  using Tile = Tiles<BM, THREE>;
+  extern __shared__ __align__(1024) char dynamic[];
+  Tile* const slots = reinterpret_cast<Tile*>(dynamic);  // [COUNT]
+  __shared__ Barrier full[COUNT], empty[COUNT];
+  const ConvShape& shape = view.shape;
+  const int tid = threadIdx.x, part = blockIdx.y, parts = gridDim.y;
+  const int all = view.tiles, first = all / parts * part + min(part, all % parts);
+  const int tiles = all / parts + (part < all % parts);
+  const Block block(blockIdx.x, shape, BM);
+  const PixelRange pixels(int64_t{block.column} * BN, shape);
+  if (tid == 0) {
+    for (Barrier& barrier : full) init_barrier(&barrier, 1);
+    for (Barrier& barrier : empty) init_barrier(&barrier, MULTIPLYING / 32);
+    start_barriers();
+  }
+  __syncthreads();  // the barriers are ready
+
+  if (tid >= MULTIPLYING) {
+    give_registers<24>();
+    if (tid > MULTIPLYING) return;
+    // What is loaded of x: of 128 windows in a row one tap's channels.
+    const Pixel at = pixels[0];
+    const int h0 = at.p * shape.stride_h - shape.pad_h, w0 = at.q * shape.stride_w - shape.pad_w;
+    const int channel = view.as_it_lies ? block.group * shape.C : 0;
+    const int image = (view.as_it_lies ? 0 : block.group * shape.N) + at.n;
+    packed += (int64_t{block.row} * all + first) * Tile::W;
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int i = tile % COUNT, c = (first + tile) % view.chunks,
+                rs = (first + tile) / view.chunks;
+      wait(&empty[i], tile / COUNT % 2 ^ 1);  // the tile that was there is read to the end
+      arrive_and_expect(&full[i], sizeof(Tile));
+      copy_bulk(slots[i].w, packed + int64_t{tile} * Tile::W, sizeof(slots[i].w), &full[i]);
+      copy_windows(slots[i].x, &map, channel + c * BK, w0, h0, image, rs % shape.S * shape.dil_w,
+                   rs / shape.S * shape.dil_h, &full[i]);
+    }
+    return;
+  }
+
+  // A warp multiplies 16 pixels by all filters. A thread has two pixels, 8 apart. One chain of products takes
+  // a tile's channels, or half of them, where registers are for several blocks.
+  constexpr int CHAIN = BLOCKS<TM, THREE> == 1 ? BK : BK / 2;
+  take_registers < TM == 4 ? 72 : CHAIN<BK ? 104 : 240>();
+  const int t = tid % 4, row = tid / 32 * 16 + tid % 32 / 4;
+  float sum[BM / 2] = {}, whole[CHAIN / 2];
+  const auto read = [&](int tile, int k0) {
+    const int i = tile % COUNT;
+    if (k0 == 0) wait(&full[i], tile / COUNT % 2);  // the tile is there
+    UNROLL for (int e = 0; e < CHAIN / 2 && !ROUNDED; ++e) {
+      whole[e] = slots[i].x[swizzled(row + e % 2 * 8, k0 + e / 2 * 4 + t)];
+    }
+  };
+  if (tiles > 0) read(0, 0);
+  for (int tile = 0, k0 = 0, chunk = first % view.chunks; tile < tiles;) {
+    const int i = tile % COUNT;
+    float x[CHAIN / 2], x_low[CHAIN / 2];
+    UNROLL for (int e = 0; e < CHAIN / 2 && !ROUNDED; ++e) {
+      x[e] = to_tf32(whole[e]);
+      if (THREE) x_low[e] = rest_in_tf32<true>(whole[e], x[e]);
+    }
+    const uint64_t w = descriptor(slots[i].w) + k0 / 4;
+    const uint64_t w_low = descriptor(slots[i].w + (THREE ? BM * BK : 0)) + k0 / 4;
+    const uint64_t rows = descriptor(slots[i].x + tid / 128 * 64 * BK) + k0 / 4;  // the warpgroup's
+    const int left = shape.C - chunk * BK - k0;  // channels, from these on
+    float d[THREE ? BM / 2 : 1];
+    const auto products = [&](auto steps) {
+      constexpr int STEPS = decltype(steps)::value;
+      products_begin();
+      if constexpr (THREE) {  // the smallest first
+        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x_low + 4 * k, w + 2 * k, k > 0);
+        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x + 4 * k, w_low + 2 * k, 1);
+        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x + 4 * k, w + 2 * k, 1);
+      } else if constexpr (ROUNDED) {
+        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(sum, rows + 2 * k, w + 2 * k, 1);
+      } else {
+        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(sum, x + 4 * k, w + 2 * k, 1);
+      }
+      products_commit();
+    };
+    if (CHAIN == BK && left <= BK / 2) {
+      products(std::integral_constant<int, BK / 16>());
+    } else {
+      products(std::integral_constant<int, CHAIN / 8>());
+    }
+    if (ROUNDED) products_wait<1>();  // those of the chain before
+    if (ROUNDED && k0 == 0 && tile > 0 && tid % 32 == 0) arrive(&empty[(tile - 1) % COUNT]);
+    k0 += CHAIN;
+    if (k0 == BK || left <= CHAIN) {  // the tile's last
+      ++tile, k0 = 0, chunk = chunk + 1 < view.chunks ? chunk + 1 : 0;
+    }
+    if (tile < tiles) read(tile, k0);  // while products are made
+    if (!ROUNDED) products_wait();
+    if (!ROUNDED && k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
+    if constexpr (THREE) {
+      UNROLL for (int j = 0; j < BM / 2; ++j) sum[j] += d[j];
+    }
+  }
+  products_wait();
+
+  // Partial sums lie like the output, part by part. The first has the bias; ReLU comes when all are added.
+  if (parts > 1) output += part * shape.output_count(), relu = 0, bias = part ? nullptr : bias;
+  const Pixel out[2] = {pixels[row], pixels[row + 8]};
+  float* const to[2] = {output + view.offset(out[0], block.k0),
+                        output + view.offset(out[1], block.k0)};
+  const int step = view.layout == NHWC ? 1 : shape.PQ();
+  float b[BM / 4];  // of two filters in each eight; read together, since each takes its time
+  UNROLL for (int j = 0; j < BM / 4; ++j) {
+    const int k = block.k0 + j / 2 * 8 + t * 2 + j % 2;
+    b[j] = bias && k < block.k_end ? bias[k] : 0.0f;
+  }
+  UNROLL for (int j = 0; j < BM / 2; ++j) {
+    const int m = j / 4 * 8 + t * 2 + j % 2, e = j / 2 % 2;
+    sum[j] += b[j / 4 * 2 + j % 2];
+    if (relu && sum[j] < 0.0f) sum[j] = 0.0f;  // false for NaN, which stays
+    if (out[e].n < shape.N & block.k0 + m < block.k_end) to[e][m * step] = sum[j];
+  }
+}
+
+template <bool THREE>
+constexpr TileSizes SIZES = {4, BK, 64, THREE ? 2 : 1, COPY_ENGINE_COSTS[THREE], THREE ? 20 : 32};
+
+template <bool THREE>
+std::size_t workspace(const ConvShape& shape, std::size_t limit) {
+  const Images images = images_for(shape, limit, SIZES<THREE>);
+  return images.input_bytes + images.plan.bytes;
+}
+
+template <bool THREE, bool ROUNDED, int TM = 4>
+void enqueue_tiles(const Convolution& conv, const ConvShape& given, const View& view,
+                   const Plan& plan, cudaStream_t stream) {
+  if constexpr (TM < SIZES<THREE>.most_TM) {
+    if (plan.TM > TM) return enqueue_tiles<THREE, ROUNDED, TM + 4>(conv, given, view, plan, stream);
+  }
+  constexpr int BM = 8 * TM, BYTES = SLOTS<TM, THREE> * sizeof(Tiles<BM, THREE>);
+  const Packed to = plan.packed(conv, BK);
+  using Order = std::conditional_t<THREE, CutSwizzled, RoundedSwizzled>;
+  pack_view<BM, Order><<<packing_blocks(given, view, BM), dim3(32, 8), 0, stream>>>(
+      given, view, conv.filters, to.filters);
+  const dim3 grid(tile_grid(view.shape, BM, BN), plan.parts);
+  auto* const kernel = conv2d_copy_engine<TM, THREE, ROUNDED>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
+  kernel<<<grid, THREADS, BYTES, stream>>>(view, view.map(conv.input, BN), to.filters, conv.bias,
+                                           plan.output(conv), conv.relu);
+  add_parts(plan.parts, conv, stream);
+}
+
+template <bool THREE, Layout LAYOUT = NCHW>
+void enqueue(const Convolution& conv, cudaStream_t stream) {
+  constexpr bool ROUNDED = !THREE && LAYOUT == NCHW;  // by the kernel that writes it channels last
+  const Images images = images_for(conv.shape, conv.workspace_bytes, SIZES<THREE>);
+  tile_grid(conv.shape, 8 * images.plan.TM,
+            BN);  // before the first kernel, whether there are too many
+  for (int n = 0; n < conv.shape.N; n += images.count) {
+    ConvShape given = conv.shape;
+    given.N = std::min(images.count, conv.shape.N - n);
+    Convolution some = conv;
+    some.input += n * given.input_pitch(), some.output += n * given.output_pitch();
+    const View view(given, LAYOUT, some.input);
+    float* const turned = static_cast<float*>(conv.workspace);
+    if (!view.as_it_lies) {
+      write_channels_last<ROUNDED>(given, view, some.input, turned, stream);
+      some.input = turned;
+    }
+    some.shape = view.padded();
+    some.workspace = turned + images.input_bytes / sizeof(float);
+    enqueue_tiles<THREE, ROUNDED>(some, given, view, images.plan, stream);
+  }
+}
+
+CONVLADDER_REGISTER_STAGE({"15_copy_engine", "tiles fetched by the copy engine", enqueue<true>,
+                           workspace<true>, true, FP32, true, 90});
+CONVLADDER_REGISTER_STAGE({"15_copy_engine_nhwc", "the same, channels last", enqueue<true, NHWC>,
+                           workspace<true>, true, FP32, true, 90, NHWC});
+CONVLADDER_REGISTER_STAGE({"15_copy_engine_tf32", "the same, one product in TF32", enqueue<false>,
+                           workspace<false>, true, TF32, true, 90});
+CONVLADDER_REGISTER_STAGE({"15_copy_engine_tf32_nhwc", "the same in TF32, channels last",
+                           enqueue<false, NHWC>, workspace<false>, true, TF32, true, 90, NHWC});
+
+}  // namespace
+}  // namespace convladder
