@@ -166,11 +166,15 @@ def layers(data, _):
 
 
 def some_layers(data, stage, *names):
-    """A stage's README.md: the times of this stage and the one before on these layers."""
-    before = dict(zip(files.stage_names(data.root)[1:], files.stage_names(data.root))).get(stage)
+    """A stage's README.md: the times of this stage and the last before it that was timed with it, on these
+    layers."""
     benches = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *filter(None, [data.bench])]
-    known = {problem.name: (problem, bench) for bench in benches
-             for problem in bench.problems if {before, stage} <= problem.stages.keys()}
+    known, before = {}, None
+    for before in reversed([each for each in files.stage_names(data.root) if each < stage]):
+        known = {problem.name: (problem, bench) for bench in benches
+                 for problem in bench.problems if {before, stage} <= problem.stages.keys()}
+        if known:
+            break
     rows = []
     for name in names if known else []:
         if name not in known:
