@@ -131,13 +131,14 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
 // are groups, of one launch. There is one table of taps for all: pack() writes it once, and it is touched
 // once. Stage 02's library is called for each group.
 TEST(GroupCounts, AreTheSumOverTheGroups) {
-  ConvArguments a;
-  a.n = 2, a.c = 2, a.h = 8, a.w = 12, a.k = 32, a.r = 3, a.s = 3, a.pad_h = 1, a.pad_w = 1;
-  const Problem one{"one", a};
-  a.groups = 3, a.c *= 3, a.k *= 3;
-  const Problem three{"three", a};
   for (const Stage& stage : stages()) {
     if (stage.wants) continue;  // its groups are of one channel, and a block has several
+    ConvArguments a;
+    a.n = 2, a.h = 8, a.w = 12, a.k = 32, a.r = 3, a.s = 3, a.pad_h = 1, a.pad_w = 1;
+    a.c = stage.layout == NHWC ? 8 : 2;  // a sector's channels, where they lie last
+    const Problem one{"one", a};
+    a.groups = 3, a.c *= 3, a.k *= 3;
+    const Problem three{"three", a};
     const std::vector<KernelCounts> alone = count_stage(stage, one);
     const std::vector<KernelCounts> together = count_stage(stage, three);
     ASSERT_EQ(together.size(), alone.size()) << stage.name;
