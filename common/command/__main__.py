@@ -270,7 +270,7 @@ def read(words):
             if value is None:
                 fail(f"{name} needs a value" + (": gpu or sim" if name == "--backend" else ""), 2)
         if name == "--stage":
-            rest += [name, stage_called(value)]
+            rest += [name, value if value == "auto" else stage_called(value)]
         elif value not in ("gpu", "sim"):
             fail(f"--backend = '{value}': must be gpu or sim", 2)
         else:

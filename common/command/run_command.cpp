@@ -84,7 +84,7 @@ Result try_stage(const Stage& stage, const Workload& job, const Reference& refer
     std::vector<float> values = trial.output();
     const Comparison check = check_output(trial, values, reference, Rule::kBounded, job.signs);
     record.max_error_ratio = check.max_error_ratio;
-    record.message = check.message;
+    if (!check.message.empty()) record.message = check.message;  // else why auto takes its stage
     if (!check.pass) return result;
     record.status = "pass";
     output = std::move(values);
