@@ -19,7 +19,7 @@ USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
   run      the stages on a photograph through AlexNet's first layer: table and pictures; --machine GPU: with
            the least time that they take on it (h200, t4, rtx4090 ...)
   test     every stage on every problem, races, planted bugs, the host's code: minutes; --all: all that
-           there is, 35 minutes; --minutes N: no part of it begins later; --stage NAME, as often as you
+           there is; --minutes N: no part of it begins later; --stage NAME, as often as you
            like: that stage's tests alone
   check    the stages against the reference on any problem: --shape NAME, --n 2 --c 3 ...,
            --shapes FILE.csv
