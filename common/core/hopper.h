@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace convladder {
 
@@ -113,12 +114,8 @@ __device__ inline void products_wait() {
 // of them lane 4 * row + col
 //   a[0]: (row, col)   a[1]: (row + 8, col)   a[2]: (row, col + 4)   a[3]: (row + 8, col + 4)
 //   sum[4 j], sum[4 j + 1]: (row, 8 j + 2 col), (row, 8 j + 2 col + 1), and sum[4 j + 2], [4 j + 3] 8 rows below
-// Begins the product; all threads of the warpgroup must come to the same call.
-template <int N>
-__device__ void multiply(float* sum, const float* a, uint64_t b, int add);
-template <int N>
-__device__ void multiply(float* sum, uint64_t a, uint64_t b, int add);
-
+// Begins the product; all threads of the warpgroup must come to the same call. T is float: a parameter, so that
+// nobody who does not multiply has all of these compiled.
 #define CONVLADDER_D0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define CONVLADDER_D16 \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -140,8 +137,9 @@ __device__ void multiply(float* sum, uint64_t a, uint64_t b, int add);
 #define CONVLADDER_R16(i) CONVLADDER_R8(i), CONVLADDER_R8(i + 8)
 // N, the texts of the sum's registers and of the four operands behind them, and the sum's registers.
 #define CONVLADDER_MULTIPLY(N, D, B, ADD, A0, A1, A2, A3, ...)                                 \
-  template <>                                                                                  \
-  __device__ inline void multiply<N>(float* sum, const float* a, uint64_t b, int add) {        \
+  template <int COUNT, class T>                                                                \
+  __device__ inline std::enable_if_t<COUNT == N> multiply(T* sum, const float* a, uint64_t b,  \
+                                                          int add) {                           \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADD                                       \
                  ", 0;\n"                                                                      \
                  "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" D                 \
@@ -151,8 +149,9 @@ __device__ void multiply(float* sum, uint64_t a, uint64_t b, int add);
                  : "l"(b), "r"(add), "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])),   \
                    "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])));                    \
   }                                                                                            \
-  template <>                                                                                  \
-  __device__ inline void multiply<N>(float* sum, uint64_t a, uint64_t b, int add) {            \
+  template <int COUNT, class T>                                                                \
+  __device__ inline std::enable_if_t<COUNT == N> multiply(T* sum, uint64_t a, uint64_t b,      \
+                                                          int add) {                           \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADD                                       \
                  ", 0;\n"                                                                      \
                  "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" D "}, " A0 ", " B \

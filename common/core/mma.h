@@ -4,7 +4,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <cstring>
 
 #ifndef __CUDACC__
 #include <algorithm>
@@ -55,11 +54,8 @@ __device__ inline float to_tf32(float x) {
   return __uint_as_float(rounded);
 #else
   if (x != x) return x;
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof(bits));
-  bits = (bits + 0xfff + (bits >> 13 & 1)) & TF32_BITS;
-  memcpy(&x, &bits, sizeof(x));
-  return x;
+  const uint32_t bits = __float_as_uint(x);
+  return __uint_as_float((bits + 0xfff + (bits >> 13 & 1)) & TF32_BITS);
 #endif
 }
 
@@ -68,14 +64,10 @@ __device__ inline float to_tf32(float x) {
 template <bool OUTWARD>
 __device__ inline float rest_in_tf32(float x, float high) {
   const float rest = x - high;
-  uint32_t bits, sign;
-  memcpy(&bits, &rest, sizeof(bits));
-  memcpy(&sign, &x, sizeof(sign));
+  uint32_t bits = __float_as_uint(rest);
+  const uint32_t sign = __float_as_uint(x);
   if (((bits ^ sign) >> 31 == 0) == OUTWARD) bits += ~TF32_BITS;  // the next one away from zero
-  bits &= TF32_BITS;
-  float rounded;
-  memcpy(&rounded, &bits, sizeof(rounded));
-  return rounded;
+  return __uint_as_float(bits & TF32_BITS);
 }
 
 }  // namespace convladder

@@ -16,6 +16,7 @@ from common.show import files
 from common.show.files import ROOT
 
 EXEMPLAR = "01_naive/naive.cu"  # every kernel is compiled as this one is
+HOPPER, HOPPER_HEADER = "14_warpgroups/warpgroups.cu", "common/core/hopper.h"
 # As the build has .cu files translated.
 TRANSLATE = [sys.executable, "-B", os.path.join(ROOT, "common/simulator/translate.py")]
 MOST_LOAD = 4  # times the seconds, on a machine that others keep busy
@@ -125,8 +126,10 @@ class Build:
         raise BuildError(f"{path} has no {exemplar}")
 
     def compile(self, source, output, before=(), after=(), **limits):
-        """Compiles a kernel, with the words `before` and `after` the build's own options."""
-        folder, (compiler, *words) = self.compile_words()
+        """Compiles a kernel, with the words `before` and `after` the build's own options: for Hopper alone if
+        it includes that header."""
+        hopper = HOPPER_HEADER in files.read(source)
+        folder, (compiler, *words) = self.compile_words(HOPPER if hopper else EXEMPLAR)
         translate = [] if self.on_gpu else TRANSLATE
         return run_limited([*translate, compiler, *before, *words, *after, "-o", output, "-c", source],
                            folder, **limits)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from common.show import files
+from common.variants.build import HOPPER_HEADER
 
 SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ variables
 # Of a thread's own memory: 255 registers are what it has at most, and more would go to global memory.
@@ -32,18 +33,22 @@ MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|
 DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|mma_tf32|meet|lane_id"
           r"|note_undefined|fail_kernel)")
 OTHERS = r"printf|puts|putchar|__printf_chk|__assert_fail|abort|(__builtin_)?(unreachable|trap|expect)"
-IN_KERNELS = re.compile(rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+")
+IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+"
+# What kernels may ask for besides, where the start has this word: elsewhere goals would not count it.
+IF_SPOKEN_OF = {HOPPER_HEADER: r"convladder::simulator::(shared_(offset|pointer)|ptx::\w+)",
+                "atomicAdd()": r"convladder::simulator::((begin|end)_atomic|ignore_result)|memcmp"}
 
 # What host code may ask of others.
 ELSEWHERE = re.compile(
-    rf"({HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|mem(cpy|move|set|cmp)|strlen|__gxx_personality_v0|_Unwind_Resume"
-    r"|_GLOBAL_OFFSET_TABLE_|__dso_handle|__stack_chk_fail|__tls_get_addr"
+    rf"({HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|{'|'.join(IF_SPOKEN_OF.values())}|mem(cpy|move|set|cmp)|strlen"
+    r"|__gxx_personality_v0|_Unwind_Resume|_GLOBAL_OFFSET_TABLE_|__dso_handle|__stack_chk_fail|__tls_get_addr"
     r"|__cxa_(throw|allocate_exception|free_exception|begin_catch|end_catch|rethrow|throw_\w+)"
     r"|(vtable|typeinfo) for (__cxxabiv1|std)::.*|operator (new|delete).*|std::__throw_\w+|std::terminate"
     r"|std::(__cxx11::basic_string<.*|(runtime|logic|range|overflow|domain)_error::.*"
     r"|(length_error|invalid_argument|out_of_range|exception|bad_alloc)::.*)"
     r"|cuda(GetLastError|GetErrorString|GetDevice|DeviceGetAttribute|MemsetAsync)"
-    r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|simulator::run_grid))(\(.*)?")
+    r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|window_map|simulator::run_grid)"
+    r")(\(.*)?")
 WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the function runs",
        "__cxa_guard": "a static variable that is initialised when the function runs",
        "__tsan_atomic": "an atomic operation, which is not counted"}
@@ -52,8 +57,8 @@ WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the fu
 # and the function that these are given.
 LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*>\(void \(\*\)"
                       r"|KernelPointer<[^()]*>::on)\(")
-LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = |\b(?:launch|simulator::kernel)<.*> \()"
-                      r"(?:\[[^\]]*\] )?([^,;)]+)", re.M)
+LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = "
+                      r"|\b(?:(?<!simulator::)launch|simulator::kernel)<.*> \()(?:\[[^\]]*\] )?([^,;)]+)", re.M)
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 # What a stage does that calls it.
 OF_NO_STAGE = {
@@ -76,12 +81,13 @@ CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
                   r"(?!if |switch |return )(operator (?:new|delete)(?: \[\])?|[\w.:~]+(?:\(D\))?) \(", re.M)
 
 
-def refused(source, folder):
+def refused(source, folder, start):
     """(line, what is wrong), or None, of kernel.o, and of what the compiler has said of it in kernel.dump and
-    kernel.su."""
+    kernel.su; `start` is the exercise's own text."""
     compiled, dump, usage = (os.path.join(folder, "kernel." + suffix) for suffix in ("o", "dump", "su"))
     text, dump = files.read(source), files.read(dump)
-    return (not_its_own(text, compiled) or in_functions(text, dump, source) or
+    calls = "|".join([IN_KERNELS, *(names for word, names in IF_SPOKEN_OF.items() if word in start)])
+    return (not_its_own(text, compiled) or in_functions(text, dump, source, calls) or
             unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), source))
 
@@ -122,7 +128,8 @@ def attributes_of(function):
             for word in re.findall(r"[a-z_]+", attributes)}
 
 
-def in_functions(text, dump, source):
+def in_functions(text, dump, source, calls):
+    """As refused(); `calls`: the names that kernels may call."""
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
     kernels = {plain(function.split(" (_")[0]) for function in functions
                if KERNEL in attributes_of(function)}
@@ -146,7 +153,7 @@ def in_functions(text, dump, source):
                 return line_with(text, called), f"{called} is called: kernels are launched by launch()"
             moves = re.fullmatch(r"(__builtin_)?(mem|str|ia32|prefetch|apply|return)\w*", called)
             if KERNEL in words:
-                bad = not IN_KERNELS.fullmatch(called)
+                bad = not re.fullmatch(calls, called)
             else:
                 bad = moves and not path.endswith("char_traits.h")  # those of std::string
             if bad:

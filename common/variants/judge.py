@@ -119,7 +119,7 @@ def compile_kernel(build, source, folder, target="exercise_judge", start=""):
     if done.returncode != 0:
         raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
-        refuse(handin.refused(source, folder))
+        refuse(handin.refused(source, folder, start))
     done = build.link(target, [compiled], os.path.basename(EXEMPLAR), program, first=False)
     if done.returncode != 0:
         reason = re.search(r"multiple definition of .*?'|.*\Z", done.stdout.strip())[0]

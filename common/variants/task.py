@@ -183,7 +183,7 @@ class Task:
 
     def strangers(self, counted):
         """The kernels that have run, and are neither the start's nor the solution's: no goal counts them."""
-        known = set(re.findall(r"(\w+) *<<<", self.start() + self.solved())) | {*handin.BEHIND}
+        known = set(re.findall(r"(\w+)(?:<\w+>)? *<<<", self.start() + self.solved())) | {*handin.BEHIND}
         return sorted({kernel["kernel"] for kernels in counted.values() for kernel in kernels} - known)
 
     def score(self, counted):
