@@ -360,9 +360,9 @@ def judge_all(by_name, builds, folder, salt=""):
 
 
 def measure(build, path):
-    """Times every start that is right, and every solution: the exit status. What can't be timed keeps the
-    record that it has; ./ladder report --docs puts them into the pages."""
-    records, status, device = [], 0, ""
+    """Times every start that is right, and every solution, one exercise after the other: the exit status. What
+    can't be timed keeps the record that it has; ./ladder report --docs puts them into the pages."""
+    status = 0
     for task in filter(tasks.Task.timed, tasks.read_all()):
         record = {"exercise": task.name, "before": {}, "after": {}}
         timed = task.goal["start"] == judge.COUNTERS or task.goal.get("timed_start", False)
@@ -377,16 +377,13 @@ def measure(build, path):
                 status = 1
                 break
         else:
-            records.append(record)
             device = next(iter(record["after"].values()))["device"]
+            path = path or TIMES.format(re.sub(r"\W+", "_", device.replace("NVIDIA ", "").lower()))
+            known = json.loads(files.read_existing(path) or "[]")
+            write_json(path, [each for each in known if each["exercise"] != task.name] + [record])
             print(f"{task.name}: " + ", ".join(f"{each['milliseconds']:.4g} ms {when}"
                                                for when in ("before", "after")
                                                for each in record[when].values()), flush=True)
-    if records:
-        path = path or TIMES.format(re.sub(r"\W+", "_", device.replace("NVIDIA ", "").lower()))
-        new = {record["exercise"] for record in records}
-        old = json.loads(files.read_existing(path) or "[]")
-        write_json(path, records + [record for record in old if record["exercise"] not in new])
     return status
 
 
