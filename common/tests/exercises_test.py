@@ -5,6 +5,7 @@ Without arguments the tests that need no build. `judge`: the dangers; these need
 exercise_judge.
 """
 
+import collections
 import concurrent.futures
 import json
 import os
@@ -30,10 +31,11 @@ TASK = {task.name: task for task in TASKS}
 
 
 class Folders(unittest.TestCase):
-    def test_there_are_fourteen_and_no_name_is_there_twice(self):
-        names = [task.name for task in TASKS]
-        self.assertGreaterEqual(len(names), 14)
-        self.assertEqual(len(set(names)), len(names))
+    def test_each_stage_has_one_the_fastest_has_two_and_no_name_is_there_twice(self):
+        rungs = collections.Counter(task.rung for task in TASKS)
+        self.assertEqual(sorted(rungs), files.rungs())
+        self.assertGreaterEqual(rungs["15_copy_engine"], 2)
+        self.assertEqual(len({task.name for task in TASKS}), len(TASKS))
 
     def test_each_is_short_with_three_mistakes_three_hints_and_a_page(self):
         for task in TASKS:
