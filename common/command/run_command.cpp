@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -135,9 +136,20 @@ std::vector<std::string> cells_of(const Stage& stage, const Result& result,
   return cells;
 }
 
+// Whether the stage is a form of one that stands in the table: 15_copy_engine_tf32 of 15_copy_engine. It has a
+// row if it was asked for by its name, or if it does not pass.
+bool is_form_of_another(const Stage& stage, const std::vector<Stage>& stages) {
+  return std::any_of(stages.begin(), stages.end(), [&](const Stage& other) {
+    return std::string_view(stage.name).rfind(std::string(other.name) + "_", 0) == 0;
+  });
+}
+
 // What stands below the table.
-void print_remarks(const std::vector<Result>& results) {
+void print_remarks(const std::vector<Result>& results, const std::vector<std::string>& forms) {
   fmt::print("\n");
+  if (!forms.empty()) {
+    fmt::print("These pass as well, and --stage NAME shows them: {}\n", fmt::join(forms, ", "));
+  }
   for (const Result& result : results) {
     if (result.record.message.empty()) continue;
     fmt::print("{}: {}\n", result.record.stage, result.record.message);
@@ -272,15 +284,21 @@ int run_command(const std::vector<std::string>& arguments) {
   print_heading(job);
   std::vector<Result> results;
   std::vector<float> output;
+  std::vector<std::string> forms;  // which have no row
   const std::vector<std::size_t> widths = print_header(stages);
   for (const Stage& stage : stages) {
     progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
     results.push_back(try_stage(stage, job, reference, output));
     progress.clear();
+    if (!options.has("--stage") && results.back().record.status == "pass" &&
+        is_form_of_another(stage, stages)) {
+      forms.emplace_back(stage.name);
+      continue;
+    }
     print_cells(widths, cells_of(stage, results.back(), job.shape));
     flush_output();
   }
-  print_remarks(results);
+  print_remarks(results, forms);
 
   const Json json = to_json(job, results);
   if (report) write_report(job, output, folder, json);

@@ -128,12 +128,12 @@ def print_tables(profile, before=None, rates=None):
     print("What the columns mean: docs/results/README.md#how-to-read-this\n")
 
 
-def print_brief(profile):
-    """What beginners ask first, and where the rest is."""
+def print_brief(profile, named):
+    """What beginners ask first, and where the rest is; `named`: whether stages were asked for."""
     about = f"at the least on {counter_tables.with_article(profile.machine)}" if profile.machine else "in all"
     print(f"What each stage asks of memory ({counter_tables.source_of(profile)}), and how long that takes "
           f"{about}:")
-    print(formats.aligned(counter_tables.brief_table(profile)), end="")
+    print(formats.aligned(counter_tables.brief_table(profile, named)), end="")
     if any(kernel.library for kernels in profile.stages.values() for kernel in kernels):
         print("* without what a library's kernels do. ", end="")
     print("./ladder profile: all counts, explained. ./ladder report: a page of them.")
@@ -221,7 +221,7 @@ def profile(own, options):
     rates = add_floors(found, own.machine)
     counted, = records.profiles_of(found, path)
     if own.brief:
-        print_brief(counted)
+        print_brief(counted, bool(own.stage))
     else:
         print_tables(counted, last.read(found, "--relu" in options), rates)
     if own.show:

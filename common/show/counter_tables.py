@@ -133,12 +133,15 @@ def floor_table(profile, rates=None):
                      ceiling, "profiled [ms]", "share of it"], rows)
 
 
-def brief_table(profile):
-    """What `./ladder run` shows of it: a row for each stage, and what a beginner asks first."""
+def brief_table(profile, named=False):
+    """What `./ladder run` shows of it: a row for each stage, and what a beginner asks first. Forms of a stage,
+    15_copy_engine_tf32 of 15_copy_engine, have a row if stages are `named`."""
     headings = {"requests": "requests", "shared wavefronts": "shared wavefronts", "touched": "DRAM, at least"}
     columns = [column for name in headings for column in COLUMNS if column.heading == name]
     rows = []
     for stage, kernels in profile.stages.items():
+        if not named and any(stage.startswith(other + "_") for other in profile.stages):
+            continue
         floor = floors.of_stage(kernels) or (None, "")
         rows.append([stage, *(cell(column.figure(profile, stage), column.text) for column in columns),
                      milliseconds(floor[0]) if floor[0] else "", floor[1] if floor[0] else ""])
