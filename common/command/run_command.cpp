@@ -136,8 +136,7 @@ std::vector<std::string> cells_of(const Stage& stage, const Result& result,
   return cells;
 }
 
-// Whether the stage is a form of one that stands in the table: 15_copy_engine_tf32 of 15_copy_engine. It has a
-// row if it was asked for by its name, or if it does not pass.
+// Whether the stage is a form of one that stands in the table: 15_copy_engine_tf32 of 15_copy_engine.
 bool is_form_of_another(const Stage& stage, const std::vector<Stage>& stages) {
   return std::any_of(stages.begin(), stages.end(), [&](const Stage& other) {
     return std::string_view(stage.name).rfind(std::string(other.name) + "_", 0) == 0;
@@ -290,10 +289,12 @@ int run_command(const std::vector<std::string>& arguments) {
     progress.show(static_cast<int64_t>(results.size()) + 1, stage.name);
     results.push_back(try_stage(stage, job, reference, output));
     progress.clear();
-    if (!options.has("--stage") && results.back().record.status == "pass" &&
-        is_form_of_another(stage, stages)) {
-      forms.emplace_back(stage.name);
-      continue;
+    // Unless it was asked for by its name, a form that passes has no row, nor has a stage that did not run.
+    const std::string& status = results.back().record.status;
+    if (!options.has("--stage")) {
+      const bool is_form = is_form_of_another(stage, stages);
+      if (status == "pass" && is_form) forms.emplace_back(stage.name);
+      if (status == "skipped" || (status == "pass" && is_form)) continue;
     }
     print_cells(widths, cells_of(stage, results.back(), job.shape));
     flush_output();
