@@ -54,8 +54,9 @@ __device__ inline float to_tf32(float x) {
   return __uint_as_float(rounded);
 #else
   if (x != x) return x;
-  const uint32_t bits = __float_as_uint(x);
-  return __uint_as_float((bits + 0xfff + (bits >> 13 & 1)) & TF32_BITS);
+  uint32_t bits = __float_as_uint(x);
+  bits = (bits + 0xfff + (bits >> 13 & 1)) & TF32_BITS;
+  return __uint_as_float(bits);
 #endif
 }
 
