@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -269,6 +270,18 @@ class Gpu(FolderTest):
         for part in ("races, unwritten reads: needs the simulator", "8.784  at most 8.8  met",
                      "NVIDIA X: 19.7 ms on alexnet_conv1", "passed"):
             self.assertIn(part, screen)
+
+    def test_a_gpu_without_the_instructions_blames_no_kernel(self):
+        lacks = {"checked": "a", "pass": False, "shape": "s", "message": "needs compute capability 9.0"}
+
+        def said_by_the_program(words, said, **_):
+            return subprocess.CompletedProcess(words, 1, said.strip() + json.dumps(lacks) + "\n")
+
+        build = unittest.mock.Mock(on_gpu=True, folder=self.folder)
+        with unittest.mock.patch.multiple(judge, compile_kernel=lambda *_, **__: "program",
+                                          run_limited=said_by_the_program):
+            verdict = judge.judge(build, self.path("ring.cu"), {})
+        self.assertEqual((verdict.kind, verdict.note), ("", lacks["message"]))
 
     def test_without_counters_goals_are_not_met(self):
         status, screen, record = self.judge("no counters of the GPU: ERR_NVGPUCTRPERM")

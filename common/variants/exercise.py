@@ -372,8 +372,8 @@ def measure(build, path):
                 file.flush()
                 verdict = judge.judge(build, file.name, {"check": task.checked(), "time": task.timed()})
             record[when] = verdict.timed
-            if verdict.kind:
-                print(f"{task.name}: not timed: {verdict.message}", file=sys.stderr)
+            if verdict.kind or verdict.note:
+                print(f"{task.name}: not timed: {verdict.message or verdict.note}", file=sys.stderr)
                 status = 1
                 break
         else:

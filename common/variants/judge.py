@@ -42,6 +42,7 @@ FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue"),
             (STRAY, r"illegal memory access|misaligned|^around the"))
+LACKS = re.compile(r"needs compute capability \S+$")  # said of a GPU, not of the kernel
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
 
 
@@ -64,7 +65,7 @@ class Verdict:
     lines: dict = dataclasses.field(default_factory=dict)  # problem: [Line]
     timed: dict = dataclasses.field(default_factory=dict)  # problem: record
     on_gpu: bool = False
-    note: str = ""  # why nothing was counted there
+    note: str = ""  # why nothing was counted, or run, there
     results: list = dataclasses.field(default_factory=list)  # task.Result, of one that is right
     gpu: object = None  # the GPU's Verdict, where the simulator has judged as well
     seed: int = 1  # of the sizes that were drawn
@@ -185,6 +186,9 @@ def judge(build, source, asked, start="", seconds=9, seed=1):
         words = program_words(program, folder, asked, seed)
         done = run_limited([*words, "--secret", "stdin"], said=secret + "\n", **limits)
         told = findings(done.stdout.splitlines(), secret)
+        verdict.note = next(filter(LACKS.match, (each.get("message", "") for each in told)), "")
+        if verdict.note:
+            return verdict
         for finding in told:
             take_finding(verdict, finding, program, source)
         if done.returncode in (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGXCPU) and \
