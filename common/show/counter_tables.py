@@ -134,8 +134,8 @@ def floor_table(profile, rates=None):
 
 
 def brief_table(profile, named=False):
-    """What `./ladder run` shows of it: a row for each stage, and what a beginner asks first. Forms of a stage,
-    15_copy_engine_tf32 of 15_copy_engine, have a row if stages are `named`."""
+    """What `./ladder run` shows of it: a row for each stage, and what a beginner asks first. Forms of a
+    stage, 15_copy_engine_tf32 of 15_copy_engine, have a row if stages are `named`."""
     headings = {"requests": "requests", "shared wavefronts": "shared wavefronts", "touched": "DRAM, at least"}
     columns = [column for name in headings for column in COLUMNS if column.heading == name]
     rows = []

@@ -360,8 +360,8 @@ def judge_all(by_name, builds, folder, salt=""):
 
 
 def measure(build, path):
-    """Times every start that is right, and every solution, one exercise after the other: the exit status. What
-    can't be timed keeps the record that it has; ./ladder report --docs puts them into the pages."""
+    """Times every start that is right, and every solution, and saves exercise by exercise: the exit status.
+    What can't be timed keeps the record that it has; ./ladder report --docs puts them into the pages."""
     status = 0
     for task in filter(tasks.Task.timed, tasks.read_all()):
         record = {"exercise": task.name, "before": {}, "after": {}}

@@ -58,7 +58,8 @@ WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the fu
 LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*>\(void \(\*\)"
                       r"|KernelPointer<[^()]*>::on)\(")
 LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = "
-                      r"|\b(?:(?<!simulator::)launch|simulator::kernel)<.*> \()(?:\[[^\]]*\] )?([^,;)]+)", re.M)
+                      r"|\b(?:(?<!simulator::)launch|simulator::kernel)<.*> \()"
+                      r"(?:\[[^\]]*\] )?([^,;)]+)", re.M)
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 # What a stage does that calls it.
 OF_NO_STAGE = {

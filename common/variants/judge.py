@@ -37,8 +37,11 @@ COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTE
     "unwritten read", "barrier", "no end", "counters")
 # Of the simulator's messages and the GPU's, which is which.
 FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
+            (RACE, r"before wgmma\.wait_group|wgmma\.fence is missing|barrier has not been waited for"),
+            (RACE, r"fence\.proxy\.async"), (STRAY, r"leads out of shared memory"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
-            (BARRIER, r"waits (for ever )?at __sync|waits for ever"), (ENDLESS, r"come to no end"),
+            (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at a barrier"),
+            (ENDLESS, r"come to no end"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue"),
             (STRAY, r"illegal memory access|misaligned|^around the"))
