@@ -38,11 +38,11 @@ constexpr int BLOCKS = TM == 4                  ? 3
 template <int TM, bool THREE>
 constexpr int SLOTS = 225 * 1024 / BLOCKS<TM, THREE> / sizeof(Tiles<8 * TM, THREE>);
 
-// An eighth of the block's filters, and whether the input's values are TF32 numbers already.
-template <int TM, bool THREE, bool ROUNDED>
+template <int TM, bool THREE>  // an eighth of the block's filters
 __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     conv2d_copy_engine(View view,
-                       const __grid_constant__ CUtensorMap map,  // of the input, channels last
+                       const __grid_constant__ CUtensorMap map,  // of the input
+                       const float* __restrict__ input,          // channels last
                        const float* __restrict__ packed,         // [rows][all tiles][W]
                        const float* __restrict__ bias,           // [K], or null
                        float* __restrict__ output,               // [N,K,P,Q], or [parts][N,K,P,Q]
@@ -58,6 +58,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
   const int tiles = all / parts + (part < all % parts);
   const Block block(blockIdx.x, shape, BM);
   const PixelRange pixels(int64_t{block.column} * BN, shape);
+  packed += (int64_t{block.row} * all + first) * Tile::W;
   if (tid == 0) {
     for (Barrier& barrier : full) init_barrier(&barrier, 1);
     for (Barrier& barrier : empty) init_barrier(&barrier, MULTIPLYING / 32);
@@ -71,9 +72,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     // What is loaded of x: of 128 windows in a row one tap's channels.
     const Pixel at = pixels[0];
     const int h0 = at.p * shape.stride_h - shape.pad_h, w0 = at.q * shape.stride_w - shape.pad_w;
-    const int channel = view.as_it_lies ? block.group * shape.C : 0;
-    const int image = (view.as_it_lies ? 0 : block.group * shape.N) + at.n;
-    packed += (int64_t{block.row} * all + first) * Tile::W;
+    const int channel = view.together ? block.group * shape.C : 0;
+    const int image = (view.together ? 0 : block.group * shape.N) + at.n;
     for (int tile = 0; tile < tiles; ++tile) {
       const int i = tile % COUNT, c = (first + tile) % view.chunks,
                 rs = (first + tile) / view.chunks;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
   const auto read = [&](int tile, int k0) {
     const int i = tile % COUNT;
     if (k0 == 0) wait(&full[i], tile / COUNT % 2);  // the tile is there
-    UNROLL for (int e = 0; e < CHAIN / 2 && !ROUNDED; ++e) {
+    UNROLL for (int e = 0; e < CHAIN / 2 && THREE; ++e) {
       whole[e] = slots[i].x[swizzled(row + e % 2 * 8, k0 + e / 2 * 4 + t)];
     }
   };
@@ -103,9 +103,9 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
   for (int tile = 0, k0 = 0, chunk = first % view.chunks; tile < tiles;) {
     const int i = tile % COUNT;
     float x[CHAIN / 2], x_low[CHAIN / 2];
-    UNROLL for (int e = 0; e < CHAIN / 2 && !ROUNDED; ++e) {
+    UNROLL for (int e = 0; e < CHAIN / 2 && THREE; ++e) {
       x[e] = to_tf32(whole[e]);
-      if (THREE) x_low[e] = rest_in_tf32<true>(whole[e], x[e]);
+      x_low[e] = rest_in_tf32<true>(whole[e], x[e]);
     }
     const uint64_t w = descriptor(slots[i].w) + k0 / 4;
     const uint64_t w_low = descriptor(slots[i].w + (THREE ? BM * BK : 0)) + k0 / 4;
@@ -119,10 +119,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
         UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x_low + 4 * k, w + 2 * k, k > 0);
         UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x + 4 * k, w_low + 2 * k, 1);
         UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x + 4 * k, w + 2 * k, 1);
-      } else if constexpr (ROUNDED) {
-        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(sum, rows + 2 * k, w + 2 * k, 1);
       } else {
-        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(sum, x + 4 * k, w + 2 * k, 1);
+        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(sum, rows + 2 * k, w + 2 * k, 1);
       }
       products_commit();
     };
@@ -131,15 +129,15 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     } else {
       products(std::integral_constant<int, CHAIN / 8>());
     }
-    if (ROUNDED) products_wait<1>();  // those of the chain before
-    if (ROUNDED && k0 == 0 && tile > 0 && tid % 32 == 0) arrive(&empty[(tile - 1) % COUNT]);
+    if (!THREE) products_wait<1>();  // those of the chain before
+    if (!THREE && k0 == 0 && tile > 0 && tid % 32 == 0) arrive(&empty[(tile - 1) % COUNT]);
     k0 += CHAIN;
     if (k0 == BK || left <= CHAIN) {  // the tile's last
       ++tile, k0 = 0, chunk = chunk + 1 < view.chunks ? chunk + 1 : 0;
     }
     if (tile < tiles) read(tile, k0);  // while products are made
-    if (!ROUNDED) products_wait();
-    if (!ROUNDED && k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
+    if (THREE) products_wait();
+    if (THREE && k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
     if constexpr (THREE) {
       UNROLL for (int j = 0; j < BM / 2; ++j) sum[j] += d[j];
     }
@@ -157,11 +155,23 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     const int k = block.k0 + j / 2 * 8 + t * 2 + j % 2;
     b[j] = bias && k < block.k_end ? bias[k] : 0.0f;
   }
+  const bool pairs =  // two filters at a time: then a warp writes whole sectors
+      step == 1 && shape.K % 2 == 0 && reinterpret_cast<std::uintptr_t>(to[0]) % 8 == 0;
   UNROLL for (int j = 0; j < BM / 2; ++j) {
     const int m = j / 4 * 8 + t * 2 + j % 2, e = j / 2 % 2;
     sum[j] += b[j / 4 * 2 + j % 2];
     if (relu && sum[j] < 0.0f) sum[j] = 0.0f;  // false for NaN, which stays
-    if (out[e].n < shape.N & block.k0 + m < block.k_end) to[e][m * step] = sum[j];
+    if (out[e].n < shape.N & block.k0 + m < block.k_end) {
+      if (!pairs) to[e][m * step] = sum[j];
+      if (pairs && j % 2) vec2(to[e] + m - 1) = make_float2(sum[j - 1], sum[j]);
+    }
+  }
+  for (int m = t * 2; m < BM && view.mixed(); m += m % 2 ? 7 : 1) {  // once more, where NaN
+    UNROLL for (int e = 0; e < 2; ++e) {
+      if (out[e].n >= shape.N || block.k0 + m >= block.k_end || !isnan(to[e][m * step])) continue;
+      to[e][m * step] = own_sum<THREE>(view, input, out[e], block.k0 + m, m, packed, Tile::W, first,
+                                       tiles, bias, relu);
+    }
   }
 }
 
@@ -174,28 +184,27 @@ std::size_t workspace(const ConvShape& shape, std::size_t limit) {
   return images.input_bytes + images.plan.bytes;
 }
 
-template <bool THREE, bool ROUNDED, int TM = 4>
+template <bool THREE, int TM = 4>
 void enqueue_tiles(const Convolution& conv, const ConvShape& given, const View& view,
-                   const Plan& plan, cudaStream_t stream) {
+                   const Plan& plan, float* turned, cudaStream_t stream) {
   if constexpr (TM < SIZES<THREE>.most_TM) {
-    if (plan.TM > TM) return enqueue_tiles<THREE, ROUNDED, TM + 4>(conv, given, view, plan, stream);
+    if (plan.TM > TM) return enqueue_tiles<THREE, TM + 4>(conv, given, view, plan, turned, stream);
   }
   constexpr int BM = 8 * TM, BYTES = SLOTS<TM, THREE> * sizeof(Tiles<BM, THREE>);
   const Packed to = plan.packed(conv, BK);
   using Order = std::conditional_t<THREE, CutSwizzled, RoundedSwizzled>;
-  pack_view<BM, Order><<<packing_blocks(given, view, BM), dim3(32, 8), 0, stream>>>(
-      given, view, conv.filters, to.filters);
+  enqueue_prepare<BM, Order>(given, view, conv.filters, to.filters, conv.input, turned, stream);
+  const float* const input = view.as_it_lies ? conv.input : turned;
   const dim3 grid(tile_grid(view.shape, BM, BN), plan.parts);
-  auto* const kernel = conv2d_copy_engine<TM, THREE, ROUNDED>;
+  auto* const kernel = conv2d_copy_engine<TM, THREE>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
-  kernel<<<grid, THREADS, BYTES, stream>>>(view, view.map(conv.input, BN), to.filters, conv.bias,
-                                           plan.output(conv), conv.relu);
+  kernel<<<grid, THREADS, BYTES, stream>>>(view, view.map(input, BN, !THREE), input, to.filters,
+                                           conv.bias, plan.output(conv), conv.relu);
   add_parts(plan.parts, conv, stream);
 }
 
 template <bool THREE, Layout LAYOUT = NCHW>
 void enqueue(const Convolution& conv, cudaStream_t stream) {
-  constexpr bool ROUNDED = !THREE && LAYOUT == NCHW;  // by the kernel that writes it channels last
   const Images images = images_for(conv.shape, conv.workspace_bytes, SIZES<THREE>);
   tile_grid(conv.shape, 8 * images.plan.TM,
             BN);  // before the first kernel, whether there are too many
@@ -206,13 +215,9 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
     some.input += n * given.input_pitch(), some.output += n * given.output_pitch();
     const View view(given, LAYOUT, some.input);
     float* const turned = static_cast<float*>(conv.workspace);
-    if (!view.as_it_lies) {
-      write_channels_last<ROUNDED>(given, view, some.input, turned, stream);
-      some.input = turned;
-    }
     some.shape = view.padded();
     some.workspace = turned + images.input_bytes / sizeof(float);
-    enqueue_tiles<THREE, ROUNDED>(some, given, view, images.plan, stream);
+    enqueue_tiles<THREE>(some, given, view, images.plan, turned, stream);
   }
 }
 

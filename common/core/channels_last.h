@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/core/hopper.h"
 #include "common/core/indexing.h"
 #include "common/core/mma.h"
 #include "common/core/view.h"
@@ -26,111 +27,168 @@ struct Channel {
   }
 };
 
-// One block turns 32 channels of 128 pixels of [images][C][pixels], in shared memory, so that warps read and
-// write neighbours. As TF32 numbers, if ROUNDED.
-template <bool ROUNDED>
-__global__ void turn(View view, const float* __restrict__ input, float* __restrict__ to) {
-  __shared__ float turned[32][128 + 1];
-  const int C = view.shape.C, plane = view.shape.H * view.columns, strips = (plane + 127) / 128;
-  const int columns = (view.pitch + 31) / 32, tx = threadIdx.x, ty = threadIdx.y;
-  const int p0 = blockIdx.x % strips * 128, c0 = blockIdx.x / strips % columns * 32;
-  const int image = blockIdx.x / strips / columns;  // of the groups' batches, one behind the other
-  const int n = image % view.shape.N, group = image / view.shape.N;
-  input += ((int64_t{n} * view.shape.groups + group) * C + c0) * plane + p0;
+// Shared memory of the blocks of prepare(), in floats.
+constexpr int PREPARING = 8 * 32 * 33;
+
+// One block turns 32 channels of 128 pixels of an image, or of its group, in shared memory, so that warps read and
+// write neighbours.
+__device__ inline void turn(int index, const View& view, const float* input, float* to,
+                            float* room) {
+  constexpr int PITCH = 128 + 1;
+  const int C = view.channels, plane = view.shape.H * view.columns, strips = (plane + 127) / 128;
+  const int columns = (view.pitch + 31) / 32, tx = threadIdx.x % 32, ty = threadIdx.x / 32;
+  const int p0 = index % strips * 128, c0 = index / strips % columns * 32;
+  const int image = index / strips / columns, N = view.shape.N;
+  input += ((image % N * view.images() / N + image / N) * C + c0) * plane + p0;
   UNROLL for (int i = 0; i < 32; i += 8) {
     UNROLL for (int j = 0; j < 128; j += 32) {
       const bool inside = c0 + i + ty < C && p0 + j + tx < plane;
-      const float x = inside ? input[(i + ty) * plane + j + tx] : 0.0f;
-      turned[i + ty][j + tx] = ROUNDED ? to_tf32(x) : x;
+      room[(i + ty) * PITCH + j + tx] = inside ? input[(i + ty) * plane + j + tx] : 0.0f;
     }
   }
   __syncthreads();  // written along one axis, read along the other
   to += (int64_t{image} * plane + p0) * view.pitch + c0;
   if (c0 + tx >= view.pitch) return;
   UNROLL for (int j = 0; j < 128; j += 8) {
-    if (p0 + j + ty < plane) to[int64_t{j + ty} * view.pitch + tx] = turned[tx][j + ty];
+    if (p0 + j + ty < plane) to[int64_t{j + ty} * view.pitch + tx] = room[tx * PITCH + j + ty];
   }
 }
 
-// The same of any view: one block gathers up to 16 channels of 256 pixels, a thread those of one pixel.
-template <bool ROUNDED>
-__global__ void gather(ConvShape shape, View view, const float* __restrict__ input,
-                       float* __restrict__ to) {  // [groups,N,H,columns,pitch]
-  __shared__ float values[16 * 256];
-  const int width = min(view.pitch, 16), rows = (view.pitch + width - 1) / width, tid = threadIdx.x;
-  const int plane = view.shape.H * view.columns, strips = (plane + 255) / 256;
-  const int p0 = blockIdx.x % strips * 256, c0 = blockIdx.x / strips % rows * width;
-  const int image = blockIdx.x / strips / rows, n = image % shape.N, group = image / shape.N;
+// The same of any view: one block gathers up to 16 channels of some 4096 / channels pixels, a thread those of
+// one pixel after the other.
+__device__ inline void gather(int index, const ConvShape& shape, const View& view,
+                              const float* input, float* to, float* room) {
+  const int width = view.gathered(), rows = (view.pitch + width - 1) / width;
+  const int pixels = 16 / width * 256;
+  const int plane = view.shape.H * view.columns, strips = (plane + pixels - 1) / pixels;
+  const int p0 = index % strips * pixels, c0 = index / strips % rows * width;
+  const int image = index / strips / rows, n = image % shape.N, group = image / shape.N;
   const int pixel = view.layout == NHWC ? shape.groups * shape.C : 1;
   const int channel = view.layout == NHWC ? 1 : shape.H * shape.W;
+  const int end = min(pixels, plane - p0);
   input += n * shape.input_pitch() + int64_t{group} * shape.C * channel;
-  const int h = (p0 + tid) / view.columns * view.every_h - view.shift_h;
-  const int w = (p0 + tid) % view.columns * view.every_w - view.shift_w;
-  Channel at(c0, shape, view);
-  for (int i = 0; i < width; ++i, at.step(shape, view)) {
-    const int y = h + at.r * shape.dil_h, x = w + at.s * shape.dil_w;
-    const bool inside =
-        p0 + tid < plane && c0 + i < view.channels && within(y, shape.H) && within(x, shape.W);
-    const float value = inside ? input[at.c * channel + (y * shape.W + x) * pixel] : 0.0f;
-    values[tid * width + i] = ROUNDED ? to_tf32(value) : value;
+  const Channel first(c0, shape, view);
+  for (int p = threadIdx.x; p < end; p += 256) {
+    const int h = (p0 + p) / view.columns * view.every_h - view.shift_h;
+    const int w = (p0 + p) % view.columns * view.every_w - view.shift_w;
+    Channel at = first;
+    UNROLL_BY(4) for (int i = 0; i < width; ++i) {
+      const int y = h + at.r * shape.dil_h, x = w + at.s * shape.dil_w;
+      const bool inside = c0 + i < view.channels && within(y, shape.H) && within(x, shape.W);
+      room[p * width + i] = inside ? input[at.c * channel + (y * shape.W + x) * pixel] : 0.0f;
+      at.step(shape, view);
+    }
   }
   __syncthreads();  // a pixel's values are written by one thread, and read by several
   to += (int64_t{image} * plane + p0) * view.pitch + c0;
-  const int count = min(256, plane - p0) * width;
-  for (int i = tid; i < count; i += 256) {
+  for (int i = threadIdx.x; i < end * width; i += 256) {
     if (rows == 1) {
-      to[i] = values[i];
+      to[i] = room[i];
     } else if (c0 + i % 16 < view.pitch) {
-      to[int64_t{i / 16} * view.pitch + i % 16] = values[i];
+      to[int64_t{i / 16} * view.pitch + i % 16] = room[i];
     }
   }
 }
 
-// The input of a view that does not use it as it lies.
-template <bool ROUNDED>
-void write_channels_last(const ConvShape& shape, const View& view, const float* input, float* to,
-                         cudaStream_t stream) {
-  const int64_t images = int64_t{shape.groups} * shape.N, plane = view.plane();
-  if (view.layout == NCHW && view.plain) {
-    const dim3 blocks(grid_x(ceil_div(plane, 128) * ceil_div(view.pitch, 32) * images));
-    turn<ROUNDED><<<blocks, dim3(32, 8), 0, stream>>>(view, input, to);
-  } else {
-    const int64_t rows = ceil_div(view.pitch, std::min(view.pitch, 16));
-    const dim3 blocks(grid_x(ceil_div(plane, 256) * rows * images));
-    gather<ROUNDED><<<blocks, 256, 0, stream>>>(shape, view, input, to);
-  }
-}
-
-// As pack(), in the order of a view's tiles. A block has 32 channels of 32 filters, and all their taps, or
-// some if that would be few blocks. A thread reads one filter's taps of one channel, which are neighbours.
-inline dim3 packing_blocks(const ConvShape& shape, const View& view, int BM) {
-  const int64_t blocks = shape.groups * ceil_div(shape.K, BM) * (BM / 32) * view.chunks;
-  const int64_t taps = view.shape.R * view.shape.S;
-  return {grid_x(blocks), static_cast<unsigned>(std::min(taps, ceil_div(512, blocks)))};
-}
+// As pack(), in the order of a view's tiles. A warp has 32 channels of one filter, and one of `parts` of their
+// taps. It reads them as they lie, up to 32 taps of each channel at a time.
 template <int BM, class Order>
-__global__ void pack_view(ConvShape shape, View view,
-                          const float* __restrict__ filters,  // [K,C,R,S]
-                          float* __restrict__ packed) {
+__device__ void pack_view(int index, int parts, const ConvShape& shape, const View& view,
+                          const float* filters,  // [K,C,R,S]
+                          float* packed, float* room) {
   const ConvShape& seen = view.shape;
-  const Block block(blockIdx.x / (BM / 32), shape, BM);
-  const int m0 = blockIdx.x % (BM / 32) * 32 + threadIdx.y;
-  const int channel = block.column * View::BK + threadIdx.x;
-  const Channel at(channel, shape, view);
-  const bool exists = channel < seen.C && at.c < shape.C;
-  const int taps = seen.R * seen.S, some = (taps + gridDim.y - 1) / gridDim.y;
-  const int first = blockIdx.y * some, end = min(first + some, taps);
+  const int lane = threadIdx.x % 32, part = index % parts;
+  const Block block(index / parts / (BM / 8), seen, BM);
+  const int m = index / parts % (BM / 8) * 8 + threadIdx.x / 32, k = block.k0 + m;
+  const int seen_channel = block.column * View::BK + lane;
+  const Channel at(seen_channel, shape, view);
+  const int c = at.c - k / shape.K % view.merged * shape.C;  // of the filter's group
+  const bool inside = seen_channel < seen.C && within(c, shape.C) && k < block.k_end;
+  const int from = inside ? (c * shape.R + at.r) * shape.S + at.s : -1;
+  const int taps = seen.R * seen.S, per_part = (taps + parts - 1) / parts;
+  const int step = seen.S < shape.S ? shape.S : 1;  // from one tap of the shape to the next
   const int64_t tile = int64_t{block.row} * view.tiles + block.column;
-  filters += int64_t{block.k0} * shape.CRS() + (at.c * shape.R + at.r) * shape.S + at.s;
-  for (int m = m0; m < m0 + 32; m += 8) {
-    const bool inside = exists && block.k0 + m < block.k_end;
-    UNROLL_BY(4) for (int rs = first; rs < end; ++rs) {
-      const int crs = rs / seen.S * shape.S + rs % seen.S;
-      const float w = inside ? filters[int64_t{m} * shape.CRS() + crs] : 0.0f;
-      const int64_t tap = (tile + rs * view.chunks) * View::BK + threadIdx.x;
-      Order::template put<BM>(packed, tap, m, w);
+  filters += k * int64_t{shape.CRS()};
+  room += threadIdx.x / 32 * 32 * 33;
+  const int end = min((part + 1) * per_part, taps);
+  for (int first = part * per_part; first < end; first += 32) {
+    const int some = min(end - first, 32), pitch = some | 1;
+    __syncwarp();  // the taps before are read
+    UNROLL_BY(8) for (int i = lane, channel = i / some, tap = i % some; i < 32 * some; i += 32) {
+      const int begin = __shfl_sync(~0u, from, channel);
+      room[channel * pitch + tap] = begin < 0 ? 0.0f : filters[begin + (first + tap) * step];
+      channel += 32 / some, tap += 32 % some;
+      if (tap >= some) tap -= some, ++channel;
+    }
+    __syncwarp();  // written along taps, read along channels
+    for (int rs = first; rs < first + some; ++rs) {
+      const int64_t to = (tile + rs * view.chunks) * View::BK + lane;
+      Order::template put<BM>(packed, to, m, room[lane * pitch + rs - first]);
     }
   }
+}
+
+// The first kernel. Some blocks put the filters in order, and the others write the input channels last, if it
+// doesn't lie so.
+template <int BM, class Order>
+__global__ void __launch_bounds__(256)
+    prepare(ConvShape shape, View view, int packing,
+            int parts,  // blocks that pack, and see pack_view()
+            const float* __restrict__ filters, float* __restrict__ packed,
+            const float* __restrict__ input,
+            float* __restrict__ to) {  // [images,H,columns,pitch]
+  __shared__ float room[PREPARING];
+  const int index = static_cast<int>(blockIdx.x) - packing;
+  if (index < 0) {
+    pack_view<BM, Order>(blockIdx.x, parts, shape, view, filters, packed, room);
+  } else if (view.layout == NCHW && view.plain) {
+    turn(index, view, input, to, room);
+  } else {
+    if (view.together) shape.C = view.channels, shape.groups = 1;
+    gather(index, shape, view, input, to, room);
+  }
+}
+
+template <int BM, class Order>
+void enqueue_prepare(const ConvShape& shape, const View& view, const float* filters, float* packed,
+                     const float* input, float* to, cudaStream_t stream) {
+  const ConvShape& seen = view.shape;
+  const int64_t warps = seen.groups * ceil_div(seen.K, BM) * BM * view.chunks;
+  const int64_t parts = std::min<int64_t>(seen.R * seen.S, ceil_div(1024, warps / 8));
+  const int64_t packing = warps / 8 * parts, plane = view.plane();
+  int64_t writing = 0;
+  if (!view.as_it_lies && view.layout == NCHW && view.plain) {
+    writing = ceil_div(plane, 128) * ceil_div(view.pitch, 32) * view.images();
+  } else if (!view.as_it_lies) {
+    const int width = view.gathered();
+    writing = ceil_div(plane, 16 / width * 256) * ceil_div(view.pitch, width) * view.images();
+  }
+  prepare<BM, Order><<<grid_x(packing + writing), 256, 0, stream>>>(
+      shape, view, static_cast<int>(packing), static_cast<int>(parts), filters, packed, input, to);
+}
+
+// Filter k's output over some tiles, of its own group's channels: where others' made it NaN.
+template <bool THREE>
+__device__ inline float own_sum(const View& view, const float* input, const Pixel& out, int k,
+                                int m, const float* tile, int W, int first, int tiles,
+                                const float* bias, bool relu) {
+  const ConvShape& shape = view.shape;
+  const int from = k / view.group_K * view.group_C, c0 = k / shape.K * shape.C;
+  float sum = bias ? bias[k] : 0.0f;
+  for (int i = first; i < first + tiles; ++i, tile += W) {
+    const int rs = i / view.chunks, c_tile = c0 + i % view.chunks * View::BK;
+    const int h = out.p * shape.stride_h - shape.pad_h + rs / shape.S * shape.dil_h;
+    const int w = out.q * shape.stride_w - shape.pad_w + rs % shape.S * shape.dil_w;
+    if (!within(h, shape.H) || !within(w, shape.W)) continue;
+    const float* const pixel =
+        input + ((int64_t{out.n} * shape.H + h) * shape.W + w) * view.pitch + c_tile;
+    for (int c = 0; c < View::BK; ++c) {
+      if (!within(c_tile + c - from, view.group_C)) continue;
+      const float* const f = tile + swizzled(m, c);
+      sum += pixel[c] * (THREE ? f[0] + f[W / 2] : f[0]);
+    }
+  }
+  return relu && sum < 0.0f ? 0.0f : sum;  // false for NaN, which stays
 }
 
 }  // namespace convladder

@@ -22,7 +22,7 @@ auto* encode_im2col() {
 }  // namespace
 
 CUtensorMap window_map(const float* input, const ConvShape& shape, int64_t images, int64_t channels,
-                       int64_t pixel, int64_t row, int pixels, int box) {
+                       int64_t pixel, int64_t row, int pixels, int box, bool rounded) {
   const auto u = [](int64_t value) { return static_cast<cuuint64_t>(value); };
   const cuuint64_t extents[] = {u(channels), u(shape.W), u(shape.H), u(images)};
   const cuuint64_t w = u(pixel) * sizeof(float), h = u(row) * sizeof(float), n = h * u(shape.H);
@@ -34,9 +34,10 @@ CUtensorMap window_map(const float* input, const ConvShape& shape, int64_t image
                               static_cast<cuuint32_t>(shape.stride_h), 1};
   CUtensorMap map;
   const CUresult result = encode_im2col()(
-      &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, const_cast<float*>(input), extents, pitches, first,
-      last, box, pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      &map, rounded ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4,
+      const_cast<float*>(input), extents, pitches, first, last, box, pixels, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   check_cuda(static_cast<cudaError_t>(result),
              "cuTensorMapEncodeIm2col");  // both number them alike
   return map;

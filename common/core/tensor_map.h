@@ -18,8 +18,8 @@ constexpr bool suits_tensor_map(int stride, int pad, int dil, int taps) {
 
 // The map of `images` images, channels last, of `channels` channels from `input` on; from one pixel to the
 // next are `pixel` floats, from row to row `row`, multiples of 4. A copy fetches `pixels` windows of the batch in a row, of each
-// one tap's `box` channels, and zeros for what lies outside. Throws CudaError.
+// one tap's `box` channels, and zeros for what lies outside; rounded to TF32, if asked. Throws CudaError.
 CUtensorMap window_map(const float* input, const ConvShape& shape, int64_t images, int64_t channels,
-                       int64_t pixel, int64_t row, int pixels, int box);
+                       int64_t pixel, int64_t row, int pixels, int box, bool rounded = false);
 
 }  // namespace convladder
