@@ -10,11 +10,12 @@ namespace {
 constexpr int THREADS = 128;          // per block
 constexpr unsigned WHOLE_WARP = ~0u;  // a mask with a bit for each lane
 
-// Tap crs = (c,r,s) of the window that begins at row h0, column w0; zero on padding.
-__device__ float input_at(const float* image, int h0, int w0, int crs, const ConvShape& shape) {
-  const Tap tap = tap_at(crs, shape);
-  const bool inside = within(h0 + tap.h, shape.H) && within(w0 + tap.w, shape.W);
-  return inside ? image[h0 * shape.W + w0 + tap.offset] : 0.0f;
+// The input under a tap of the window that begins at row h0, column w0; zero on padding.
+__device__ float input_at(const float* image, int h0, int w0, const TapWalk& tap,
+                          const ConvShape& shape) {
+  const int h = h0 + tap.r * shape.dil_h, w = w0 + tap.s * shape.dil_w;
+  const bool inside = within(h, shape.H) && within(w, shape.W);
+  return inside ? image[(tap.c * shape.H + h) * shape.W + w] : 0.0f;
 }
 
 // A warp has 32 neighbouring filters of one pixel.
@@ -34,8 +35,10 @@ __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int64_t warps
   // Each lane has a filter, and adds up all of its taps.
   const int k = k0 + lane;
   float sum = 0.0f;
+  TapWalk tap(0, 1, shape);  // tap 0, then the next, and so on
   for (int crs = 0; k < shape.K && crs < shape.CRS(); ++crs) {
-    sum += input_at(image, h0, w0, crs, shape) * filters[int64_t{k} * shape.CRS() + crs];
+    sum += input_at(image, h0, w0, tap, shape) * filters[int64_t{k} * shape.CRS() + crs];
+    tap.next(shape);
   }
   if (k < shape.K) output[offset(at, k, shape)] = sum;
   (void)WHOLE_WARP;  // not used yet

@@ -8,7 +8,7 @@
 namespace convladder {
 namespace {
 
-constexpr int BM = 32, BN = 32, BK = 32;  // filters, output pixels and taps of a tile
+constexpr int BM = 16, BN = 16, BK = 16;  // filters, output pixels and taps of a tile
 constexpr int THREADS = BM * BN;          // one output each
 
 struct Tile {
@@ -29,14 +29,18 @@ __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int blocks_m,
   const int h0 = exists ? at.p * shape.stride_h - shape.pad_h : OUTSIDE;
   const int w0 = at.q * shape.stride_w - shape.pad_w;
 
-  // Begins to copy this thread's two values of tile number `tile`; zeros where there is nothing.
+  // Begins to copy this thread's two values of tile number `tile`; zeros where there is nothing. Tiles must be
+  // asked for one after the other, since `tap` walks along with them.
+  TapWalk tap(ty, BK, shape);
   const auto begin_copies = [&](Tile& to, int tile) {
     const int k = k0 + ty, crs = tile * BK + tx;
     const bool in_filter = k < shape.K && crs < shape.CRS();
     copy_async<4>(&to.w[ty][tx], filters + (in_filter ? k * shape.CRS() + crs : 0), in_filter);
-    const Tap tap = tap_at(tile * BK + ty, shape);
-    const bool in_image = within(h0 + tap.h, shape.H) && within(w0 + tap.w, shape.W);
-    copy_async<4>(&to.x[ty][tx], image + (in_image ? h0 * shape.W + w0 + tap.offset : 0), in_image);
+    const int h = h0 + tap.r * shape.dil_h, w = w0 + tap.s * shape.dil_w;
+    const bool in_image = within(h, shape.H) && within(w, shape.W) && tap.c < shape.C;
+    copy_async<4>(&to.x[ty][tx], &image[in_image ? (tap.c * shape.H + h) * shape.W + w : 0],
+                  in_image);
+    tap.next(shape);
     __pipeline_commit();
   };
   float sum = 0.0f;
