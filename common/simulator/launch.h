@@ -98,7 +98,10 @@ struct KernelPointer {
           cudaStream_t stream = nullptr) const {
     return [=, pointer = pointer](Params... arguments) {
       launch(
-          blocks, threads, stream, [=] { pointer(arguments...); },
+          blocks, threads, stream,
+          [=]() __attribute__((no_sanitize_thread)) {
+            pointer(arguments...);
+          },  // which it takes over
           reinterpret_cast<const void*>(pointer), dynamic_bytes);
     };
   }

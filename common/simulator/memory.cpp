@@ -23,13 +23,13 @@ namespace {
 
 // Device memory lies apart from the host's heap, between margins that nobody may touch: far astray, a
 // kernel ends the program, where it would have changed the simulator itself, which then might wait
-// for ever. AddressSanitizer has margins of its own. Null without memory.
+// for ever. AddressSanitizer has margins of its own. Zeros; null without memory.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t ALIGNMENT = 256;  // cudaMalloc's promise
 
 void* allocate(std::size_t bytes) {
   void* memory = nullptr;
-  return posix_memalign(&memory, ALIGNMENT, bytes) == 0 ? memory : nullptr;
+  return posix_memalign(&memory, ALIGNMENT, bytes) == 0 ? std::memset(memory, 0, bytes) : nullptr;
 }
 
 void release(void* memory, std::size_t) { std::free(memory); }
@@ -106,7 +106,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
   if (!memory) return set_last_error(cudaErrorMemoryAllocation);
   const bool undefined = kind == Kind::kDevice;
   // All bits set is a quiet NaN. A program's begins with zeros, as it mostly does on a GPU.
-  std::memset(memory, undefined && !is_program() ? 0xff : 0, bytes);
+  if (undefined && !is_program()) std::memset(memory, 0xff, bytes);
   const std::lock_guard lock(allocations_mutex);
   const Block& block = allocations()[static_cast<char*>(memory)] = {bytes, kind};
   if constexpr (COUNTING) {

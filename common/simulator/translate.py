@@ -45,6 +45,7 @@ REFUSED = [
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
     (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
+    (r"cublasLt(?!Handle_t|Create|Destroy)\w+", "products of cuBLASLt are not simulated"),
     (r"cudaIpc\w+", "memory shared between processes is not simulated"),
     (r"cu(?:Init|Ctx[A-Z]\w*|Module[A-Z]\w*|LaunchKernel|DeviceGet\w*)|"
      r"cuMem(?:Alloc|cpy|Create|Map|Address)\w*|CU(?:device|deviceptr|context|module|function)",
@@ -53,7 +54,7 @@ REFUSED = [
      "functions of a warp without _sync, which GPUs since compute capability 7.0 lack, are not simulated")]
 # Names of what CUDA's other headers bring.
 LIBRARIES = re.compile(r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|npp\w*)/|"
-                       r"(?:curand|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasXt|nccl)\w*\.h)")
+                       r"(?:curand|cudnn|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasXt|nccl)\w*\.h)")
 
 
 class Refused(Exception):
@@ -92,6 +93,7 @@ class Unit:
         self.uses_ptx = False
         self.own_atomics = set()  # functions of the program
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
+        self.kernel_names = set()  # tokens: each where its kernel is declared
         self.defaults = set()  # kernels with default arguments
 
     def line(self, position):
@@ -200,6 +202,7 @@ class Unit:
             name += 1
             if self.words[name] in (";", "{", ""):
                 self.refuse(i, "what __global__ stands before is no function")
+        self.kernel_names.add(name)
         end = self.closing(name + 1)
         after = end + 1
         while self.words[after] not in (";", "{"):
@@ -236,6 +239,13 @@ class Unit:
                              f"{kernel}__kernel({self.flat(name + 2, end)});"))
         if is_template or self.types.setdefault(kernel, types) != types:
             self.deduced.add(kernel)
+
+    def find_overloads(self):
+        """Functions of the host that have a kernel's name: a word stands before what is declared."""
+        for i, word in enumerate(self.words):
+            if word in self.types and i not in self.kernel_names and self.words[i + 1] == "(" and (
+                    self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do")):
+                self.deduced.add(word)
 
     def declare_defaults(self, kernel, first, end, behind):
         """Behind a kernel whose parameters have defaults: a function that puts them in."""
@@ -434,6 +444,7 @@ class Unit:
             elif (word == "<" and self.words[i + 1:i + 3] == ["<", "<"] and self.adjacent(i, "<<") and
                   self.words[i - 1] not in ("operator", "<")):  # "<< <" is one as well
                 launches.append(i)
+        self.find_overloads()
         for i in launches:  # when all kernels are known
             self.launch(i)
         self.edits += [(at, at, text) for kernel, at, text in self.finders if kernel in self.deduced]

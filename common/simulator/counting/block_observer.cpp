@@ -33,14 +33,6 @@ unsigned bytes_of(const Access& access) {
   return access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
 }
 
-// threadIdx and the like are registers on a GPU.
-bool is_index(uintptr_t address) {
-  const auto within = [&](const auto& variable) {
-    return address - reinterpret_cast<uintptr_t>(&variable.x) < 3 * sizeof(variable.x);
-  };
-  return within(threadIdx) || within(blockIdx) || within(blockDim) || within(gridDim);
-}
-
 }  // namespace
 
 // ---- The course of a block ----
@@ -68,8 +60,9 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   if (launch_->number == launch_number_) return;
 
   launch_number_ = launch_->number;
-  last_allocation_ = other_allocation_ = nullptr;
+  std::fill(std::begin(recent_), std::end(recent_), nullptr);
   last_variable_ = nullptr;
+  found_ = nullptr;
   shared_begin_ = reinterpret_cast<uintptr_t>(worker_.memory().begin);
   shared_bytes_ = worker_.memory().bytes;
   shared_shadow_.resize(shared_bytes_ / 4 + 1);
@@ -161,6 +154,11 @@ void BlockObserver::enter_again(const void* pc) {
 // ---- Accesses ----
 
 void BlockObserver::access(const Access& access) {
+  if (recent(access.address)) {  // as of most
+    if (access.strong) look();
+    check_global(access);
+    return enter(access, Space::kGlobal, access.address);
+  }
   if (fibre_->holds(reinterpret_cast<const void*>(access.address))) {  // the thread's own
     if (worker_.hopper().has_pending_sums()) access_own(access);
     return;
@@ -174,6 +172,11 @@ void BlockObserver::access(const Access& access) {
   } else if (!is_index(access.address)) {
     access_shared(access);
   }
+}
+
+bool BlockObserver::is_own(const void* begin, std::size_t bytes) const {
+  return bytes > 0 && !worker_.hopper().has_pending_sums() && fibre_->holds(begin) &&
+         fibre_->holds(static_cast<const char*>(begin) + bytes - 1);
 }
 
 void BlockObserver::access_own(const Access& access) {
@@ -197,7 +200,7 @@ void BlockObserver::check_shared(const Access& access) {
   Hopper& hopper = worker_.hopper();
   const bool write = access.operation != Operation::kLoad;
   const bool atomic = access.operation == Operation::kAtomic;
-  Touch now = {stamp_, code_offset(access.pc), bytes_of(access)};
+  Touch now = touch_of(access);
   now.stamp.strong = atomic;
   now.stamp.in_flight = access.operation == Operation::kCopy;
   const std::size_t first = (access.address - shared_begin_) / 4;
@@ -254,7 +257,7 @@ void BlockObserver::check_global(const Access& access) {
     require_aligned(access);
     const std::size_t first = (access.address - allocation->begin()) / 4;
     const std::size_t last = (access.address + access.bytes - 1 - allocation->begin()) / 4;
-    Touch now = {stamp_, code_offset(access.pc), bytes_of(access)};
+    Touch now = touch_of(access);
     now.stamp.strong = access.strong;
     for (std::size_t i = first; i <= last; ++i) {
       if ((!write || atomic) && allocation->state(i) == MemoryState::kUndefined) {
@@ -353,10 +356,8 @@ bool BlockObserver::is_shared_variable(const Access& access) {
 
 // The allocation that holds all bytes of the access; null for a variable of the program.
 Allocation* BlockObserver::require_allocation(const Access& access) {
-  if (!last_allocation_ || !last_allocation_->contains(access.address)) {
-    std::swap(last_allocation_, other_allocation_);  // kernels go to and fro between two tensors
-  }
-  if (!last_allocation_ || !last_allocation_->contains(access.address)) {
+  Allocation* allocation = recent(access.address);
+  if (!allocation) {
     Allocation* found = find(launch_->memory, access.address);
     if (!found) found = find(device_memory(), access.address);  // a kernel's `new`
     if (!found && is_program_data(access.address)) {
@@ -371,9 +372,8 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
       const bool is_host = near.empty() && is_mapped(access.address);
       stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
     }
-    last_allocation_ = found;
+    allocation = recent_[oldest_++ % std::size(recent_)] = found;
   }
-  Allocation* const allocation = last_allocation_;
   const std::size_t last = access.address + access.bytes - 1 - allocation->begin();
   const std::size_t first = access.address - allocation->begin();
   if (last >= allocation->bytes() || allocation->state(first / 4) == MemoryState::kForbidden ||
@@ -394,6 +394,10 @@ void BlockObserver::poll(const Access& access) {
 bool BlockObserver::is_ordered(const Touch& before) const {
   const uint64_t time = std::max(block_seen_, seen_[thread_]);
   return time > 0 && was_published(before.stamp, time);
+}
+
+Touch BlockObserver::touch_of(const Access& access) const {
+  return {stamp_, code_offset(access.pc), bytes_of(access)};
 }
 
 Stamp BlockObserver::stamp(unsigned thread) const {
@@ -424,7 +428,13 @@ std::string BlockObserver::distance(const Access& access) const {
 template <typename Describe>
 void BlockObserver::object(const Access& access, uint32_t other_code, const Describe& text) {
   if (!is_program()) worker_.stop_thread(cudaErrorIllegalAddress, text());
-  add_finding(launch_->symbols->name, code_offset(access.pc), other_code, [&] {
+  const std::pair places(code_offset(access.pc), other_code);
+  if (found_ && places == found_at_) {
+    ++*found_;
+    return;
+  }
+  found_at_ = places;
+  found_ = &add_finding(launch_->symbols->name, places.first, other_code, [&] {
     return "block " + to_string(unflatten(block_, grid_)) + ", thread " +
            to_string(worker_.thread_index(thread_)) + ": " + text();
   });

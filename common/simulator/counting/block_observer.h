@@ -2,10 +2,12 @@
 // in shadow memory, for finding bugs.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/simulator/counting/launch_counts.h"
@@ -34,6 +36,14 @@ inline thread_local BlockObserver* watching = nullptr;
 
 // This worker's.
 inline thread_local BlockObserver* observing = nullptr;
+
+// threadIdx and the like are registers on a GPU.
+inline bool is_index(uintptr_t address) {
+  const auto within = [&](const auto& variable) {
+    return address - reinterpret_cast<uintptr_t>(&variable.x) < 3 * sizeof(variable.x);
+  };
+  return within(threadIdx) || within(blockIdx) || within(blockDim) || within(gridDim);
+}
 
 // Follows the blocks of one worker, one at a time.
 class BlockObserver {
@@ -87,17 +97,21 @@ class BlockObserver {
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
-  // Whether nothing is to be done for this read.
-  bool is_known_read(const void* address, unsigned bytes, const void* pc) {
+  // Whether it was an access with which nothing can be wrong, and is done with.
+  bool is_plain(const void* address, unsigned bytes, bool write, const void* pc) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
-    if (counts_accesses_ || !last_allocation_ || !other_allocation_) return false;
-    if (!last_allocation_->is_settled(begin, bytes) &&
-        !other_allocation_->is_settled(begin, bytes)) {
+    Allocation* const allocation = counts_accesses_ ? nullptr : recent(begin);
+    if (!allocation) return is_index(begin);
+    if ((write || !allocation->is_settled(begin, bytes)) &&
+        !allocation->touch_first(begin, bytes, touch_of({begin, bytes, Operation::kLoad, pc}),
+                                 write)) {
       return false;
     }
     log_->pass(pc);
     return true;
   }
+  // Whether all of it is the running thread's, and no sum of a product under way.
+  bool is_own(const void* begin, std::size_t bytes) const;
   // A volatile read of the running thread; lets others have their turn where it only asks again.
   void poll(const Access& access);
   void note_progress() { worker_.note_progress(); }
@@ -126,7 +140,15 @@ class BlockObserver {
   Allocation* require_allocation(const Access& access);
   bool is_shared(uintptr_t address) const { return address - shared_begin_ < shared_bytes_; }
 
+  // Kernels go to and fro between a few tensors.
+  Allocation* recent(uintptr_t address) const {
+    for (Allocation* const allocation : recent_) {
+      if (allocation && allocation->contains(address)) return allocation;
+    }
+    return nullptr;
+  }
   Stamp stamp(unsigned thread) const;
+  Touch touch_of(const Access& access) const;
   bool is_ordered(const Touch& before) const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
   std::string distance(const Access& access) const;
@@ -169,7 +191,10 @@ class BlockObserver {
   const Fibre* fibre_ = nullptr;
   Stamp stamp_{};         // as stamp() has it of it now
   uintptr_t polled_ = 0;  // the volatile variable that it has read last, and nothing since
-  Allocation *last_allocation_ = nullptr, *other_allocation_ = nullptr;
+  Allocation* recent_[4] = {};
+  unsigned oldest_ = 0;                     // of these
+  std::atomic<int64_t>* found_ = nullptr;   // how often was found what was found last ...
+  std::pair<uint32_t, uint32_t> found_at_;  // ... at these places in the code
   const SharedVariable* last_variable_ = nullptr;
 };
 

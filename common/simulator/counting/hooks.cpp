@@ -22,8 +22,7 @@ namespace {
 
 void hook(const void* address, unsigned bytes, Operation operation, const void* pc) {
   BlockObserver* const observer = watching;
-  if (!observer) return;
-  if (operation == Operation::kLoad && observer->is_known_read(address, bytes, pc)) return;
+  if (!observer || observer->is_plain(address, bytes, operation == Operation::kStore, pc)) return;
   watching = nullptr;
   observer->access({reinterpret_cast<uintptr_t>(address), bytes, operation, pc});
   watching = observer;
@@ -153,6 +152,7 @@ namespace {
 void hook_move(const void* to, const void* from, std::size_t bytes, const void* pc) {
   const auto ends = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes;
   const unsigned step = ends % 4 == 0 ? 4 : 1;
+  if (watching && !from && watching->is_own(to, bytes)) return;
   for (std::size_t done = 0; watching && done < bytes; done += step) {
     if (from) hook(static_cast<const char*>(from) + done, step, Operation::kLoad, pc);
     hook(static_cast<const char*>(to) + done, step, Operation::kStore, pc);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -25,8 +26,10 @@ namespace convladder::simulator {
 namespace {
 
 struct Finding {
+  Finding(std::string of_kernel, std::string text)
+      : kernel(std::move(of_kernel)), what(std::move(text)) {}
   std::string kernel, what;
-  int64_t times = 0;
+  std::atomic<int64_t> times{0};
 };
 
 struct Launched {
@@ -36,7 +39,7 @@ struct Launched {
 
 struct Report {
   std::mutex mutex;
-  std::vector<Finding> findings;
+  std::deque<Finding> findings;
   std::map<std::tuple<std::string, uint32_t, uint32_t>, std::size_t> by_place;
   std::vector<Launched> launches;  // in the order of the first
 };
@@ -74,7 +77,7 @@ void write_report() {
   }
   for (const Finding& finding : report().findings) {
     findings.push_back(
-        {{"kernel", finding.kernel}, {"what", finding.what}, {"times", finding.times}});
+        {{"kernel", finding.kernel}, {"what", finding.what}, {"times", finding.times.load()}});
   }
   std::ofstream(std::getenv("CONVLADDER_SIM_REPORT"))
       << Json{{"kernels", kernels}, {"findings", findings}} << "\n";
@@ -115,11 +118,11 @@ void end_program(const std::string& memory) {
   std::fflush(nullptr);
 }
 
-void add_finding(const std::string& kernel, uint32_t code, uint32_t other_code,
-                 const std::function<std::string()>& describe) {
+std::atomic<int64_t>& add_finding(const std::string& kernel, uint32_t code, uint32_t other_code,
+                                  const std::function<std::string()>& describe) {
   const std::lock_guard lock(report().mutex);
   const std::tuple place(kernel, code, other_code);
-  std::vector<Finding>& all = report().findings;
+  std::deque<Finding>& all = report().findings;
   const auto known = code ? report().by_place.find(place) : report().by_place.end();
   std::size_t index = all.size();
   if (known != report().by_place.end()) {
@@ -130,10 +133,11 @@ void add_finding(const std::string& kernel, uint32_t code, uint32_t other_code,
       return finding.kernel == kernel && finding.what == what;
     });
     index = same - all.begin();
-    if (same == all.end()) all.push_back({kernel, what});
+    if (same == all.end()) all.emplace_back(kernel, what);
     if (code) report().by_place[place] = index;
   }
   ++all[index].times;
+  return all[index].times;
 }
 
 int64_t finding_count() {

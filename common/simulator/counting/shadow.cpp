@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <iterator>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -39,8 +41,8 @@ bool is_concurrent(Stamp before, Stamp now, Scope scope) {
   return before.several_threads || before.thread != now.thread;
 }
 
-constexpr std::size_t SECTOR_WORDS = 8;
-constexpr std::size_t STRETCH = 4096;  // words: their shadow is whole pages
+constexpr unsigned SECTOR_WORDS = 8;
+constexpr std::size_t STRETCH = 128;  // lines
 constexpr uint8_t FIRST_SETTLED = 4 | static_cast<uint8_t>(MemoryState::kDefined);
 
 // Zeros, which cost memory only where something is written. In large pages, since most of a tensor is
@@ -55,24 +57,42 @@ T* map_zeros(std::size_t count) {
   return static_cast<T*>(memory);
 }
 
-// Guards the shadow of a stretch of memory while a worker is at it.
-class StretchLock {
+// Guards a line while a worker is at it.
+class LineLock {
  public:
-  explicit StretchLock(uintptr_t address) : flag_(flags_[address / 4096 % COUNT].flag) {
-    while (flag_.test_and_set(std::memory_order_acquire)) {
+  explicit LineLock(Line& line) : busy_(line.busy) {
+    while (busy_.test_and_set(std::memory_order_acquire)) {
     }
   }
-  ~StretchLock() { flag_.clear(std::memory_order_release); }
+  ~LineLock() { busy_.clear(std::memory_order_release); }
 
  private:
-  static constexpr std::size_t COUNT = 512;
-  struct alignas(
-      64) Alone {  // in a line of the processor's cache, which workers else take from each other
-    std::atomic_flag flag;
-  };
-  static inline Alone flags_[COUNT] = {};
-  std::atomic_flag& flag_;
+  std::atomic_flag& busy_;
 };
+
+// Room for lines whose words are told of one by one, for one launch.
+class Words {
+ public:
+  ShadowWord* take() {
+    const std::lock_guard lock(mutex_);
+    const std::size_t chunk = taken_ / CHUNK;
+    if (chunk == chunks_.size()) {
+      chunks_.push_back(std::make_unique<ShadowWord[]>(CHUNK * Line::WORDS));
+    }
+    return &chunks_[chunk][taken_++ % CHUNK * Line::WORDS];
+  }
+  void forget() { taken_ = 0; }
+
+ private:
+  static constexpr std::size_t CHUNK = 1024;  // lines
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ShadowWord[]>> chunks_;
+  std::size_t taken_ = 0;
+};
+Words& all_words() {
+  static auto* words = new Words;  // outlives every other static
+  return *words;
+}
 
 // Whether a read by `now` adds nothing to what `before` says of reads: of other blocks or, where its own has
 // read before in the same interval, of other warps, or of no other thread.
@@ -82,13 +102,6 @@ bool repeats_read(Stamp before, Touch touch) {
   if (!before.present || before.strong || touch.bytes != 15) return false;
   if (!same_interval(before, now)) return false;
   return before.several_warps || (before.thread == now.thread && before.phase == now.phase);
-}
-
-Stamp load(const Stamp& stamp) {
-  Stamp copy;
-  uint64_t bits = __atomic_load_n(reinterpret_cast<const uint64_t*>(&stamp), __ATOMIC_RELAXED);
-  std::memcpy(&copy, &bits, sizeof(copy));
-  return copy;
 }
 
 // Variables of the device are the first allocation, if there are any.
@@ -149,18 +162,133 @@ Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed) {
   return {};
 }
 
+Stamp Run::stamp(unsigned word) const {
+  Stamp stamp = first;
+  if (width > 0) stamp.thread += (word - origin) / width * step;
+  return stamp;
+}
+
+bool Run::append(unsigned word, const Touch& touch, bool is_write) {
+  if (end != word || touch.code != code || touch.bytes != bytes || is_write != write) return false;
+  Stamp last = stamp(end - 1);
+  const unsigned by = touch.stamp.thread - last.thread, count = end - origin;
+  last.thread = touch.stamp.thread;
+  if (std::memcmp(&last, &touch.stamp, sizeof(last)) != 0) return false;
+  if (width == 0 && by > 0 && by < 256) {
+    width = count;
+    step = by;
+  } else if (by != (width > 0 && count % width == 0 ? step : 0)) {
+    return false;
+  }
+  ++end;
+  return true;
+}
+
+ShadowWord Line::load(unsigned word) const {
+  if (count == EACH_WORD) return words[word];
+  ShadowWord shadow{};
+  for (const Run* run = runs; run < runs + count; ++run) {
+    if (!run->holds(word)) continue;
+    if (run->write) {
+      shadow.write = run->stamp(word);
+      shadow.write_code = run->code;
+      shadow.write_bytes = run->bytes;
+    } else {
+      shadow.read = run->stamp(word);
+      shadow.read_code = run->code;
+      shadow.read_bytes = run->bytes;
+    }
+  }
+  return shadow;
+}
+
+bool Line::touch_first(unsigned word, const Touch& now, bool write) {
+  if (count == EACH_WORD) return false;
+  for (const Run* run = runs; run < runs + count; ++run) {
+    if (run->holds(word)) return false;
+  }
+  return add(word, now, write);
+}
+
+void Line::store(unsigned word, const ShadowWord& shadow, bool write) {
+  if (count != EACH_WORD) {
+    const Touch touch = write ? Touch{shadow.write, shadow.write_code, shadow.write_bytes}
+                              : Touch{shadow.read, shadow.read_code, shadow.read_bytes};
+    if (forget(word, write) && add(word, touch, write)) return;
+    expand();
+  }
+  words[word] = shadow;
+}
+
+// No run tells of the word any longer; false where one tells of words before it and behind it.
+bool Line::forget(unsigned word, bool write) {
+  for (unsigned i = 0; i < count; ++i) {
+    Run& run = runs[i];
+    if (run.write != write || !run.holds(word)) continue;
+    if (run.end == word + 1) {
+      --run.end;
+    } else if (run.begin == word) {
+      ++run.begin;
+    } else {
+      return false;
+    }
+    if (run.begin == run.end) run = runs[--count];
+    break;
+  }
+  return true;
+}
+
+// False where there is no room.
+bool Line::add(unsigned word, const Touch& touch, bool write) {
+  for (unsigned i = 0; i < count; ++i) {
+    if (runs[i].append(word, touch, write)) return true;
+  }
+  if (count == std::size(runs)) return false;
+  Run& run = runs[count++];
+  run = {};
+  run.first = touch.stamp;
+  run.code = touch.code;
+  run.bytes = touch.bytes;
+  run.write = write;
+  run.begin = run.origin = word;
+  run.end = word + 1;
+  return true;
+}
+
+void Line::expand() {
+  ShadowWord* const each = all_words().take();
+  for (unsigned word = 0; word < WORDS; ++word) each[word] = load(word);
+  words = each;
+  count = EACH_WORD;
+}
+
+uint32_t Line::touched(bool written) const {
+  uint32_t touched = 0;
+  if (count == EACH_WORD) {
+    for (unsigned word = 0; word < WORDS; ++word) {
+      const Stamp& stamp = written ? words[word].write : words[word].read;
+      touched |= uint32_t{stamp.present} << word;
+    }
+    return touched;
+  }
+  for (const Run* run = runs; run < runs + count; ++run) {
+    if (run->write == written) touched |= ~0u >> (WORDS - (run->end - run->begin)) << run->begin;
+  }
+  return touched;
+}
+
 Allocation::Allocation(const void* begin, std::size_t bytes, bool host_writes)
     : begin_(reinterpret_cast<uintptr_t>(begin)),
       bytes_(bytes),
       host_writes_(host_writes),
       state_(map_zeros<uint8_t>(words())),
       settled_(FIRST_SETTLED),
-      shadow_(map_zeros<ShadowWord>(words())),
-      touched_((words() + STRETCH - 1) / STRETCH) {}
+      lines_(map_zeros<Line>(lines())),
+      touched_((lines() + STRETCH - 1) / STRETCH) {}
 
 Allocation::~Allocation() {
   munmap(state_, words());
-  munmap(shadow_, words() * sizeof(ShadowWord));
+  munmap(lines_, lines() * sizeof(Line));
 }
 
 void Allocation::set_state(std::size_t first, std::size_t count, MemoryState state) {
@@ -168,24 +296,59 @@ void Allocation::set_state(std::size_t first, std::size_t count, MemoryState sta
 }
 
 Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed) {
-  ShadowWord& shadow = shadow_[word];
-  if (!write && repeats_read(load(shadow.read), now) && !load(shadow.write).present) return {};
-  uint8_t& touched = touched_[word / STRETCH];
-  if (!touched) __atomic_store_n(&touched, 1, __ATOMIC_RELAXED);
-  const StretchLock lock(begin_ + word * 4);
-  if (write) return enter_write(shadow, now, Scope::kGrid, allowed);
-  const Touch before = enter_read(shadow, now, Scope::kGrid, allowed);
-  if (shadow.read.several_blocks && !shadow.write.present && state(word) == MemoryState::kDefined) {
+  if (!write && state_[word] == settled_) return {};
+  Line& line = lines_[word / Line::WORDS];
+  const LineLock lock(line);
+  begin_launch(line);
+  if (line.touch_first(word % Line::WORDS, now, write)) return {};
+  ShadowWord shadow = line.load(word % Line::WORDS);
+  if (!write && repeats_read(shadow.read, now) && !shadow.write.present) return {};
+  const Touch before = write ? enter_write(shadow, now, Scope::kGrid, allowed)
+                             : enter_read(shadow, now, Scope::kGrid, allowed);
+  if (before.stamp.present) return before;
+  line.store(word % Line::WORDS, shadow, write);
+  if (!write && shadow.read.several_blocks && !shadow.write.present &&
+      state(word) == MemoryState::kDefined) {
     state_[word] = settled_;
   }
-  return before;
+  return {};
 }
 
-// Calls seen(begin, end) for the words' shadow in each stretch that was touched.
+bool Allocation::touch_first(uintptr_t address, unsigned bytes, const Touch& now, bool write) {
+  const std::size_t offset = address - begin_, first = offset / 4, last = (offset + bytes - 1) / 4;
+  if ((address | offset) % bytes != 0 || last >= words()) return false;
+  for (std::size_t word = first; word <= last; ++word) {
+    const MemoryState is = state(word);
+    if (is != MemoryState::kDefined && (!write || is == MemoryState::kForbidden)) return false;
+  }
+  Line& line = lines_[first / Line::WORDS];
+  {
+    const LineLock lock(line);
+    begin_launch(line);
+    for (std::size_t word = first; word <= last; ++word) {
+      if (!line.touch_first(word % Line::WORDS, now, write)) return false;
+    }
+  }
+  if (write) set_state(first, last - first + 1, MemoryState::kDefined);
+  return true;
+}
+
+// What is in the line may be of launches before.
+void Allocation::begin_launch(Line& line) {
+  if (line.launch == launch_) return;
+  line.launch = launch_;
+  line.count = 0;
+  __atomic_store_n(&touched_[(&line - lines_) / STRETCH], 1, __ATOMIC_RELAXED);
+}
+
+// Calls seen(line) for each that was touched.
 template <typename Seen>
 void Allocation::for_each_touched(const Seen& seen) const {
   for (std::size_t i = 0; i < touched_.size(); ++i) {
-    if (touched_[i]) seen(shadow_ + i * STRETCH, shadow_ + std::min((i + 1) * STRETCH, words()));
+    if (!touched_[i]) continue;
+    for (std::size_t j = i * STRETCH; j < std::min((i + 1) * STRETCH, lines()); ++j) {
+      if (lines_[j].launch == launch_) seen(lines_[j]);
+    }
   }
 }
 
@@ -198,9 +361,7 @@ bool Allocation::is_filled(Fill fill) const {
 
 void Allocation::forget_touches() {
   if (!is_filled(fill_)) fill_ = {};
-  for_each_touched([](ShadowWord* begin, ShadowWord* end) {
-    std::memset(static_cast<void*>(begin), 0, (end - begin) * sizeof(ShadowWord));
-  });
+  ++launch_;
   std::fill(touched_.begin(), touched_.end(), 0);
   settled_ += 4;
   if (settled_ > FIRST_SETTLED) return;
@@ -209,24 +370,19 @@ void Allocation::forget_touches() {
 }
 
 bool Allocation::is_repeatable() const {
-  bool repeatable = true;
-  for_each_touched([&](const ShadowWord* begin, const ShadowWord* end) {
-    repeatable = repeatable && std::none_of(begin, end, [this](const ShadowWord& word) {
-                   return host_writes_ ? word.read.present || word.write.present
-                                       : word.read.present && word.write.present;
-                 });
+  uint32_t both = 0;
+  for_each_touched([&](const Line& line) {
+    const uint32_t read = line.touched(false), written = line.touched(true);
+    both |= host_writes_ ? read | written : read & written;
   });
-  return repeatable;
+  return both == 0;
 }
 
 int64_t Allocation::sectors_touched(bool written) const {
   int64_t sectors = 0;
-  const auto touched = [&](const ShadowWord& word) {
-    return written ? word.write.present : word.read.present;
-  };
-  for_each_touched([&](const ShadowWord* begin, const ShadowWord* end) {
-    for (const ShadowWord* sector = begin; sector < end; sector += SECTOR_WORDS) {
-      sectors += std::any_of(sector, std::min(sector + SECTOR_WORDS, end), touched);
+  for_each_touched([&](const Line& line) {
+    for (uint32_t rest = line.touched(written); rest != 0; rest >>= SECTOR_WORDS) {
+      sectors += (rest & 0xff) != 0;
     }
   });
   return sectors;
@@ -274,6 +430,7 @@ void forget_publications() {
   const std::lock_guard lock(publications_mutex);
   publications.clear();
   publication_count = 0;
+  all_words().forget();
   const std::lock_guard memory(mutex);
   freed.clear();
 }

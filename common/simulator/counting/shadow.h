@@ -3,7 +3,7 @@
 // no barrier lies between, and not both are strong.
 #pragma once
 
-#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -52,6 +52,48 @@ Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed = false
 
 // ---- The global memory that kernels may touch ----
 
+// Neighbouring words of a line that threads have touched one after another in the same way: what `first`
+// says of the word `origin`, and of those `width` words later with a thread that is `step` further.
+struct Run {
+  Stamp first;
+  uint32_t code : 28, bytes : 4;
+  uint32_t write : 1;
+  uint32_t begin : 6, end : 6;  // the words that it still tells of
+  uint32_t origin : 5;
+  uint32_t width : 6;  // 0: all by one thread so far
+  uint32_t step : 8;
+
+  bool holds(unsigned word) const { return word >= begin && word < end; }
+  Stamp stamp(unsigned word) const;
+  // Also tells of that word from here on; false where it was not touched in the same way.
+  bool append(unsigned word, const Touch& touch, bool is_write);
+};
+static_assert(sizeof(Run) == 16);
+
+// The shadow of 32 words in few runs, since most kernels touch them in order; else of each word alone.
+struct Line {
+  static constexpr unsigned WORDS = 32;
+  union {
+    Run runs[4];
+    ShadowWord* words;
+  };
+  uint32_t launch;  // in which it was touched last: of one before nothing is left
+  static constexpr uint16_t EACH_WORD = 5;
+  uint16_t count;         // of runs, or EACH_WORD
+  std::atomic_flag busy;  // a worker is at it
+
+  // Whether the word has been untouched; then it is no longer.
+  bool touch_first(unsigned word, const Touch& now, bool write);
+  ShadowWord load(unsigned word) const;
+  void store(unsigned word, const ShadowWord& shadow, bool write);  // its write, or its read
+  uint32_t touched(bool written) const;                             // a bit for each word
+
+ private:
+  bool add(unsigned word, const Touch& touch, bool write);
+  bool forget(unsigned word, bool write);
+  void expand();
+};
+
 // What cudaMalloc gave, in words of 4 bytes.
 class Allocation {
  public:
@@ -64,20 +106,24 @@ class Allocation {
   bool contains(uintptr_t address) const { return address - begin_ < bytes_; }
   std::size_t words() const { return (bytes_ + 3) / 4; }
 
-  void retire() { begin_ = UINTPTR_MAX; }  // has been freed: nothing is in it any more
+  void retire() { begin_ = uintptr_t{1} << 63; }  // has been freed: nothing is in it any more
 
   void set_state(std::size_t first, std::size_t count, MemoryState state);
   MemoryState state(std::size_t word) const { return static_cast<MemoryState>(state_[word] & 3); }
 
   // As enter_read() and enter_write(); several workers may be at it at a time.
   Touch enter(std::size_t word, Touch now, bool write, bool allowed = false);
+  // Whether these bytes may be touched, and nobody has touched them in this launch; then they are entered.
+  bool touch_first(uintptr_t address, unsigned bytes, const Touch& now, bool write);
   // Whether to enter another read of these bytes would change nothing: several blocks have read the words
   // in this launch, and none has written them.
   bool is_settled(uintptr_t address, unsigned bytes) const {
     const std::size_t first = (address - begin_) / 4, last = (address + bytes - 1 - begin_) / 4;
-    return address - begin_ < bytes_ && address % bytes == 0 && state_[first] == settled_ &&
-           (last == first || std::all_of(state_ + first, state_ + last + 1,
-                                         [&](uint8_t state) { return state == settled_; }));
+    if (address - begin_ >= bytes_ || address % bytes != 0) return false;
+    for (std::size_t word = first; word <= last; ++word) {
+      if (state_[word] != settled_) return false;
+    }
+    return true;
   }
 
   // Whether the same launch would do the same again: it has touched nothing that the host may have changed
@@ -98,6 +144,8 @@ class Allocation {
   int64_t sectors_touched(bool written) const;
 
  private:
+  std::size_t lines() const { return (words() + Line::WORDS - 1) / Line::WORDS; }
+  void begin_launch(Line& line);
   template <typename Seen>
   void for_each_touched(const Seen& seen) const;
 
@@ -107,8 +155,9 @@ class Allocation {
   // A MemoryState; above it, of a settled word, the launch's number modulo 2^6, but never 0.
   uint8_t* state_;
   uint8_t settled_;
-  ShadowWord* shadow_;
-  std::vector<uint8_t> touched_;  // stretches of the shadow that are not all zeros
+  uint32_t launch_ = 1;
+  Line* lines_;
+  std::vector<uint8_t> touched_;  // stretches with lines that were touched in this launch
   Fill fill_{};                   // the last one, unless something has changed it since
 };
 

@@ -107,6 +107,13 @@ __global__ void deduced<float>(float value) {
   CHECK(value == 6.5f);
 }
 
+// A function of the host may have a kernel's name.
+__global__ void doubled(int* values, int count) {
+  if (threadIdx.x < count) values[threadIdx.x] *= 2;
+}
+void doubled(int* values, int count, int threads) { doubled<<<1, threads>>>(values, count); }
+__global__ void check_doubled(const int* values) { CHECK(values[threadIdx.x] == 2); }
+
 int main() {
   static const auto blocks = std::make_shared<std::atomic<int>>(1);  // C++'s atomics, on the host
   const auto also = blocks;
@@ -130,6 +137,12 @@ int main() {
   cudaMemset(vectors, 0, 64 * sizeof(float4));
   cached<<<1, 32>>>(vectors, vectors + 32);
   cudaFree(vectors);
+  int ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, *values;
+  cudaMalloc(&values, sizeof(ones));
+  cudaMemcpy(values, ones, sizeof(ones), cudaMemcpyHostToDevice);
+  doubled(values, 8, 32);
+  check_doubled<<<1, 8>>>(values);
+  cudaFree(values);
   speak<<<2, 1>>>();
   return finish();
 }
