@@ -12,15 +12,17 @@ them, with file and line. docs/simulator.md says what of CUDA there is.
   --count         what the kernels ask of memory, and the least time that it takes on a GPU
   --machine GPU   that GPU's rates: a name of common/machines/, or a FILE (default: h200)
   --seed N        another order of blocks and threads
+  --seconds N     of a processor that the program may take; then it is ended
   --json FILE     the report as JSON
   --keep FILE     the program that was compiled
 
 The exit status is the program's, or 1 if it is 0 and something was found; 2 for a usage error.
-Ctrl-C ends the program, and what was found until then is printed.
+Ctrl-C ends the program. How far it has come, and what was found until then, is printed.
 """
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -50,7 +52,8 @@ def parse(words):
     parser.add_argument("-std", "--std", default="c++17")
     parser.add_argument("--count", action="store_true")
     parser.add_argument("--machine", default="h200")
-    parser.add_argument("--seed", type=int)
+    for name in ("--seed", "--seconds"):
+        parser.add_argument(name, type=int)
     for name in ("--json", "--keep"):
         parser.add_argument(name)
     place = words.index("--") if "--" in words else len(words)
@@ -64,6 +67,8 @@ def parse(words):
         fail(str(error), 2)
     if options.seed is not None and not 0 <= options.seed < 1 << 63:
         fail(f"--seed {options.seed}: must be from 0 to 2^63 - 1", 2)
+    if options.seconds is not None and options.seconds < 1:
+        fail(f"--seconds {options.seconds}: must be 1 or more", 2)
     for file in options.files:
         if not os.path.isfile(file):
             fail(f"{file}: no such file", 2)
@@ -105,7 +110,12 @@ def run_program(program, options, path):
     environment = {**os.environ, "CONVLADDER_SIM_REPORT": path}
     environment |= {"CONVLADDER_SIM_SEED": str(options.seed)} if options.seed else {}
     environment |= {"CONVLADDER_SIM_COUNT": "1"} if options.count else {}
-    with subprocess.Popen([program, *options.arguments], env=environment) as running:
+    def limit():
+        if options.seconds:
+            resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds + 30))
+
+    with subprocess.Popen([program, *options.arguments], env=environment,
+                          preexec_fn=limit) as running:  # pylint: disable=subprocess-popen-preexec-fn
         # The program ends, and what it has found until then is printed.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: running.terminate())
@@ -176,6 +186,9 @@ def main(arguments):
             return status or 1
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
+    if "ended" in report:
+        limit = f" after {options.seconds} seconds of a processor" if options.seconds else ""
+        say(f"the program was ended{limit} {report['ended']}. A smaller problem takes less: its arguments, or -D")
     found = print_findings(report)
     if options.count:
         print_counts(report, options, os.path.basename(options.files[0]))

@@ -8,9 +8,11 @@ The programs lie beside the checkout, and so do the tables: name, repository (OW
 NAME@COMMIT beside the table holds it), commit, folder in it, files, options and arguments of ./ladder sim.
 
 Of a program that checks itself, `says` is what it prints when its check has passed (a regular expression;
-empty where the exit status says it), and it prints no FAIL. right: the check passed; found: it passed, and
-the simulator names races, unwritten values or stray accesses all the same; refused: not compiled, and a
-line says what is not simulated; wrong: all else.
+empty where the exit status says it), and it prints no FAIL. `faulty`, where it has one, is FILE:LINE... of
+faults of the program that NVIDIA's compute-sanitizer names as well. right: the check passed; found: it
+passed, or the simulator names such a fault, and races, unwritten values or stray accesses are named;
+refused: not compiled, and a line says what is not simulated; long: it takes longer than --seconds, and a
+line says how long it would; wrong: all else.
 
 Of a known bug, `fault` is where the report sees it (FILE:LINE...), `reported` where that stands.
 found: the simulator names one of these lines; missed: it does not.
@@ -20,7 +22,6 @@ import csv
 import json
 import os
 import re
-import resource
 import shlex
 import subprocess
 import sys
@@ -45,11 +46,9 @@ def run(row, beside, seconds):
     with tempfile.TemporaryDirectory() as own:
         report = os.path.join(own, "report.json")
         command = [os.path.join(ROOT, "ladder"), "sim", *row["files"].split(), *shlex.split(row["options"]),
-                   "--json", report, "--", *shlex.split(row["arguments"])]
+                   "--seconds", str(seconds), "--json", report, "--", *shlex.split(row["arguments"])]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, check=False,
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU,
-                                                                  (seconds, seconds + 5)))
+                              stdin=subprocess.DEVNULL, check=False)
         printed = done.stdout + done.stderr
         if not os.path.exists(report):
             return printed, None
@@ -57,10 +56,8 @@ def run(row, beside, seconds):
             return printed, json.load(file)
 
 
-def judge_program(row, printed, told, too_long):
+def judge_program(row, printed, told):
     """(result, detail) of a program that checks itself."""
-    if too_long:
-        return "wrong", too_long
     if not told:
         if refused := REFUSED.search(printed):
             place, what = (word for word in refused.groups() if word)
@@ -68,6 +65,10 @@ def judge_program(row, printed, told, too_long):
         errors = re.findall(r"^.*(?:error:|undefined reference|SIG[A-Z]+).*$", printed, re.MULTILINE)
         return "wrong", (errors or printed.splitlines()[-1:] or ["it has left no report"])[0]
     found = [finding["what"] for finding in told["findings"]]
+    if "ended" in told:
+        return "long", "ended " + told["ended"]
+    if known := named(row.get("faulty"), found):
+        return "found", known
     passed = re.search(row["says"], printed) if row["says"] else told["status"] == 0
     passed = passed and not re.search(r"\bFAIL(ED)?\b", printed)
     if not passed:
@@ -76,13 +77,19 @@ def judge_program(row, printed, told, too_long):
     return ("found", found[0] + more) if found else ("right", "")
 
 
-def judge_bug(row, told, too_long):
+def named(places, found):
+    """What names one of the places, or None."""
+    at_fault = re.compile("|".join(rf"\b{re.escape(place)}\b" for place in (places or "").split()) or "$^")
+    return next(filter(at_fault.search, found), None)
+
+
+def judge_bug(row, told):
     """(result, detail) of a program with a known bug."""
     found = [finding["what"] for finding in told["findings"]] if told else []
-    at_fault = re.compile("|".join(rf"\b{re.escape(place)}\b" for place in row["fault"].split()))
-    if named := next(filter(at_fault.search, found), None):
-        return "found", named
-    return "missed", too_long or (found or ["nothing found" if told else "not compiled"])[0]
+    if known := named(row["fault"], found):
+        return "found", known
+    ended = [f"ended {told['ended']}"] if told and "ended" in told else []
+    return "missed", (ended + found + ["nothing found" if told else "not compiled"])[0]
 
 
 def keep(path, columns, row, table):
@@ -111,11 +118,9 @@ def main():
             if options.only and row["name"] not in options.only:
                 continue
             printed, told = run(row, os.path.dirname(os.path.abspath(path)), options.seconds)
-            too_long = (f"not done in {options.seconds} seconds of a processor"
-                        if re.search("SIGKILL|SIGXCPU", printed) else "")
             bug = "fault" in row
-            row["result"], row["detail"] = (judge_bug(row, told, too_long) if bug
-                                            else judge_program(row, printed, told, too_long))
+            row["result"], row["detail"] = (judge_bug(row, told) if bug
+                                            else judge_program(row, printed, told))
             row["set"] = os.path.splitext(os.path.basename(path))[0]
             row["file"] = os.path.normpath(os.path.join(row["folder"], row["files"].split()[0]))
             print(f"{row['name']:32} {row['result']:8} {row['detail']}", flush=True)

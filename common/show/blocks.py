@@ -212,7 +212,7 @@ def programs(data, _):
     """docs/your-own-kernel.md: how the programs of others ended, by the table that they stand in."""
     for path in data.paths("programs.csv"):
         counted = collections.Counter((row["set"], row["result"]) for row in files.read_rows(path))
-        results = ["right", "found", "refused", "wrong"]
+        results = ["right", "found", "refused", "long", "wrong"]
         yield formats.markdown(["", *results], [[name, *(str(counted[name, result]) for result in results)]
                                                 for name in dict.fromkeys(name for name, _ in counted)])
 

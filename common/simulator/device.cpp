@@ -124,6 +124,8 @@ class BlockOrder {
   uint64_t begin_, count_, first_ = 0, step_ = 1;
 };
 
+double seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }  // of all threads
+
 class Device {
  public:
   // Made on first use, in a forked process once more: threads stay behind with the parent. Throws
@@ -146,6 +148,7 @@ class Device {
 
   friend std::string simulator::wait_for_other_blocks(unsigned rounds);
   friend void simulator::end_wait_for_other_blocks();
+  friend std::string simulator::progress_of_launch();
 
   std::mutex one_grid_;  // held while a grid runs
 
@@ -154,6 +157,7 @@ class Device {
   const Grid* grid_ = nullptr;
   const BlockOrder* order_ = nullptr;
   std::atomic<uint64_t> next_block_{0};
+  double began_ = 0;  // seconds of a processor before it
   int openings_ = 0;  // workers that may still join the grid
   int busy_ = 0;      // workers that have joined, or may, and are not done
   // Those of them whose block waits for others, and when they last found nothing new.
@@ -212,6 +216,7 @@ void Device::run(const Grid& grid) {
   grid_ = &grid;
   order_ = &order;
   next_block_ = 0;
+  began_ = seconds();
   grid_arrivals = 0;
   error_ = nullptr;
   openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), order.count()));
@@ -226,7 +231,6 @@ void Device::run(const Grid& grid) {
 // block, say. An order of magnitude more than a block of any layer takes.
 void Device::wait_for_blocks(std::unique_lock<std::mutex>& lock) {
   constexpr double MOST_SECONDS = 120;  // of each worker's processor time
-  const auto seconds = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
   std::pair<uint64_t, int> before;
   for (double since = seconds(); busy_ > 0;) {
     if (done_.wait_for(lock, std::chrono::seconds(1), [this] { return busy_ == 0; })) return;
@@ -323,6 +327,25 @@ void end_wait_for_other_blocks() {
   const std::lock_guard lock(device.mutex_);
   device.idle_.erase(std::this_thread::get_id());
   ++device.turn_;
+}
+
+std::string progress_of_launch() {
+  Device& device = Device::instance();
+  const std::lock_guard lock(device.mutex_);
+  if (device.busy_ == 0) return "in the host's code";
+  const uint64_t count = device.order_->count(), begun = std::min(count, device.next_block_.load());
+  const uint64_t done = begun - std::min<uint64_t>(begun, device.busy_);
+  const double taken = seconds() - device.began_;
+  const Symbols symbols = read_symbols(device.grid_->kernel);
+  std::string text =
+      fmt::format("in {} at {}, of which {} of {} blocks were done in {:.0f} s", symbols.name,
+                  source_line(code_offset(device.grid_->kernel) + 1), done, count, taken);
+  if (done > 0) {
+    const double all = taken * static_cast<double>(count) / static_cast<double>(done);
+    text += all < 3600 ? fmt::format(": all take about {:.0f} s", all)
+                       : fmt::format(": all take about {:.0f} h", all / 3600);
+  }
+  return text;
 }
 
 void set_thread_order_seed(uint64_t seed) { order_seed() = seed; }

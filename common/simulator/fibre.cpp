@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #include "common/simulator/launch.h"
 
@@ -24,10 +26,26 @@ const std::size_t STACK = (is_program() ? 256 : 32) * PAGE;
 // stacks have one (all, up to 16 workers with blocks of 1024 threads), the others do without.
 constexpr int GUARDED_STACKS = 16 * 1024;
 
+// Stacks of fibres that have ended: to map and to touch new ones takes longer than many a kernel.
+std::mutex free_stacks_mutex;
+std::vector<boost::context::stack_context>& free_stacks() {
+  static auto* stacks =
+      new std::vector<boost::context::stack_context>;  // outlives every other static
+  return *stacks;
+}
+
 // Stacks for boost::context::fiber. A kernel that overflows a guarded one dies of SIGSEGV instead
 // of writing over its neighbour.
 struct StackAllocator {
   boost::context::stack_context allocate() {
+    {
+      const std::lock_guard lock(free_stacks_mutex);
+      if (!free_stacks().empty()) {
+        const boost::context::stack_context stack = free_stacks().back();
+        free_stacks().pop_back();
+        return stack;
+      }
+    }
     void* bottom = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bottom == MAP_FAILED) throw std::bad_alloc();
@@ -39,7 +57,8 @@ struct StackAllocator {
     return stack;
   }
   void deallocate(boost::context::stack_context& stack) {
-    munmap(static_cast<char*>(stack.sp) - STACK, STACK);
+    const std::lock_guard lock(free_stacks_mutex);
+    free_stacks().push_back(stack);
   }
 };
 

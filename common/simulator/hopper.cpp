@@ -147,8 +147,9 @@ std::string Hopper::reason(const void* key, unsigned thread) const {
 unsigned Hopper::running() const { return worker_.running_thread(); }
 
 void Hopper::object(uint32_t code, uint32_t other, const std::function<std::string()>& text) const {
-  if constexpr (COUNTING) worker_.observer_->object(code, other, text);
-  static_cast<void>(code), static_cast<void>(other), static_cast<void>(text);
+  if constexpr (COUNTING) return worker_.observer_->object(code, other, text);
+  static_cast<void>(code), static_cast<void>(other);
+  throw KernelError(cudaErrorIllegalInstruction, text());
 }
 
 // The shared address of `bytes` bytes.
@@ -311,6 +312,7 @@ void Hopper::begin_copy(void* to, const std::vector<Piece>& pieces, int64_t byte
   const bool rounds = map && map->rounds_to_tf32;
   const uint16_t outside = map && map->fills_nan ? 0x7ff7 : 0;  // a NaN of 16 bits and of 32
   unsigned operation = 0;
+  require_not_read(address, pieces, code_offset(pc));
   if constexpr (COUNTING) {
     if (!barrier.is_fenced) {
       object(code_offset(pc), 0, [&] {
@@ -342,6 +344,35 @@ void Hopper::begin_copy(void* to, const std::vector<Piece>& pieces, int64_t byte
     barrier.bytes -= bytes;
     complete(barrier);
   });
+}
+
+// A copy must not come over what a product reads that nobody has waited for. Builds that count know more: whether
+// the copying thread can know that it is over.
+void Hopper::require_not_read(uint32_t address, const std::vector<Piece>& pieces,
+                              uint32_t code) const {
+  if constexpr (COUNTING) return;
+  const auto is_copied = [&](uint32_t chunk) {
+    return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+      const uint32_t first = address + piece.at;
+      return chunk < first + piece.bytes && first < chunk + 16;
+    });
+  };
+  const uint32_t end = address + pieces.back().at + pieces.back().bytes;
+  for (const Group& group : groups_) {
+    for (const Product& product : group.products) {
+      for (const auto* const chunks : {&product.a, &product.b}) {
+        for (const uint32_t chunk : *chunks) {
+          if (chunk + 16 <= address || chunk >= end || !is_copied(chunk)) continue;
+          object(code, product.code, [&] {
+            return fmt::format(
+                "the copy begun at {} writes to shared memory ({}), which the product begun at {} "
+                "reads: it is not known to have ended",
+                called_line(code), name_of(chunk), called_line(product.code));
+          });
+        }
+      }
+    }
+  }
 }
 
 void Hopper::store(void* to, const void* from, unsigned bytes, const void* pc) {
@@ -426,6 +457,7 @@ bool Hopper::begin_product(const ptx::WarpgroupProduct& what, void* first_sum, c
     group.products.back().what = what;
     group.products.back().code = code;
     group.products.back().number = number;
+    find_operands(group.products.back());
   }
   Product& product = group.products[number - group.made];
   const auto uniform = [](const ptx::WarpgroupProduct& one) {
@@ -543,10 +575,15 @@ void Hopper::wait_for_products(unsigned pending, const void* pc) {
   const uint64_t end = self.groups[self.groups.size() - pending - 1];
   self.groups.erase(self.groups.begin(), self.groups.end() - pending);
   Group& group = this->group();
+  bool is_patient = true;
   while (group.made < end) {
     Product& next = group.products.front();
     if (next.came < GROUP) {
       worker_.sleep(&next, pc);
+    } else if (std::exchange(is_patient, false)) {  // as late as may be: others go on before
+      worker_.note_progress();
+      worker_.spin({nullptr, static_cast<int>(code_offset(pc))});
+      worker_.pause();
     } else {
       make_next(group);
     }
@@ -647,6 +684,12 @@ std::vector<uint32_t> Hopper::chunks_of(uint64_t descriptor, unsigned rows, bool
   return chunks;
 }
 
+void Hopper::find_operands(Product& product) const {
+  const ptx::WarpgroupProduct& what = product.what;
+  if (!what.a_in_registers) product.a = chunks_of(what.a, 64, what.a_transposed, product.code);
+  product.b = chunks_of(what.b, what.columns, what.b_transposed, product.code);
+}
+
 // Makes the first product that is not yet made.
 void Hopper::make_next(Group& group) {
   Product& product = group.products.front();
@@ -667,8 +710,8 @@ void Hopper::make_next(Group& group) {
       to[i * pitch] = what.number == Part::kHalf ? float_of_half(half) : float_of_bfloat16(half);
     }
   };
-  const auto operand = [&](uint64_t descriptor, unsigned rows, bool transposed, float* to) {
-    const std::vector<uint32_t> chunks = chunks_of(descriptor, rows, transposed, product.code);
+  const auto operand = [&](const std::vector<uint32_t>& chunks, unsigned rows, bool transposed,
+                           float* to) {
     for (unsigned i = 0; i < chunks.size(); ++i) {
       float* const first =
           !transposed ? to + i * (depth / 2) : to + i % (rows / 8) * 8 * depth + i / (rows / 8);
@@ -679,9 +722,9 @@ void Hopper::make_next(Group& group) {
   if (what.a_in_registers) {
     for (unsigned row = 0; row < 64; ++row) read(product.words[row], depth, a + row * depth, 1);
   } else {
-    operand(what.a, 64, what.a_transposed, a);
+    operand(product.a, 64, what.a_transposed, a);
   }
-  operand(what.b, what.columns, what.b_transposed, b);
+  operand(product.b, what.columns, what.b_transposed, b);
   if (what.a_sign * what.b_sign < 0) {
     for (unsigned i = 0; i < 64 * depth; ++i) a[i] = -a[i];
   }
@@ -918,15 +961,15 @@ void Hopper::watch(Group& group, const Product& product) {
   const Clock known = least(clocks_), fenced = least(fenced_);
   const auto end = static_cast<uint32_t>(product.number + 1);
   constexpr int SWIZZLES[] = {0, 3, 2, 1};
-  const auto enter_operand = [&](uint64_t descriptor, unsigned rows, bool transposed) {
+  const auto enter_operand = [&](uint64_t descriptor, const std::vector<uint32_t>& chunks) {
     operations_.push_back({group.actor, end, product.code, SWIZZLES[descriptor >> 62], true});
-    for (const uint32_t chunk : chunks_of(descriptor, rows, transposed, product.code)) {
+    for (const uint32_t chunk : chunks) {
       enter(operations_.size() - 1, shared_pointer(chunk), 16, false, {known, fenced});
     }
   };
   const ptx::WarpgroupProduct& what = product.what;
-  if (!what.a_in_registers) enter_operand(what.a, 64, what.a_transposed);
-  enter_operand(what.b, what.columns, what.b_transposed);
+  if (!what.a_in_registers) enter_operand(what.a, product.a);
+  enter_operand(what.b, product.b);
   worker_.observer_->mma_of_warpgroup();
 }
 

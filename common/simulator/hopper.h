@@ -101,7 +101,8 @@ class Hopper {
   };
   struct Product {
     ptx::WarpgroupProduct what;
-    uint32_t words[64][8];  // a, where it comes from registers
+    uint32_t words[64][8];       // a, where it comes from registers
+    std::vector<uint32_t> a, b;  // where 16 bytes of an operand in shared memory begin, each
     uint64_t number = 0;
     unsigned sums = 0, came = 0;
     uint32_t code = 0;
@@ -157,6 +158,8 @@ class Hopper {
                   void* barrier, const void* pc);
   void begin_store(const void* from, const std::vector<Piece>& pieces, int64_t bytes,
                    const TensorMap* map, const void* pc);
+  void require_not_read(uint32_t address, const std::vector<Piece>& pieces, uint32_t code) const;
+  void find_operands(Product& product) const;
   void come(Product& product);
   void make_next(Group& group);
   template <typename Visit>

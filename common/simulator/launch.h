@@ -49,6 +49,9 @@ bool is_program();
 std::size_t static_shared_bytes(const void* kernel);
 std::size_t dynamic_limit(const void* kernel);
 
+// How far the launch under way has come, for whom it takes too long.
+std::string progress_of_launch();
+
 // A grid to run: body(argument), once per thread.
 struct Grid {
   dim3 blocks, threads;

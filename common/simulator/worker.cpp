@@ -509,9 +509,11 @@ void Worker::meet(const LaneCall& call) {
 // Two lanes that wait for each other must ask for the same.
 void Worker::require_agreement(const LaneCall& call, const Carrier& other) const {
   const LaneCall& there = *other.call;
+  const bool is_matrix = call.kind == LaneCall::Kind::kMatrix;
+  if (call.mask == there.mask && call.name == there.name && !is_matrix) return;  // most
   if (!(call.mask & lane_bit(other.thread)) || !(there.mask & lane_bit(running_->thread))) return;
   const bool same = call.mask == there.mask && std::strcmp(call.name, there.name) == 0;
-  if (same && (call.kind != LaneCall::Kind::kMatrix || call.place == there.place)) return;
+  if (same && (!is_matrix || call.place == there.place)) return;
   const auto with_mask = [&](const LaneCall& one) {
     return to_string(one) +
            (call.mask == there.mask ? "" : ", with the mask " + hexadecimal(one.mask));
@@ -524,20 +526,26 @@ void Worker::require_agreement(const LaneCall& call, const Carrier& other) const
 // Lets those go on that wait for the lanes in `mask`, once all of these are there; or, where a place
 // is given, those that wait there for no lane in particular.
 void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
-  std::vector<Carrier*> here, others;
-  void* parts[WARP] = {};
+  const auto is_meant = [&](const Carrier* carrier) {
+    return carrier->call->mask == mask && (!place || carrier->call->place == *place);
+  };
   unsigned lanes = 0;
-  for (Carrier* carrier : warp.waiting) {
-    const bool one = carrier->call->mask == mask && (!place || carrier->call->place == *place);
-    (one ? here : others).push_back(carrier);
-    if (!one) continue;
+  const LaneCall* first = nullptr;
+  for (const Carrier* carrier : warp.waiting) {
+    if (!is_meant(carrier)) continue;
     lanes |= lane_bit(carrier->thread);
-    parts[carrier->thread % WARP] = carrier->call->part;
+    if (!first) first = carrier->call;
   }
-  if (here.empty()) return;
-  const LaneCall& call = *here.front()->call;
+  if (!first) return;
+  const LaneCall& call = *first;
   const bool all = call.kind == LaneCall::Kind::kMatrix;  // even those that have left
   if (mask & (all ? ~0u : warp.alive) & ~lanes) return;
+  std::vector<Carrier*> here, others;
+  void* parts[WARP] = {};
+  for (Carrier* carrier : warp.waiting) {
+    (is_meant(carrier) ? here : others).push_back(carrier);
+    if (is_meant(carrier)) parts[carrier->thread % WARP] = carrier->call->part;
+  }
   if (call.act) call.act(parts, lanes);
   if constexpr (COUNTING) {
     if (all) observer_->mma(call.instructions);

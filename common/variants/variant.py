@@ -52,6 +52,8 @@ REPORTS = {
     "out of bounds": r"memory out of bounds",
     "never written": r"that nobody has written",
     "copy under way": r"asynchronous copy is under way",
+    "read by a product": r"which the product begun at",
+    "no wgmma.fence": r"wgmma\.fence is missing",
     "not aligned": r"not aligned to as many|misaligned",
     "barrier not reached": r"waits for ever at __sync",
     "launch refused": r"invalid configuration argument|bytes of __shared__ variables",

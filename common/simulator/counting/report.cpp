@@ -42,6 +42,7 @@ struct Report {
   std::deque<Finding> findings;
   std::map<std::tuple<std::string, uint32_t, uint32_t>, std::size_t> by_place;
   std::vector<Launched> launches;  // in the order of the first
+  std::string ended;               // where it was, if somebody has ended it
 };
 Report& report() {
   static auto* the_report = new Report;  // outlives every other static
@@ -79,8 +80,9 @@ void write_report() {
     findings.push_back(
         {{"kernel", finding.kernel}, {"what", finding.what}, {"times", finding.times.load()}});
   }
-  std::ofstream(std::getenv("CONVLADDER_SIM_REPORT"))
-      << Json{{"kernels", kernels}, {"findings", findings}} << "\n";
+  Json all = {{"kernels", kernels}, {"findings", findings}};
+  if (!report().ended.empty()) all.push_back({"ended", report().ended});
+  std::ofstream(std::getenv("CONVLADDER_SIM_REPORT")) << all << "\n";
 }
 
 // Whoever loses patience with a program gets to know what was found until then. A thread waits for these
@@ -93,7 +95,9 @@ void watch_for_an_end() {
   std::thread([signals] {
     int number = 0;
     sigwait(&signals, &number);
+    const std::string progress = progress_of_launch();
     const std::lock_guard lock(report().mutex);
+    report().ended = progress;
     end_program("");
     _exit(128 + number);
   }).detach();
