@@ -110,7 +110,7 @@ def main():
     parser.add_argument("tables", nargs="+")
     parser.add_argument("--only", action="append", help="these programs alone; the other results stay")
     parser.add_argument("--results", default=os.path.join(ROOT, "docs", "results"))
-    parser.add_argument("--seconds", type=int, default=60, help="of a processor, for each program")
+    parser.add_argument("--seconds", type=int, default=120, help="of a processor, for each program")
     options = parser.parse_args()
     for path in options.tables:
         table = files.read_rows(path)

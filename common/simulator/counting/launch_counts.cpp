@@ -46,7 +46,9 @@ struct LastLaunch {
 constexpr const char* CALLED =
     "__tsan_(unaligned_)?(read|write).*|__sanitizer_cov_trace_pc|__sync(threads|warp)|__pipeline_.*"
     "|"
-    "(sqrt|exp|exp2|log|log2|log10|pow|sin|cos|tan|tanh|erf|fma|fmin|fmax|fmod|floor|ceil|rint)f?|"
+    "(a?(sin|cos|tan)h?|atan2|sqrt|cbrt|hypot|exp|exp2|expm1|log|log2|log10|log1p|pow|erfc?|fma|"
+    "fmin|fmax|"
+    "fmod|floor|ceil|trunc|round|rint)f?|"
     "mem(cpy|set)";
 
 bool same(dim3 a, dim3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
