@@ -188,7 +188,8 @@ def main(arguments):
             report = json.load(file)
     if "ended" in report:
         limit = f" after {options.seconds} seconds of a processor" if options.seconds else ""
-        say(f"the program was ended{limit} {report['ended']}. A smaller problem takes less: its arguments, or -D")
+        say(f"the program was ended{limit} {report['ended']}. "
+            "A smaller problem takes less: its arguments, or -D")
     found = print_findings(report)
     if options.count:
         print_counts(report, options, os.path.basename(options.files[0]))
