@@ -166,12 +166,12 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
       if (pairs && j % 2) vec2(to[e] + m - 1) = make_float2(sum[j - 1], sum[j]);
     }
   }
-  for (int m = t * 2; m < BM && view.mixed(); m += m % 2 ? 7 : 1) {  // once more, where NaN
-    UNROLL for (int e = 0; e < 2; ++e) {
-      if (out[e].n >= shape.N || block.k0 + m >= block.k_end || !isnan(to[e][m * step])) continue;
-      to[e][m * step] = own_sum<THREE>(view, input, out[e], block.k0 + m, m, packed, Tile::W, first,
-                                       tiles, bias, relu);
-    }
+  for (int j = 0; j < BM / 2 && view.mixed(); ++j) {  // once more, where NaN
+    const int m = j / 4 * 8 + t * 2 + j % 2, k = block.k0 + m;
+    const Pixel at = j / 2 % 2 ? out[1] : out[0];
+    float* const y = (j / 2 % 2 ? to[1] : to[0]) + m * step;
+    if (at.n >= shape.N || k >= block.k_end || !isnan(*y)) continue;
+    *y = own_sum<THREE>(view, input, at, k, m, packed, Tile::W, first, tiles, bias, relu);
   }
 }
 

@@ -28,7 +28,7 @@ struct Channel {
 };
 
 // Shared memory of the blocks of prepare(), in floats.
-constexpr int PREPARING = 8 * 32 * 33;
+constexpr int PREPARING = 8 * 4 * 32 * 9;
 
 // One block turns 32 channels of 128 pixels of an image, or of its group, in shared memory, so that warps read and
 // write neighbours.
@@ -90,40 +90,45 @@ __device__ inline void gather(int index, const ConvShape& shape, const View& vie
   }
 }
 
-// As pack(), in the order of a view's tiles. A warp has 32 channels of one filter, and one of `parts` of their
-// taps. It reads them as they lie, up to 32 taps of each channel at a time.
+// As pack(), in the order of a view's tiles. A warp has 32 channels of four filters, and one of `parts` of their
+// taps. It reads them as they lie, up to 9 taps of each channel at a time.
 template <int BM, class Order>
 __device__ void pack_view(int index, int parts, const ConvShape& shape, const View& view,
                           const float* filters,  // [K,C,R,S]
                           float* packed, float* room) {
+  constexpr int FILTERS = 4, TAPS = 9;
   const ConvShape& seen = view.shape;
   const int lane = threadIdx.x % 32, part = index % parts;
-  const Block block(index / parts / (BM / 8), seen, BM);
-  const int m = index / parts % (BM / 8) * 8 + threadIdx.x / 32, k = block.k0 + m;
+  const Block block(index / parts / (BM / 32), seen, BM);
+  const int m0 = index / parts % (BM / 32) * 32 + threadIdx.x / 32 * FILTERS;
   const int seen_channel = block.column * View::BK + lane;
   const Channel at(seen_channel, shape, view);
-  const int c = at.c - k / shape.K % view.merged * shape.C;  // of the filter's group
-  const bool inside = seen_channel < seen.C && within(c, shape.C) && k < block.k_end;
-  const int from = inside ? (c * shape.R + at.r) * shape.S + at.s : -1;
   const int taps = seen.R * seen.S, per_part = (taps + parts - 1) / parts;
   const int step = seen.S < shape.S ? shape.S : 1;  // from one tap of the shape to the next
   const int64_t tile = int64_t{block.row} * view.tiles + block.column;
-  filters += k * int64_t{shape.CRS()};
-  room += threadIdx.x / 32 * 32 * 33;
+  room += threadIdx.x / 32 * FILTERS * 32 * TAPS;
   const int end = min((part + 1) * per_part, taps);
-  for (int first = part * per_part; first < end; first += 32) {
-    const int some = min(end - first, 32), pitch = some | 1;
+  for (int first = part * per_part; first < end; first += TAPS) {
+    const int some = min(end - first, TAPS), pitch = some | 1;
     __syncwarp();  // the taps before are read
-    UNROLL_BY(8) for (int i = lane, channel = i / some, tap = i % some; i < 32 * some; i += 32) {
-      const int begin = __shfl_sync(~0u, from, channel);
-      room[channel * pitch + tap] = begin < 0 ? 0.0f : filters[begin + (first + tap) * step];
-      channel += 32 / some, tap += 32 % some;
-      if (tap >= some) tap -= some, ++channel;
+    UNROLL for (int f = 0; f < FILTERS; ++f) {
+      const int k = block.k0 + m0 + f, c = at.c - k / shape.K % view.merged * shape.C;
+      const bool inside = seen_channel < seen.C && within(c, shape.C) && k < block.k_end;
+      const int from = inside ? (c * shape.R + at.r) * shape.S + at.s + first * step : -1;
+      UNROLL_BY(9) for (int i = lane, channel = i / some, tap = i % some; i < 32 * some; i += 32) {
+        const int begin = __shfl_sync(~0u, from, channel);
+        const int64_t tap_at = k * int64_t{shape.CRS()} + begin + tap * step;
+        room[(f * 32 + channel) * pitch + tap] = begin < 0 ? 0.0f : filters[tap_at];
+        channel += 32 / some, tap += 32 % some;
+        if (tap >= some) tap -= some, ++channel;
+      }
     }
     __syncwarp();  // written along taps, read along channels
     for (int rs = first; rs < first + some; ++rs) {
       const int64_t to = (tile + rs * view.chunks) * View::BK + lane;
-      Order::template put<BM>(packed, to, m, room[lane * pitch + rs - first]);
+      UNROLL for (int f = 0; f < FILTERS; ++f) {
+        Order::template put<BM>(packed, to, m0 + f, room[(f * 32 + lane) * pitch + rs - first]);
+      }
     }
   }
 }
@@ -153,9 +158,9 @@ template <int BM, class Order>
 void enqueue_prepare(const ConvShape& shape, const View& view, const float* filters, float* packed,
                      const float* input, float* to, cudaStream_t stream) {
   const ConvShape& seen = view.shape;
-  const int64_t warps = seen.groups * ceil_div(seen.K, BM) * BM * view.chunks;
-  const int64_t parts = std::min<int64_t>(seen.R * seen.S, ceil_div(1024, warps / 8));
-  const int64_t packing = warps / 8 * parts, plane = view.plane();
+  const int64_t blocks = seen.groups * ceil_div(seen.K, BM) * (BM / 32) * view.chunks;
+  const int64_t parts = std::min<int64_t>(seen.R * seen.S, ceil_div(512, blocks));
+  const int64_t packing = blocks * parts, plane = view.plane();
   int64_t writing = 0;
   if (!view.as_it_lies && view.layout == NCHW && view.plain) {
     writing = ceil_div(plane, 128) * ceil_div(view.pitch, 32) * view.images();
@@ -182,7 +187,7 @@ __device__ inline float own_sum(const View& view, const float* input, const Pixe
     if (!within(h, shape.H) || !within(w, shape.W)) continue;
     const float* const pixel =
         input + ((int64_t{out.n} * shape.H + h) * shape.W + w) * view.pitch + c_tile;
-    for (int c = 0; c < View::BK; ++c) {
+    UNROLL_BY(1) for (int c = 0; c < View::BK; ++c) {  // rare: as little code as can be
       if (!within(c_tile + c - from, view.group_C)) continue;
       const float* const f = tile + swizzled(m, c);
       sum += pixel[c] * (THREE ? f[0] + f[W / 2] : f[0]);

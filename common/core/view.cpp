@@ -31,11 +31,11 @@ View::View(const ConvShape& given, Layout layout, const float* input)
   if (overlap) {
     while (given.stride_w * per_tap % 4 != 0) ++per_tap;
     columns = round_up((given.Q() - 1) * given.stride_w + given.S, 4);
-    // A window's taps are all channels if that moves fewer floats: what is written, and read, and tiles.
+    // A window's taps are all channels if that is less: tiles, and what is written, which costs as six of them.
     const int row = (given.S - 1) * per_tap + given.C, all = given.CRS();
     const double pixels = static_cast<double>(given.H) * columns / given.PQ();
-    const double by_rows = 2 * pixels * per_tap + given.R * round_up(row, BK);
-    overlap = by_rows <= 2 * round_up(all, 4) + round_up(all, BK), fits_h = overlap;
+    const double by_rows = 6 * pixels * per_tap + given.R * round_up(row, BK);
+    overlap = by_rows <= 6 * round_up(all, 4) + round_up(all, BK), fits_h = overlap;
   }
   shape.C *= merged, shape.K *= merged, shape.groups /= merged;
   if (!fits_h) {
