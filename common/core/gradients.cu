@@ -350,7 +350,9 @@ std::size_t gradient_workspace_bytes(const Stage& stage, const Gradients& gradie
   Gradients g = gradients;
   g.input = g.filters = g.output_gradient = NOWHERE;
   enqueue(work, stage, g, limit);
-  return work.most_bytes();
+  if (limit == 0) return work.most_bytes();
+  // Fewer images at a time may need more: a stage sees other groups then.
+  return std::max(work.most_bytes(), gradient_workspace_bytes(stage, gradients, 0));
 }
 
 void run_gradients(const Stage& stage, const Gradients& g, cudaStream_t stream) {
