@@ -160,8 +160,8 @@ def layers(data, _):
         yield time_tables.standings_table(bench)
         slower = list(time_tables.losses(bench))
         if slower:
-            yield ("Where a stage takes more than 1.05 times as long as the last one before it that is as "
-                   "exact:\n")
+            yield ("Each stage is compared with the last one before it that is at least as exact. On these "
+                   "layers it takes more than 1.05 times as long:\n")
             yield "".join(slower)
 
 

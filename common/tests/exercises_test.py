@@ -10,6 +10,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -50,6 +51,15 @@ class Folders(unittest.TestCase):
                              f"./ladder exercise {task.name}"):
                     self.assertIn(part, page)
                 self.assertIn(f'{{"{task.name}", ', task.start())
+
+    def test_a_page_whose_clock_hardly_moves_says_so_first(self):
+        for task in TASKS:
+            page = task.text("README.md")
+            first = page.split("\n\n")[1]
+            moved = [float(times) for times in re.findall(r"\(÷ ([\d.]+)\)", page)]
+            with self.subTest(task.name):
+                if not moved or min(moved) < 1.3:
+                    self.assertRegex(first, r"(?s)^\*.*\bclock\b.*\blesson\b.*\*$")
 
     def test_the_page_lists_each_in_order(self):
         rows = [f"| [{task.name}](../{task.rung}/exercises/{task.name}/README.md) | {task.rung[:2]} | "
