@@ -126,7 +126,7 @@ def directive(text, start):
 
 def attributes_of(function):
     return {word for attributes in re.findall(r"^__attribute__\(\((.*)\)\)$", function, re.M)
-            for word in re.findall(r"[a-z_]+", attributes)}
+            for word in re.findall(r"[a-z_]+", re.sub(r" \(.*?\)", "", attributes))}  # without arguments
 
 
 def in_functions(text, dump, source, calls):
