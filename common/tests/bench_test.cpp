@@ -1,5 +1,5 @@
-// What `bench` makes of times, and how it takes them: who is wrong, or too fast to be true, or brings the
-// process of PyTorch down, is found out, and leaves the others alone.
+// What `bench` makes of times, and how it takes them: a stage that is wrong, or too fast to be true, is found
+// out, and leaves the others alone.
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -169,13 +169,12 @@ constexpr Stage RIGHT = {"right", "", right, nullptr, false};
 
 class BenchProblem : public DeviceTest {
  protected:
-  Json measure(const std::vector<Stage>& stages, double peak_flops = 1e30,
-               PyTorch* pytorch = nullptr) const {
+  Json measure(const std::vector<Stage>& stages, double peak_flops = 1e30) const {
     Machine machine = round_machine();
     machine.peak_flops = peak_flops, machine.copy_bytes = 1e30;  // no time is impossible
     machine.l2_bytes = 1e3;  // flushed many times: these stages wait for the GPU
     calls = 0;
-    return bench_problem(problem_, {stages, 4, 1, "9.1", pytorch}, machine);
+    return bench_problem(problem_, {stages, 4, 1, "9.1"}, machine);
   }
 
   Problem problem_ = {"small", arguments_of("c=h=w=5 r=s=3")};
@@ -225,58 +224,6 @@ TEST_F(BenchProblem, ARejectedProblemSaysWhy) {
   for (const Json& record : {result["records"][0], result["competitors"][0]}) {
     EXPECT_EQ(record["status"], "rejected");
     EXPECT_EQ(record["message"], result["error"]);
-  }
-}
-
-// ---- PyTorch's process, by a script in its place ----
-
-// `faults` are cases of a shell's, before those that are right.
-std::string pytorch_that(const std::string& faults) {
-  return R"({ echo '{"version": "2.0", "library": "PyTorch 2.0", "ways": [["fp32", "nchw"], ["tf32", "nhwc"]]}'
-    while read -r line; do case $line in
-    )" + faults +
-         R"(
-    *finish*) echo '{"ways": [{"record": {"status": "pass", "max_error_ratio": 0.5}, "cold": [3, 1, 2],
-        "warm": [2, 2, 2], "host_late": 1}, {"record": {"status": "skipped", "message": "too large"}}]}' |
-        tr -d '\n'; echo ;;
-    *) echo '{}' ;;
-    esac; done; })";
-}
-
-// A fault is in its records alone, and it is started anew for the next problem.
-TEST_F(BenchProblem, PyTorchsProcessMayFail) {
-  const auto expect_outcome = [&](PyTorch& pytorch, const std::string& first,
-                                  const std::string& second) {
-    const Json result = measure({RIGHT}, 1e30, &pytorch);
-    EXPECT_EQ(result["records"][0]["status"], "pass");
-    const Json& others = result["competitors"];
-    const Json &one = others[CUDNN_RECORDS], &two = others[CUDNN_RECORDS + 1];
-    EXPECT_EQ(std::string(one["status"]) + ": " + std::string(one["message"]), first);
-    EXPECT_EQ(std::string(two["status"]) + ": " + std::string(two["message"]), second);
-    EXPECT_EQ(two["layout"], "nhwc");
-    if (first == "pass: ") {
-      EXPECT_EQ(one["library"], "PyTorch 2.0");
-      EXPECT_EQ(one["cold_ms"]["median"], 2);
-      EXPECT_EQ(one["host_late"], 1);
-      EXPECT_EQ(one["max_error_ratio"], 0.5);
-    }
-  };
-  for (const auto& [answer, reason] : std::vector<std::pair<std::string, std::string>>{
-           {R"(echo '{"error": "lost"}')", "lost"},
-           {"exit 5", "the process ended, exit status 5"},
-           {"echo Traceback; exit 1", "the process ended, exit status 1: Traceback"}}) {
-    for (const std::string request : {"prepare", "round", "finish"}) {
-      SCOPED_TRACE(answer + " at " + request);
-      const TempFolder folder;
-      const std::string done = folder.path("done");
-      PyTorch pytorch(pytorch_that("*" + request + "*) [ -e " + done +
-                                   " ] && echo '{}' || { touch " + done + "; " + answer +
-                                   "; } ;;"));
-      expect_outcome(pytorch, "fail: " + reason, "fail: " + reason);
-      if (request != "finish") expect_outcome(pytorch, "pass: ", "skipped: too large");
-    }
-    EXPECT_EQ(message_of<std::runtime_error>([&] { PyTorch pytorch("{ " + answer + "; }"); }),
-              reason);
   }
 }
 

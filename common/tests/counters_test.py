@@ -13,7 +13,7 @@ import unittest
 from common.tests.folder_test import FolderTest, called
 
 from common.measure import ncu, profile, readings, sanitize
-from common.show import counted, counter_tables, counters, floors, last, metrics
+from common.show import counter_tables, counters, floors, last, metrics
 from common.show.files import ROOT
 from common.show.records import BadInput, read_bench, read_json, read_profiles
 
@@ -100,23 +100,6 @@ class Tables(unittest.TestCase):
         self.assertEqual(rows["03_shared_tiling"]["÷ before"], "")
         tables = dict(counter_tables.tables(committed("sim")))
         self.assertRegex("".join(tables.values()), r"\| 02_im2col_gemm \| cublasSgemm \* \|")
-
-    def test_both_sources_have_the_same_tables(self):
-        headings = []
-        for name in ("h200", "sim"):
-            for _, table in counter_tables.tables(committed(name)):
-                headings.append(table.splitlines()[0].split(" | ")[:3])
-        of_shared_memory = headings.pop(7), headings.pop(1)  # whose instructions the simulator alone counts
-        self.assertEqual(headings[:5], headings[5:])
-        self.assertEqual([heading[2] for heading in of_shared_memory], ["loads", "load wavefronts"])
-
-    def test_an_own_kernel_without_a_counter_leaves_the_stage_without(self):
-        dram, = (level for level in counters.LEVELS if level.name == "DRAM")
-        kernels = committed("h200").stages["04_register_blocking"]
-        self.assertIsNotNone(counters.of_stage(kernels, dram.of_kernel))
-        del kernels[0].metrics["dram__bytes_read.sum"]
-        self.assertIsNone(counters.of_stage(kernels, dram.of_kernel))
-
 
 class WhatNcuPrints(FolderTest):
     """What was recorded of it on an H200, and what it says where something is wrong."""
@@ -275,29 +258,6 @@ class LeastTimes(FolderTest):
             floors.read_machine("x")
 
 
-class CountsBesideReadings(FolderTest):
-    SHARED, SASS = ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-                    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum")
-
-    def test_what_both_have_is_compared(self):
-        counts, readings = (counted.read_table(self.save("x.csv", text)) for text in (
-            f"problem,stage,kernel,launches,{self.SHARED},{counted.AT_LEAST}\n"
-            "p,01,k,1,0,60\np,02,k,1,50,\nq,03,k,1,1,\n",
-            f"# made by: x\nproblem,stage,kernel,launches,{self.SHARED},{self.SASS},{counted.PIPE}\n"
-            "p,01,k,1,0,,80\np,02,k,1,55,50,\np,02,library,1,9,9,\n"))
-        found = counted.figures(counts, readings)
-        self.assertEqual([(f.stage, f.metric, f.counted == f.read) for f in found],
-                         [("01", "launches", True), ("02", "launches", True), ("02", self.SHARED, False),
-                          ("02", self.SASS, True)])
-        said = counted.report(counts, readings)
-        for part in ("3 of 4 figures are equal. Counted on 2 problems", "| 03 | not read yet |",
-                     f"| 02 | 1 | 3 | 2 | -9.1 % | `{self.SHARED}`, p: 50 for 55 |", "| 75.0 to 75.0 % |"):
-            self.assertIn(part, said)
-        self.assertEqual(counted.Figure("p", "01", "k", "a", 3, 0).deviation, 1)
-        with self.assertRaisesRegex(BadInput, "has no columns problem"):
-            counted.read_table(self.save("x.csv", "a,b\n1,2\n"))
-
-
 class Sanitizer(FolderTest):
     """What its tools print decides, not their status alone."""
 
@@ -314,15 +274,6 @@ class Sanitizer(FolderTest):
                 ("memcheck", right.replace("0 failed", "1 failed") + clean, 0, False),
                 ("memcheck", right.replace("52", "0") + clean, 0, False), ("memcheck", clean, 0, False)):
             self.assertEqual(sanitize.summary(tool, log), (reports, passed), log)
-
-    def test_usage_errors(self):
-        for words, pattern in ((("--tool", "leakcheck"), "leakcheck"), (("--jobs", "0"), "--jobs must be"),
-                               (("--stage", "00_none"), "'00_none'.*01_naive"),
-                               (("--max-gmac", "nan"), "--max-gmac at least")):
-            status, _, said = called(sanitize.main, list(words))
-            self.assertEqual(status, 2)
-            self.assertRegex(said, "^ladder: error: .*" + pattern)
-
 
 @unittest.skipUnless(PROGRAM, "CONVLADDER_PROGRAM names no program that counts")
 class OfTheProgram(FolderTest):

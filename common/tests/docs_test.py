@@ -1,69 +1,17 @@
-"""Tests of common/tests: the commands that pages have, and the links between them."""
+"""What the texts must be: commands that a reader can type, lessons of ten minutes, a tidy first look."""
 import pathlib
 import re
 import subprocess
-import time
 import unittest
-import unittest.mock
 
-from common.command import site
 from common.show import blocks, files
-from common.tests import commands, links
-from common.tests.folder_test import FolderTest, called
+from common.tests import commands
 
 ROOT = pathlib.Path(files.ROOT)
 
 
-def extract(*lines, page="page.md"):
-    return commands.extract(page, "\n".join(lines) + "\n")
-
-
 class Commands(unittest.TestCase):
-    def test_only_sh_blocks_hold_them(self):
-        for lines, expected in (
-            (["text", "```sh", "one", "```", "```", "no", "```", "```cpp", "no", "```",
-              "```sh", "two --option  # why", "", "# a comment", "```"],
-             [("page.md:3", "one"), ("page.md:12", "two --option  # why")]),
-            (["```sh", "one \\", "  two \\", "  three", "four", "```"],  # a backslash joins lines
-             [("page.md:2", "one   two   three"), ("page.md:5", "four")]),
-            # A longer fence holds a shorter one.
-            (["````", "```sh", "no", "```", "````", "```sh", "yes", "```"], [("page.md:7", "yes")]),
-        ):
-            self.assertEqual([(c.where, c.text) for c in extract(*lines)], expected)
-        for lines, message in ((["", "```sh fast", "a", "```"], "page.md:2: 'sh fast': words are gpu,"),
-                               (["```sh", "a \\", "```"], "page.md:2: the block ends within a command"),
-                               (["```sh", "a"], "page.md: a block isn't closed")):
-            with self.assertRaisesRegex(ValueError, message):
-                extract(*lines)
-
-    def test_what_they_need(self):
-        """By the words of the block, or since it is known."""
-        for needs, block, texts in (
-            ({"gpu", "slow"}, "gpu slow", ["a"]), ({"manual"}, "manual", ["b"]),
-            ({"gpu"}, "", ["ncu x", "./ladder bench --repeats 3", "cmake --preset gpu",
-                           "build/gpu/bin/x", "./ladder build gpu x", "./ladder run --backend gpu"]),
-            ({"slow"}, "", ["./ladder test   # all", "./ladder test --stage 03_shared_tiling",
-                            "./ladder check --stage 01_naive  # all problems"]),
-            ({"gpu", "slow"}, "", ["./ladder bench", "./ladder sanitize --jobs 8  # at a time"]),
-            (set(), "", ["./ladder run  # like ./ladder bench on build/gpu", "echo ncu", "./ladder profile",
-                         "./ladder test --stage 99_my_idea"]),
-        ):
-            for text in texts:
-                self.assertEqual(extract("```sh " + block, text, "```")[0].needs, needs, text)
-
     def test_what_a_page_uses_it_has_had_made(self):
-        other = extract("```sh", "./ladder build sim b", "```", page="other.md")
-        for lines, errors in (
-            (["./ladder build sim a b", "build/sim/bin/b --x", "ctest --preset sim -L l"], []),
-            (["./ladder build sim a", "build/sim/bin/b"], ["build sim b"]),
-            (["./ladder build sim a", "build/sim-count/bin/a"], ["build sim-count a"]),
-            (["ctest --preset sim", "./ladder build sim a"], ["build sim TARGET"]),
-            (["cmake --preset sim"], ["cmake installs nothing"]), (["./ladder run  # not cmake"], []),
-        ):
-            found = commands.unprepared(other + extract("```sh", *lines, "```"))
-            self.assertEqual(len(found), len(errors), found)
-            for message, part in zip(found, errors):
-                self.assertIn(part, message)
         ours = commands.all_commands()
         self.assertEqual(commands.unprepared(ours), [])
         self.assertGreater(len(ours), 100)
@@ -72,58 +20,6 @@ class Commands(unittest.TestCase):
         text = files.read(ROOT / "docs/cuda.md")
         shown = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         self.assertEqual(shown, [files.read(ROOT / "docs/cuda" / name) for name in ("add.cu", "reverse.cu")])
-
-
-class Run(FolderTest):
-    def test_the_end_of_a_command(self):
-        for text, expected in (("echo a && exit 3", (3, "a\n")), ("false; echo behind", (1, "")),
-                               ("echo No tests were found'!!!'", (1, "No tests were found!!!\n"))):
-            self.assertEqual(commands.run(text, self.folder), expected)
-        with unittest.mock.patch.object(commands, "SECONDS", 0.2):
-            self.assertEqual(commands.run("(sleep 1; touch left) & wait", self.folder)[0], 124)
-        time.sleep(1.2)
-        self.assertEqual(self.files(), [])
-
-    def test_all_of_a_page(self):
-        page = extract("```sh", "echo x >> log", "echo x >> log  # again", "echo reason; exit 3",
-                       "./ladder test  # not here", "ncu x", "```", "```sh manual", "touch y", "```")
-        for slow, lines, failed in ((False, "x\n", 2), (True, "x\nx\n", 2)):
-            self.save("log", "")
-            found, shown, _ = called(commands.run_all, page, pathlib.Path(self.folder), False, slow)
-            self.assertEqual((found, self.read("log")), (failed, lines), shown)
-            for part in ("exit status 3; its last lines:\n    | reason", "left out: needs a GPU",
-                         "left out: manual"):
-                self.assertIn(part, shown)
-            self.assertEqual("instead: ./ladder build sim all" in shown, not slow)
-        self.assertEqual(self.files(), ["log", "w.npy", "x.npy"])
-
-
-class Links(FolderTest):
-    def check(self, link, fix=False):
-        page = self.save("page.md", f"# Here\n\nSee {link}.\n")
-        return [[said.removeprefix(f"{page}:3: ") for said in found]
-                for found in links.check(pathlib.Path(page), fix)]
-
-    def test_links(self):
-        self.save("code.h", "one\ntwo three\nfour\nfour\n")
-        self.save("other.md", "# The first, 2nd: title\n")
-        for link in ("[a](code.h)", "[a](other.md#the-first-2nd-title)", "[a](#here)",
-                     '[a](code.h#L2 "two")', "[a](https://example.org/no)", "![a](code.h)",
-                     "\n```\n[a](no.h)\n```\n"):
-            self.assertEqual(self.check(link), [[], []], link)
-        for link, message in (
-            ("[a](no.h)", "no.h: no such file"),
-            ("[a](other.md#second)", "other.md#second: no such heading"),
-            ("[a](code.h#L2)", 'code.h#L2: give a piece of the line as title: (FILE#L12 "piece")'),
-            ('[a](code.h#two "two")', "code.h#two: neither a page's heading nor a line (#L12)"),
-            ('[a](code.h#L1 "five")', "code.h#L1: 'five' is on 0 lines of that file"),
-            ('[a](code.h#L1 "four")', "code.h#L1: 'four' is on 2 lines of that file"),
-        ):
-            self.assertEqual(self.check(link), [[message], []], link)
-        moved = '[a](code.h#L1 "two three")'
-        self.assertEqual(self.check(moved), [[], ["code.h#L1: 'two three' is on line 2 now"]])
-        self.assertEqual(self.check(moved, fix=True), [[], []])
-        self.assertEqual(self.read("page.md"), '# Here\n\nSee [a](code.h#L2 "two three").\n')
 
 
 class TopLevel(unittest.TestCase):
@@ -204,16 +100,6 @@ class Lessons(unittest.TestCase):
                                   for line in self.not_of_the_kernels(stage, excerpt)], [])
                 self.assertEqual([title for title in re.findall(r"^## (.*)$", text, re.MULTILINE)
                                   if title in self.SECTIONS], self.SECTIONS)
-
-
-class Site(FolderTest):
-    def test_links_that_lead_nowhere(self):
-        self.save("a.html", '<h1 id="top">a</h1><a href="#top"></a><a href="b%20c.html#here"></a>'
-                            '<img src="x.svg"><a href="#nowhere"></a><a href="b%20c.html#there"></a>'
-                            '<a href="https://example.org/"></a>')
-        self.save("b c.html", '<a id="here" href="a.html?q=x">')
-        self.assertEqual([wrong.split()[1] for wrong in site.wrong_links(pathlib.Path(self.folder))],
-                         ["#nowhere", "b%20c.html#there", "x.svg"])
 
 
 if __name__ == "__main__":

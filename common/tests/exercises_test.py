@@ -12,7 +12,6 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -21,7 +20,7 @@ import xml.etree.ElementTree
 
 from common.command import new_stage
 from common.measure import ncu
-from common.show import blocks, files
+from common.show import files
 from common.show.files import ROOT
 from common.tests.folder_test import FolderTest, called
 from common.variants import exercise, handin, judge, variants
@@ -258,66 +257,11 @@ class Gpu(FolderTest):
         with self.assertRaisesRegex(ncu.NcuError, "ncu saw 4 kernels; launch\\(\\) was called 1 times"):
             judge.counted_by(every, lines[:1])
 
-    def judge(self, ncu_says, timed=True):
-        """(status, screen, record) of coalesce's solution, by a GPU alone: its program's findings and ncu's
-        text are given."""
-        task, saved = TASK["coalesce"], self.path("found.json")
-        self.save("coalesce.cu", task.solved())
-        verdict = judge.Verdict(on_gpu=True, checked=8, counted={}, timed={"alexnet_conv1": {
-            "milliseconds": 19.7, "runs": 20, "device": "NVIDIA X"}})
-        if isinstance(ncu_says, str):
-            verdict.note = ncu_says
-        else:
-            verdict.counted = {problem: judge.kernels_of(ncu_says) for problem in
-                               task.counted() | task.varied(7)}
-        with unittest.mock.patch.multiple(exercise, MINE=self.folder, NOTES=self.path("notes.json"),
-                                          seed_for=lambda *words: 7), \
-                unittest.mock.patch.object(judge, "judge", lambda *arguments: verdict):
-            status, screen, _ = called(exercise.main, ["coalesce", "--builds", "gpu", "--json", saved])
-        return status, screen, json.loads(self.read("found.json"))[0]
-
-    def test_a_verdict_without_the_simulator(self):
-        status, screen, record = self.judge(self.readings("01_naive", "alexnet_conv1_n1"))
-        self.assertEqual((status, record["kind"]), (0, ""))
-        self.assertEqual(record["gpu"]["milliseconds"], {"alexnet_conv1": 19.7})
-        for part in ("races, unwritten reads: needs the simulator", "8.784  at most 8.8  met",
-                     "NVIDIA X: 19.7 ms on alexnet_conv1", "passed"):
-            self.assertIn(part, screen)
-
-    def test_a_gpu_without_the_instructions_blames_no_kernel(self):
-        lacks = {"checked": "a", "pass": False, "shape": "s", "message": "needs compute capability 9.0"}
-
-        def said_by_the_program(words, said, **_):
-            return subprocess.CompletedProcess(words, 1, said.strip() + json.dumps(lacks) + "\n")
-
-        build = unittest.mock.Mock(on_gpu=True, folder=self.folder)
-        with unittest.mock.patch.multiple(judge, compile_kernel=lambda *_, **__: "program",
-                                          run_limited=said_by_the_program):
-            verdict = judge.judge(build, self.path("ring.cu"), {})
-        self.assertEqual((verdict.kind, verdict.note), ("", lacks["message"]))
-
-    def test_without_counters_goals_are_not_met(self):
-        status, screen, record = self.judge("no counters of the GPU: ERR_NVGPUCTRPERM")
-        self.assertEqual((status, record["kind"], record["goals"]), (1, "counters", []))
-        self.assertIn("gpu      no counters of the GPU: ERR_NVGPUCTRPERM", screen)
-        self.assertIn("NVIDIA X: 19.7 ms", screen)
-
     def test_words_of_a_gpu(self):
         for message, kind in (("kernel launch: an illegal memory access was encountered", judge.STRAY),
                               ("around the output: written 3 floats past the end", judge.STRAY),
                               ("output[n=0,k=0,p=0,q=0] is NaN (never written?)", judge.WRONG)):
             self.assertEqual(judge.kind_of(message), kind)
-
-    def test_pages_get_what_was_measured(self):
-        timed = {"milliseconds": 2.0, "runs": 50, "device": "NVIDIA X"}
-        os.makedirs(self.path("docs/results"))
-        self.save("docs/results/exercises_x.json", [
-            {"exercise": "b", "before": {"a": {**timed, "milliseconds": 8.0}}, "after": {"a": timed}}])
-        results = blocks.Results(self.folder)
-        said = [[part for part in blocks.exercise_times(results, name) if part] for name in "bc"]
-        self.assertEqual(said, [["NVIDIA X, a: 8 ms at the start, 2 ms solved (÷ 4). Median of 50, caches "
-                                 "warm.\n"], []])
-
 
 class NewStage(unittest.TestCase):
     def test_its_kernel_is_that_of_stage_01_under_another_name(self):
@@ -340,21 +284,6 @@ def judged(task, text):
         source = os.path.join(folder, task.name + ".cu")
         files.write(source, text)
         return exercise.judge_task(task, source, {"sim-count": Build("sim-count")}), source
-
-
-class Page(FolderTest):
-    def test_a_learners_kernel_on_the_page(self):
-        page = self.save("page.py", "import subprocess, sys\n"
-                         "program, *words = sys.argv[1:]\n"
-                         "assert words.pop() == '--show'\n"
-                         "sys.exit(subprocess.call([program, 'profile', *words, '--trace', "
-                         f"{self.path('trace.json')!r}]))\n")
-        with unittest.mock.patch.multiple(exercise, MINE=self.folder, PAGE=[page],
-                                          NOTES=self.path("notes.json")):
-            status, *text = called(exercise.main, ["coalesce", "--show"])
-        self.assertEqual(status, 0, text)
-        self.assertEqual([stage["stage"] for stage in json.loads(self.read("trace.json"))["stages"]],
-                         ["coalesce"])
 
 
 class Golf(unittest.TestCase):
@@ -572,7 +501,7 @@ class Dangers(unittest.TestCase):
 
 
 def suite(words):
-    cases = [Dangers, Golf, Page] if words else [Folders, Formulas, Messages, Command, Gpu, NewStage]
+    cases = [Dangers, Golf] if words else [Folders, Formulas, Messages, Command, Gpu, NewStage]
     return unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
 
 

@@ -153,33 +153,6 @@ class Show(FolderTest):
         self.assertEqual((status, self.files()), (1, []))
 
 
-# Every 9th execution in the page: all lanes are served but for zeros that are copied; a sector has one place
-# in memory, and a bank gives a wavefront one word.
-CHECK_ALL = """(() => {
-  const wrong = [];
-  let checked = 0;
-  for (const stage of data.trace.stages) for (const kernel of stage.kernels) for (const own of kernel.warps) {
-    kernel.instructions.forEach((instruction, n) => {
-      for (let i = executions(instruction, own.runs[n]) - 1; i >= 0; i -= 9, ++checked) {
-        const {address, otherEnd, services} = access(stage, instruction, own.runs[n], i);
-        const right = services.every(({lanes, kind}) => {
-          if (instruction.space === "global") {
-            return new Set(lanes.map(lane => address[lane] >> 5)).size === 1;
-          }
-          const side = kind === 2 ? otherEnd : address;
-          const words = lanes.flatMap(lane => wordsOf(side[lane], instruction.bytes));
-          return new Set(words).size === new Set(words.map(word => word & 31)).size;
-        });
-        const served = new Set(services.flatMap(({lanes}) => lanes));
-        const left = active(otherEnd || address).filter(lane => !served.has(lane));
-        if (!right || left.length) wrong.push(`${stage.stage} ${instruction.line} ${i}`);
-      }
-    });
-  }
-  return {checked, wrong};
-})()"""
-
-
 @unittest.skipUnless(BROWSER, "no Chromium here (apt-get install chromium)")
 class InABrowser(FolderTest):
     """Loads a page without a window and evaluates an expression in it."""
@@ -229,16 +202,6 @@ class InABrowser(FolderTest):
         points = problem["profiles"][0]["roofline"]["points"]
         self.assertEqual(shown["marks"], sum(map(len, points.values())))
         self.assertIn("first stage", shown["first"])
-
-    def test_accesses_are_what_memory_can_serve(self):
-        result = self.evaluate(PUBLISHED, CHECK_ALL)
-        self.assertEqual(result["wrong"], [])
-        self.assertGreater(result["checked"], 20_000)
-
-    def test_it_fits_a_telephone(self):
-        for width in (1280, 500):
-            taken = self.evaluate(PUBLISHED, "document.documentElement.scrollWidth", width)
-            self.assertLessEqual(taken, width)
 
     def test_what_is_drawn(self):
         trace = self.save("trace.json", small_trace())

@@ -1,13 +1,12 @@
-"""./ladder report: tables of times, generated blocks, and what it says of bad input.
-
-All figures here are made up, but for those of docs/results.
+"""./ladder report: tables of times, what it says of bad input, and whether the committed texts are as it
+makes them. All figures here are made up, but for those of docs/results.
 """
 import os
 import re
 import unittest
 
 from common.show import (
-    blocks, counter_tables, counters, files, records, report, time_tables)
+    blocks, counters, files, records, report, time_tables)
 from common.tests.folder_test import ROOT, FolderTest, called
 from common.variants.task import read_all
 
@@ -197,97 +196,6 @@ class CommittedTexts(unittest.TestCase):
                     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"))
                 shares = pipe, filled * fmas / 32 / instructions, filled
                 self.assertTrue(rules[words](*shares), f"{stage}: '{limit}', and {shares}")
-
-
-class Blocks(FolderTest):
-    """On a checkout in small."""
-    README = STAGES[1] + "/README.md"
-
-    def setUp(self):
-        super().setUp()
-        for folder in (blocks.FOLDER, os.path.dirname(blocks.PICTURE)):
-            os.makedirs(self.path(folder))
-        for stage in STAGES[:2]:
-            self.add_stage(stage)
-        for name, block in (("README.md", "summary"), (blocks.FOLDER + "/README.md", "report"),
-                            (self.README, "measured | DRAM")):
-            self.save(name, f"before\n<!-- generated: {block} -->\nold\n<!-- end -->\nafter\n")
-
-    def add_stage(self, stage):
-        os.makedirs(self.path(stage))
-        self.save(stage + "/CMakeLists.txt", "")
-        self.save(stage + "/kernel.cu", f'CONVLADDER_REGISTER_STAGE(\n    {{"{stage}", "of {stage}"}});\n')
-
-    def renew(self):
-        for name, _, new in blocks.all_renewed(blocks.Results(self.folder)):
-            self.save(name, new)
-
-    def made(self, block, **results):
-        """What the block becomes with these files of docs/results, where the page has nothing else."""
-        self.save(self.README, f"<!-- generated: {block} -->\n<!-- end -->\n")
-        for name, value in results.items():
-            self.save(f"{blocks.FOLDER}/{name}.json", value)
-        self.renew()
-        return self.read(self.README).split(" -->\n", 1)[1].removesuffix("<!-- end -->\n")
-
-    def test_without_results_they_are_empty(self):
-        self.renew()
-        for name in blocks.texts(self.folder):
-            self.assertRegex(self.read(name), r"^before\n<!-- generated: .+ -->\n<!-- end -->\nafter\n$")
-        for block in ("campaigns", "layers", "some_layers | small"):
-            self.assertEqual(self.made(block), "")
-
-    def test_what_is_stale_is_noticed(self):
-        self.made("ladder", bench_gpu=bench_json(), profile_gpu=profile_json())
-        self.assertEqual(blocks.stale(blocks.Results(self.folder)), [])
-        self.save("README.md", self.read("README.md").replace("8.000", "8.001"))
-        self.assertEqual(blocks.stale(blocks.Results(self.folder)), ["README.md"])
-
-    def test_each_block(self):
-        self.add_stage("03_new")
-        self.save("03_new/README.md", "## What limits now\n\n**Shared memory.** It is.\n")
-        two = bench_json(rival("cudnn", "fp32", 4.0), rival("cudnn", "tf32", 4.0, status="skipped"))
-        other, = bench_json(rival("cudnn", "fp32", 1.0), rival("cudnn", "tf32", 2.0))["problems"]
-        other["records"][0]["status"] = "impossible"
-        two["problems"].append(other)
-        waiting = [kernel(stage, 1, **{counter_tables.CYCLES: 3.0 - i,
-                                       counter_tables.STALLED.format("barrier"): 0.5})
-                   for i, stage in enumerate(STAGES[:2])]
-        slower = bench_json()
-        slower["problems"][0]["records"][2]["cold_ms"] = timed(4.4)["cold_ms"]
-        inexact = bench_json()
-        inexact["problems"][0]["records"][1]["fraction_of_ceiling"] = None
-        inexact["problems"][0]["records"][2]["cold_ms"] = timed(8.8)["cold_ms"]
-        for block, results, line in (
-                ("layers", {"layers_gpu": slower}, "- 03_shared_tiling after 02_im2col_gemm: small × 1.10"),
-                ("layers", {"layers_gpu": inexact}, "- 03_shared_tiling after 01_naive: small × 1.10"),
-                ("measured | DRAM", {"bench_gpu": bench_json(), "profile_gpu": profile_json()},
-                 "| time [ms] | 8.000 | 4.000 | 0.500 |"),
-                ("measured | DRAM", {}, "| DRAM | 1.06 kB | 528 B | 0.500 |"),
-                ("waits", {"profile_gpu": waiting}, "| a barrier (`barrier`) | 0.50 | 0.50 |\n"
-                 "| the rest | 1.50 | 0.50 |\n| **together** | 3.00 | 2.00 |\n"),
-                ("summary", {}, "| [03](03_new/README.md) | of 03_new | not timed yet |  | Shared memory |"),
-                ("ladder", {}, "Milliseconds of `small` on an a GPU: 01 8.00 · **02 4.00** · 03 –"),
-                ("some_layers | small", {"layers_gpu": bench_json()},
-                 f"| small | {SHAPE} | 8.000 | 4.000 | 0.500 |"),
-                # Only what both have passed is compared.
-                ("layers", {"layers_gpu": two}, "Over 2 layers of published networks"),
-                ("layers", {}, "| stage | × cuDNN FP32 | × cuDNN TF32 |\n| --- | --: | --: |\n"
-                 "| 01_naive | 0.500 (0 of 1) |  |\n| 02_im2col_gemm | 0.500 (0 of 2) | 0.500 (0 of 1) |\n"
-                 "| 03_shared_tiling | 1.00 (1 of 2) | 1.00 (0 of 1) |\n")):
-            with self.subTest(block):
-                self.assertIn(line, self.made(block, **results))
-
-    def test_blocks_that_are_wrong(self):
-        self.made("ladder", bench_gpu=bench_json(), profile_gpu=profile_json(), layers_gpu=bench_json())
-        for text, message in (
-                ("<!-- generated: measured | DRUM -->\n<!-- end -->\n", "'DRUM' is none of L1"),
-                ("<!-- generated: some_layers | large -->\n<!-- end -->\n", "on no layer 'large'"),
-                ("<!-- generated: ladder -->\n", "no '<!-- end -->'"),
-                ("<!-- generated: sumary -->\n<!-- end -->\n", "called 'sumary'")):
-            self.save(self.README, text)
-            with self.assertRaisesRegex(records.BadInput, message):
-                blocks.renewed(blocks.Results(self.folder), self.README)
 
 
 if __name__ == "__main__":
