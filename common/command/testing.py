@@ -2,7 +2,6 @@
 found."""
 import collections
 import contextlib
-import csv
 import glob
 import os
 import re
@@ -11,9 +10,10 @@ import subprocess
 import time
 import xml.etree.ElementTree as xml
 
-from common.command import building, machine
+from common.command import building
 from common.command.building import Lacking, folder
 from common.command.machine import say
+from common.show import files
 from common.show.files import ROOT
 from common.show.support import fail
 
@@ -106,13 +106,9 @@ def run(preset, options, results):
 
 def warn_of_old_records():
     """Names the results of long runs that are of other kernels than those here."""
-    script = os.path.join(ROOT, "common", "command", "cmake", "KernelsDigest.cmake")
-    digest = subprocess.run([machine.cmake(), "-D", f"ROOT={ROOT}", "-P", script], text=True, check=True,
-                            stderr=subprocess.PIPE).stderr.strip()
-    with open(os.path.join(ROOT, "docs", "results", "campaigns.csv"), encoding="utf-8") as file:
-        old = [f"{row[0]} ({row[2]})" for row in list(csv.reader(file))[1:]
-               if row[3] not in ("-", digest)]
-    if old:
+    digest = files.kernels_digest()
+    rows = files.read_rows(os.path.join(ROOT, "docs", "results", "campaigns.csv"))
+    if old := [f"{row['campaign']} ({row['device']})" for row in rows if row["kernels"] not in ("-", digest)]:
         say("warning: docs/results/campaigns.csv: of other kernels than those here "
             f"({digest}): {', '.join(old)}")
 

@@ -32,7 +32,7 @@ for other in docs/results/bench_*.json; do
 done
 nvcc=$(python3 -B -c 'from common.command import machine; print(machine.nvcc() or "")')
 PATH=$PATH${nvcc:+:${nvcc%/*}}  # where NVIDIA's other tools are
-digest=$(cmake -D "ROOT=$root" -P common/command/cmake/KernelsDigest.cmake 2>&1)
+digest=$(python3 -B -c 'from common.show import files; print(files.kernels_digest())')
 done_steps=build/renew/$name-$digest failures=0 left=()
 mkdir -p "$done_steps"
 trap 'exit 130' INT  # a step that is interrupted ends as if it had failed

@@ -11,6 +11,7 @@ import re
 
 from common.show import (
     counted, counter_tables, files, floors, formats, ladder_picture, page, records, time_tables)
+from common.show.files import ROOT
 from common.show.formats import ratio, significant
 
 FOLDER = "docs/results"
@@ -21,10 +22,9 @@ READINGS = "common/tests/data/ncu_stages.csv"  # readings.py stages
 
 
 class Results:
-    """What is committed in docs/results of the checkout at `root`."""
+    """What is committed in docs/results."""
 
-    def __init__(self, root):
-        self.root = root
+    def __init__(self):
         benches = self.benches("bench_*.json")
         if len(benches) > 1:
             raise records.BadInput(f"{benches[1].path}: one bench_*.json is shown, and there are "
@@ -36,24 +36,23 @@ class Results:
 
     def paths(self, pattern):
         """Of docs/results, in the order of their names."""
-        return sorted(glob.glob(os.path.join(glob.escape(os.path.join(self.root, FOLDER)), pattern)))
+        return sorted(glob.glob(os.path.join(glob.escape(os.path.join(ROOT, FOLDER)), pattern)))
 
     def benches(self, pattern):
         return [records.read_bench(path) for path in self.paths(pattern)]
 
 
-def texts(root):
+def texts():
     """The files that may have generated parts."""
-    names = ["README.md", "docs/cuda.md", "docs/reliability.md", "docs/your-own-kernel.md"]
-    names += [f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")]
-    names += [os.path.relpath(path, root) for pattern in ("README.md", "exercises/*/README.md")
-              for path in sorted(glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", pattern)))]
-    return [name for name in names if os.path.exists(os.path.join(root, name))]
+    return ["README.md", "docs/cuda.md", "docs/reliability.md", "docs/your-own-kernel.md",
+            *(f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")),
+            *(path for pattern in ("README.md", "exercises/*/README.md")
+              for path in sorted(glob.glob(f"[0-9][0-9]_*/{pattern}", root_dir=ROOT)))]
 
 
 def renewed(data, name):
     """The text of that file as it is, and as it would be with its generated parts made anew."""
-    old = files.read(os.path.join(data.root, name))
+    old = files.read(os.path.join(ROOT, name))
 
     def fill(match):
         if match[2] not in MAKERS:
@@ -70,12 +69,12 @@ def renewed(data, name):
 def all_renewed(data, trace=None, run=None):
     """[(path from the root, the text there, the text as it would be)] of the texts, the front page's picture
     and the page. Its trace and pictures are those that it has already, unless newer are given."""
-    found = [(name, *renewed(data, name)) for name in texts(data.root)]
+    found = [(name, *renewed(data, name)) for name in texts()]
     for problem in [each for each in data.problems[:1] if each.bench and each.profiles]:
-        found.append((PICTURE, files.read_existing(os.path.join(data.root, PICTURE)), ladder_picture.draw(
+        found.append((PICTURE, files.read_existing(os.path.join(ROOT, PICTURE)), ladder_picture.draw(
             problem, data.bench.machine["gpu"],
-            {stage: idea_of(data.root, stage) for stage in files.rungs(data.root)})))
-    path = os.path.join(data.root, PAGE)
+            {stage: idea_of(stage) for stage in files.rungs()})))
+    path = os.path.join(ROOT, PAGE)
     own = page.page_data(page.Inputs(data.bench and data.bench.path, data.profiles, run, trace,
                                      kept=page.data_of(path) if os.path.exists(path) else None))
     return [*found, (PAGE, files.read_existing(path), page.html(own))]
@@ -98,10 +97,9 @@ def full_report(data, _):
             yield counter_tables.traffic_table(profile)
 
 
-def idea_of(root, stage):
+def idea_of(stage):
     """In a few words, as the stage has registered it."""
-    path, = files.kernel_files(root, stage)
-    return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"', files.read(path))[1]
+    return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"', files.read(files.kernel_file(stage)))[1]
 
 
 def summary(data, _):
@@ -110,14 +108,14 @@ def summary(data, _):
         return
     timed, rows = data.problems[0].bench, []
     cudnn = records.rival(timed, "cudnn", "fp32") if timed else None
-    for stage in files.rungs(data.root):
+    for stage in files.rungs():
         timing = timed.stages.get(stage) if timed else None
         cells = time_tables.time_cells(timing, timed and timed.flop, data.bench)
-        rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage),
-                     "not for this layer" if files.is_side_rung(data.root, stage) else
+        rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(stage),
+                     "not for this layer" if files.is_side_rung(stage) else
                      cells.cold or "not timed yet",
                      cells.ceiling,
-                     ratio(time_tables.time_ratio(cudnn, timing)), files.limit_of(data.root, stage)])
+                     ratio(time_tables.time_ratio(cudnn, timing)), files.limit_of(stage)])
     yield formats.markdown(["stage", "idea", "time [ms]", "of FP32 ceiling", "times as fast as cuDNN FP32",
                             "what limits it"], rows)
     yield time_tables.machine(data.bench) if data.bench else ""
@@ -128,8 +126,8 @@ def ladder(data, stage):
     if not data.bench:
         return
     problem, cells = data.bench.problems[0], []
-    for name in files.rungs(data.root):
-        if files.is_side_rung(data.root, name):
+    for name in files.rungs():
+        if files.is_side_rung(name):
             continue
         timing = problem.stages.get(name)
         cell = f"{name[:2]} {significant(timing.cold.median) if timing and timing.cold else '–'}"
@@ -140,10 +138,10 @@ def ladder(data, stage):
 def path(data, _, *numbers):
     """README.md: these stages, with what their lessons say that they take."""
     rows = []
-    for stage in [name for name in files.rungs(data.root) if name[:2] in numbers]:
-        found = re.search(MINUTES, files.read(os.path.join(data.root, stage, "README.md")))
+    for stage in [name for name in files.rungs() if name[:2] in numbers]:
+        found = re.search(MINUTES, files.read(os.path.join(ROOT, stage, "README.md")))
         minutes, to_write, exercise, link = found.groups("") if found else [""] * 4
-        rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(data.root, stage), minutes,
+        rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(stage), minutes,
                      exercise and f"[{exercise}]({stage}/{link})", to_write])
     read, written = (str(sum(int(row[i] or 0) for row in rows)) for i in (2, 4))
     rows.append(["together", "", read, "", written])
@@ -170,7 +168,7 @@ def some_layers(data, stage, *names):
     layers."""
     benches = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *filter(None, [data.bench])]
     known, before = {}, None
-    for before in reversed([each for each in files.stage_names(data.root) if each < stage]):
+    for before in reversed([each for each in files.stage_names() if each < stage]):
         known = {problem.name: (problem, bench) for bench in benches
                  for problem in bench.problems if {before, stage} <= problem.stages.keys()}
         if known:
@@ -241,7 +239,7 @@ def held_floors(data, _):
 def held_counts(data, _):
     """docs/results/counting.md: the simulator's counts, by readings.py, against Nsight Compute's."""
     for path in data.paths("counts.csv"):
-        yield counted.report(*map(counted.read_table, (path, os.path.join(data.root, READINGS))))
+        yield counted.report(*map(counted.read_table, (path, os.path.join(ROOT, READINGS))))
 
 
 def measured(data, stage, *rows):
@@ -283,7 +281,7 @@ def measured(data, stage, *rows):
 
 def waits(data, stage):
     """A stage's README.md: what a warp waits for in this stage and in the one before."""
-    names = files.stage_names(data.root)
+    names = files.stage_names()
     shown = names[:names.index(stage) + 1][-2:]
     for profile in [each for problem in data.problems for each in problem.profiles][:1]:
         yield counter_tables.waits_table(profile, shown)

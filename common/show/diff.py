@@ -18,14 +18,6 @@ from common.show.support import ROOT, fail, run_main
 from common.show import counter_tables, files, formats, records
 
 
-def kernel(stage):
-    """The path of the stage's kernel, from the repository's folder, and its lines."""
-    paths = files.kernel_files(ROOT, stage)
-    if len(paths) != 1:
-        fail(f"{stage} has {len(paths)} .cu files, and diff shows one")
-    return os.path.relpath(paths[0], ROOT), files.read(paths[0]).splitlines()
-
-
 def main(words):
     """words: the program to profile, a stage's whole name, and options."""
     profile = [sys.executable, "-m", "common.measure.profile", "--program", words[0]]
@@ -40,7 +32,7 @@ def main(words):
     options = words[1:] or ["--shape", "alexnet_conv1", "--batch", "1"]
     if words[1:] and not words[1].startswith("-") or "--stage" in words:
         fail("diff takes one stage, and puts it beside the one before it: ./ladder diff 04", 2)
-    (old_path, old), (new_path, new) = kernel(before), kernel(after)
+    old, new = files.kernel_file(before), files.kernel_file(after)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "profile.json")
         done = subprocess.run(profile + ["--stage", before, "--stage", after, "--json", path] + options,
@@ -52,7 +44,9 @@ def main(words):
             profiles = records.read_profiles(path)
         except records.BadInput as error:
             fail(str(error))
-    print("\n".join(difflib.unified_diff(old, new, old_path, new_path, n=2, lineterm="")))
+    print("\n".join(difflib.unified_diff(
+        files.read(old).splitlines(), files.read(new).splitlines(), os.path.relpath(old, ROOT),
+        os.path.relpath(new, ROOT), n=2, lineterm="")))
     for profile in profiles:
         print(f"\n{formats.title_of(profile)}; counted by {counter_tables.source_of(profile)}\n")
         table = formats.aligned(counter_tables.step_table(profile, before, after))

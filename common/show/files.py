@@ -2,6 +2,7 @@
 import csv
 import errno
 import glob
+import hashlib
 import io
 import os
 import re
@@ -9,32 +10,43 @@ import re
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def stage_names(root=ROOT):
+def stage_names():
     """The stages' names in the ladder's order: their folders."""
-    return sorted(os.path.basename(os.path.dirname(path)) for path in
-                  glob.glob(os.path.join(glob.escape(root), "[0-9][0-9]_*", "CMakeLists.txt")))
+    return sorted(os.path.dirname(path) for path in glob.glob("[0-9][0-9]_*/CMakeLists.txt", root_dir=ROOT))
 
 
-def rungs(root=ROOT):
+def rungs():
     """The stages that the pages are about: 90 to 99 are a reader's own."""
-    return [stage for stage in stage_names(root) if stage < "90"]
+    return [stage for stage in stage_names() if stage < "90"]
 
 
-def kernel_files(root, stage):
-    """The paths of the stage's .cu files, as a rule one."""
-    return sorted(glob.glob(os.path.join(glob.escape(os.path.join(root, stage)), "*.cu")))
+def kernel_file(stage):
+    """The path of its kernel: a stage has one .cu file."""
+    path, = glob.glob(os.path.join(glob.escape(os.path.join(ROOT, stage)), "*.cu"))
+    return path
 
 
-def is_side_rung(root, stage):
+def is_side_rung(stage):
     """Whether it takes some problems alone, and not the running example: its registration names `wants`."""
-    return bool(re.search(r"REGISTER_STAGE\(\{[^}]*\bwants\}", read(kernel_files(root, stage)[0])))
+    return bool(re.search(r"REGISTER_STAGE\(\{[^}]*\bwants\}", read(kernel_file(stage))))
 
 
-def limit_of(root, stage):
+def limit_of(stage):
     """What the stage's lesson names in bold, first thing under its heading on what limits it."""
-    lesson = read_existing(os.path.join(root, stage, "README.md"))
+    lesson = read_existing(os.path.join(ROOT, stage, "README.md"))
     found = re.search(r"^## What limits now\n\n\*\*([^*]+?)[.:]?\*\*", lesson, re.MULTILINE)
     return found[1] if found else ""
+
+
+def kernels_digest():
+    """Which kernels these are: 12 digits of a SHA-256 of the stages and common/core, without comments and
+    white space, which make no other kernel."""
+    code = hashlib.sha256()
+    for path in sorted(path for own in ("[0-9][0-9]_*/*.cu", "common/core/*")
+                       for path in glob.glob(own, root_dir=ROOT)):
+        bare = re.sub(r"//[^\n]*|/\*.*?\*/|\s+", "", read(os.path.join(ROOT, path)), flags=re.DOTALL)
+        code.update(f"{path}\n{bare}\n".encode())
+    return code.hexdigest()[:12]
 
 
 def existing(path):

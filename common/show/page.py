@@ -98,7 +98,7 @@ def page_data(inputs):
         "notices": notices, "machine": time_tables.machine(bench) if bench else None,
         "problems": [problem_data(problem, bench) for problem in problems],
         "changes": changes(code_of(problems, trace, inputs.root)), "pictures": pictures, "trace": trace,
-        "limits": {stage: files.limit_of(files.ROOT, stage) for stage in files.rungs()}, "show": inputs.show})
+        "limits": {stage: files.limit_of(stage) for stage in files.rungs()}, "show": inputs.show})
 
 
 def problem_data(problem, bench):
@@ -186,8 +186,8 @@ def code_of(problems, trace, root):
         if own:
             code[stage["stage"]] = stage["files"][own[0]]
     for name in {name for problem in problems for name in stages_of(problem)} - set(code):
-        for path in files.kernel_files(root, name)[:1] if root else []:
-            code[name] = files.read(path)
+        if root and name in files.stage_names():
+            code[name] = files.read(files.kernel_file(name))
     return dict(sorted(code.items()))
 
 

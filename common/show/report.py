@@ -73,7 +73,7 @@ def make_page(options):
 
 def renew_docs(options):
     """The exit status."""
-    found = blocks.all_renewed(blocks.Results(ROOT), options.trace, options.run)
+    found = blocks.all_renewed(blocks.Results(), options.trace, options.run)
     stale = [name for name, old, new in found if old != new]
     if not options.check:
         for name, _, new in found:

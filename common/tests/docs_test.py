@@ -71,8 +71,7 @@ class Lessons(unittest.TestCase):
         """Lines that don't stand in the stage's kernel; those with a minus, in the one before."""
         kernels = {}
         for sign, name in zip("+-", [stage, *files.rungs()[:files.rungs().index(stage)][-1:]]):
-            path, = files.kernel_files(ROOT, name)
-            kernels[sign] = {line.strip() for line in files.read(path).split("\n")} | {"…"}
+            kernels[sign] = {line.strip() for line in files.read(files.kernel_file(name)).split("\n")} | {"…"}
         for line in excerpt.rstrip().split("\n"):
             if line.lstrip("+- ") not in kernels["-" if line[:1] == "-" else "+"]:
                 yield line

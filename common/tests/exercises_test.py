@@ -23,7 +23,7 @@ from common.measure import ncu
 from common.show import files
 from common.show.files import ROOT
 from common.tests.folder_test import FolderTest, called
-from common.variants import exercise, handin, judge, variants
+from common.variants import exercise, handin, judge
 from common.variants import task as tasks
 from common.variants.build import Build, run_limited, sandbox
 
@@ -288,7 +288,7 @@ def judged(task, text):
 
 class Golf(unittest.TestCase):
     def test_our_best_has_the_score_that_its_page_says(self):
-        kernel = files.read(os.path.join(ROOT, variants.kernel_of("05_fused_bias")))
+        kernel = files.read(files.kernel_file("05_fused_bias"))
         larger = kernel.replace("TM = 12", "TM = 16").replace("(THREADS, 3)", "(THREADS)")
         verdict, _ = judged(tasks.golf(), larger)
         self.assertEqual(verdict.kind, "", verdict.message)

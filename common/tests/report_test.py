@@ -154,15 +154,15 @@ class CommandLine(FolderTest):
 
 class CommittedTexts(unittest.TestCase):
     def test_they_agree_with_the_results(self):
-        self.assertEqual(blocks.stale(blocks.Results(ROOT)), [])
+        self.assertEqual(blocks.stale(blocks.Results()), [])
 
     def test_all_of_them_have_their_block(self):
         wanted = {"README.md": ["path", "summary", "layers"], "docs/cuda.md": ["gpus"],
                   "docs/results/README.md": ["report"], "docs/reliability.md": ["campaigns"],
                   "docs/your-own-kernel.md": ["programs", "known_bugs"]}
         wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured", "waits"])
-                      for name in blocks.texts(ROOT) if name[0].isdigit() and name < "90")
-        wanted.update((f"{name}/README.md", []) for name in files.rungs() if files.is_side_rung(ROOT, name))
+                      for name in blocks.texts() if name[0].isdigit() and name < "90")
+        wanted.update((f"{name}/README.md", []) for name in files.rungs() if files.is_side_rung(name))
         self.assertEqual(len(wanted), 5 + len(files.rungs()) + len(read_all()))
         for name, names in wanted.items():
             found = re.findall(r"<!-- generated: (\w+).* -->", files.read(os.path.join(ROOT, name)))
@@ -171,7 +171,7 @@ class CommittedTexts(unittest.TestCase):
 
     def test_every_stage_says_what_limits_it(self):
         for stage in files.rungs():
-            limit = files.limit_of(ROOT, stage)
+            limit = files.limit_of(stage)
             self.assertTrue(0 < len(limit) <= 40, f"{stage}/README.md, What limits now, begins with bold "
                             f"words, 40 letters at most, not with '{limit}'")
 
@@ -184,7 +184,7 @@ class CommittedTexts(unittest.TestCase):
         rules["Shared memory"] = rules["L1's data pipe"]
         for profile in records.read_profiles(os.path.join(ROOT, blocks.FOLDER, "profile_h200.json")):
             for stage in profile.stages:
-                limit, kernel = files.limit_of(ROOT, stage), counters.main_kernel(profile.stages[stage])
+                limit, kernel = files.limit_of(stage), counters.main_kernel(profile.stages[stage])
                 words = next((words for words in rules if limit.startswith(words)), None)
                 if kernel.library:
                     self.assertIn("library", limit)

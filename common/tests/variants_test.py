@@ -23,8 +23,7 @@ class Variants(unittest.TestCase):
         for each in ALL:
             with self.subTest(each.title), tempfile.TemporaryDirectory() as folder:
                 kernel, _ = each.write(folder)
-                changed = pathlib.Path(kernel).read_text() != files.read(
-                    os.path.join(ROOT, variants.kernel_of(each.stage)))
+                changed = files.read(kernel) != files.read(files.kernel_file(each.stage))
                 self.assertEqual(changed, any(edit.file is None for edit in each.edits))
 
     def test_each_stage_has_enough_and_its_lesson_names_its_experiments(self):

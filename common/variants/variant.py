@@ -288,9 +288,8 @@ class Measured:
 
 def digest(experiment):
     """Of all kernels as they stand, and of the change: a record that has it need not be made again."""
-    kernels = run(["cmake", "-D", f"ROOT={ROOT}", "-P", "common/command/cmake/KernelsDigest.cmake"]).strip()
     edits = json.dumps([dataclass.__dict__ for dataclass in experiment.edits]).encode()
-    return f"{kernels} {hashlib.sha256(edits).hexdigest()[:12]}"
+    return f"{files.kernels_digest()} {hashlib.sha256(edits).hexdigest()[:12]}"
 
 
 def read_records(path):

@@ -111,7 +111,7 @@ class Variant:
     def write(self, folder):
         """Writes the changed kernel and the other changed files below `folder`, at their paths. Returns
         the kernel's path, and those of the others."""
-        own = kernel_of(self.stage)
+        own = os.path.relpath(files.kernel_file(self.stage), ROOT)
         paths = []
         for file in [None] + sorted({edit.file for edit in self.edits if edit.file}):
             path = os.path.join(folder, file or own)
@@ -120,14 +120,6 @@ class Variant:
                 copy.write(self.apply(files.read(os.path.join(ROOT, file or own)), file))
             paths.append(path)
         return paths[0], paths[1:]
-
-
-def kernel_of(stage):
-    """The stage's .cu file, relative to the root."""
-    found = files.kernel_files(ROOT, stage)
-    if len(found) != 1:
-        raise BadVariant(f"{stage}: one .cu file is expected there, {len(found)} found")
-    return os.path.relpath(found[0], ROOT)
 
 
 def read(path, owner=None):
