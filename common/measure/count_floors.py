@@ -26,16 +26,15 @@ def layers():
     """{name: rows of the input to count, or None for all}."""
     found = {}
     for row in files.read_rows(os.path.join(ROOT, "common/problems.csv")):
-        own = {name: int(value) for name, value in row.items() if name not in ("name", "note")}
-        P, Q = (shape.output_extent(own[size], own[taps], *(own[step + axis] for step in (
-            "stride_", "pad_", "dil_"))) for size, taps, axis in (("h", "r", "h"), ("w", "s", "w")))
-        in_row = own["k"] * Q * own["c"] // own["groups"] * own["r"] * own["s"]
-        if (P < 1 or Q < 1 or in_row * P < LEAST_MACS or in_row > MOST_IN_ROW or
-                row["name"].startswith("nasty_")):
+        if row["name"].startswith("nasty_"):
+            continue
+        own = shape.of_row(row)
+        in_row = own.K * own.Q * own.C // own.groups * own.R * own.S
+        if in_row * own.P < LEAST_MACS or in_row > MOST_IN_ROW:
             continue
         few = max(1, int(MOST_MACS / in_row))
-        h = (few - 1) * own["stride_h"] + own["dil_h"] * (own["r"] - 1) + 1 - 2 * own["pad_h"]
-        found[row["name"]] = h if few < P and 1 <= h < own["h"] else None
+        h = (few - 1) * own.stride_h + own.dil_h * (own.R - 1) + 1 - 2 * own.pad_h
+        found[row["name"]] = h if few < own.P and 1 <= h < own.H else None
     return found
 
 

@@ -15,22 +15,18 @@ import torch
 
 from common.bindings import convladder  # noqa: F401  its operators
 from common.measure.time_pytorch import Stopwatch
-from common.show import files
+from common.show import files, shape
 
-SIZES = "n c h w k r s stride_h stride_w pad_h pad_w dil_h dil_w groups".split()
-DEFAULTS = {"stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "dil_h": 1, "dil_w": 1, "groups": 1}
 KINDS = {"input": [True, False, False], "filters": [False, True, False]}
 LARGE = 1 << 24  # elements, of which one may be off twice as much
 
 
 def ways(layer, stage):
     """For each kind of gradient (ours, PyTorch's, the same in float64, how large what that sums is)."""
-    n, c, h, w, k, r, s, *steps, groups = layer
+    n, c, h, w, k, r, s, *steps, groups, P, Q = layer
     x = torch.rand(n, c, h, w, device="cuda") - 0.5
     filters = torch.rand(k, c // groups, r, s, device="cuda") - 0.5
-    sizes = [(size + 2 * pad - dil * (tap - 1) - 1) // stride + 1 for size, tap, stride, pad, dil in
-             zip((h, w), (r, s), steps[:2], steps[2:4], steps[4:])]
-    gradient = torch.rand(n, k, *sizes, device="cuda") - 0.5
+    gradient = torch.rand(n, k, P, Q, device="cuda") - 0.5
     pairs = steps[:2], steps[2:4], steps[4:]
 
     def theirs(dy, a, b, wanted):
@@ -68,8 +64,7 @@ def main(words):
     quotients, wrong, late = {kind: [] for kind in KINDS}, 0, 0
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; ms, stage {options.stage}")
     for row in files.read_rows(files.ROOT + "/common/layers.csv")[::options.every]:
-        layer = [int(row.get(name) or DEFAULTS[name]) for name in SIZES]
-        for kind, ours, theirs, exactly, magnitude in ways(layer, options.stage):
+        for kind, ours, theirs, exactly, magnitude in ways(shape.of_row(row), options.stage):
             torch.backends.cudnn.benchmark = False  # of what is not timed
             errors = [error(call, exactly(), magnitude()) for call in (ours, theirs)]
             torch.backends.cudnn.benchmark = True

@@ -7,7 +7,7 @@ Stages in FP32 alone, and of them those that are the fastest on some layer by mo
 import collections
 import os
 
-from common.show import files, records
+from common.show import files, records, shape
 from common.show.files import ROOT
 from common.show.support import fail, run_main
 
@@ -15,19 +15,10 @@ LEAST_GAIN = 1.03
 PLACE = os.path.join(ROOT, "common", "core", "timed_layers.inc")
 
 
-def counts(shape):
-    """Taps of a sum, filters of a group, pixels, groups of "n2 c3 9x8 k5 3x2 stride 1x1 pad 0x0 dil 1x1"."""
-    words = dict(zip(("n", "c", "hw", "k", "rs"), shape.split()))
-    named = shape.split()[5:]
-    steps = {name: tuple(map(int, pair.split("x"))) for name, pair in zip(named[0::2], named[1::2])}
-    groups = steps.get("groups", (1,))[0]
-    size, filters = (tuple(map(int, words[key].split("x"))) for key in ("hw", "rs"))
-    outputs = int(words["n"][1:])
-    for axis in (0, 1):
-        span = steps["dil"][axis] * (filters[axis] - 1) + 1
-        outputs *= (size[axis] + 2 * steps["pad"][axis] - span) // steps["stride"][axis] + 1
-    taps = int(words["c"][1:]) // groups * filters[0] * filters[1]
-    return taps, int(words["k"][1:]) // groups, outputs, groups
+def counts(text):
+    """Taps of a sum, filters of a group, pixels, and groups of a shape in words."""
+    own = shape.parse(text)
+    return own.C // own.groups * own.R * own.S, own.K // own.groups, own.N * own.P * own.Q, own.groups
 
 
 def times(problem):

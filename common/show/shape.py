@@ -1,4 +1,4 @@
-"""A problem's extents, read from the text that the other commands write."""
+"""A problem's extents, of the text that the other commands write, or of a row of a list of problems."""
 import collections
 import re
 
@@ -14,7 +14,18 @@ def parse(text):
     match = PATTERN.fullmatch(str(text))
     if not match:
         raise ValueError(f"'{text}' is no shape")
-    N, C, H, W, K, R, S, *steps, groups = map(int, match.groups(default="1"))
+    return _of(*map(int, match.groups(default="1")))
+
+
+def of_row(row):
+    """The Shape of a row of a CSV, whose columns have its members' names in lower case: what is absent or
+    empty is 1, a pad 0."""
+    values = ((row.get(name.lower()), name.startswith("pad")) for name in Shape._fields[:-2])
+    return _of(*(int(not is_pad if value in (None, "") else value) for value, is_pad in values))
+
+
+def _of(N, C, H, W, K, R, S, *steps):
+    *steps, groups = steps
     P, Q = (output_extent(*axis) for axis in ((H, R, *steps[0::2]), (W, S, *steps[1::2])))
     return Shape(N, C, H, W, K, R, S, *steps, groups, P, Q)
 

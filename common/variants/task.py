@@ -47,11 +47,8 @@ def evaluate(formula, names):
 
 def extents(row):
     """What formulas may say of a problem."""
-    names = {key.upper() if len(key) == 1 else key: int(value) for key, value in row.items()}
+    names = shape.of_row(row)._asdict() | {"bias": int(row["bias"])}
     names["C"], names["K"] = names["C"] // names["groups"], names["K"] // names["groups"]
-    names["P"], names["Q"] = (
-        shape.output_extent(names[size], names[filter_size], *(names[word + axis] for word in (
-            "stride_", "pad_", "dil_"))) for size, filter_size, axis in (("H", "R", "h"), ("W", "S", "w")))
     names["PQ"], names["CRS"] = names["P"] * names["Q"], names["C"] * names["R"] * names["S"]
     return names
 
