@@ -1,9 +1,8 @@
-// What atomic operations, constants, hints, matrices and local arrays of one warp cost: one kernel launch each,
+// What atomic operations, constants, hints and matrices of one warp cost: one kernel launch each,
 // so that what Nsight Compute reads of a launch is what one operation costs. As bank_patterns.cu does for loads
 // and stores; it stands alone, in plain CUDA, and prints "launched KIND,TYPE,PATTERN" for each.
 //
-//   device_patterns atomics|constants|hints|matrices|local
-//   device_patterns undefined      # what shuffles give that CUDA calls undefined
+//   device_patterns atomics|constants|hints|matrices
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -120,7 +119,7 @@ __global__ void count_shared(const int* word_of_lane, void*, float*) {
   if (word_of_lane[threadIdx.x] >= 0) atomicAdd(&count, 1);
 }
 
-// ---- Constants, local arrays, hints ----
+// ---- Constants, hints ----
 
 __constant__ float constants[WORDS];
 
@@ -130,17 +129,6 @@ __global__ void read_constant(const int* word_of_lane, void*, float* sink) {
 }
 __global__ void read_same_constant(const int* word_of_lane, void*, float* sink) {
   if (word_of_lane[threadIdx.x] >= 0) sink[threadIdx.x] = constants[7];
-}
-
-// An array that is indexed by what nobody knows beforehand.
-template <typename T>
-__global__ void use_local(const int* word_of_lane, void*, float* sink) {
-  const int word = word_of_lane[threadIdx.x];
-  if (word < 0) return;
-  T own[64];
-  for (int i = 0; i < 64; ++i) own[i] = T(i);
-  own[word % 64] = T(word);
-  sink[threadIdx.x] = float(own[(word + 1) % 64]);
 }
 
 __global__ void shuffle(const int* word_of_lane, void*, float* sink) {
@@ -173,23 +161,23 @@ __global__ void is_volatile(const int* word_of_lane, void* memory, float* sink) 
 namespace wmma = nvcuda::wmma;
 
 template <typename Fragment>
-__global__ void load_fragment(const __half* memory, float* sink, int stride) {
+__device__ float sum_of(const __half* from, int stride) {
   Fragment fragment;
-  wmma::load_matrix_sync(fragment, memory, stride);
+  wmma::load_matrix_sync(fragment, from, stride);
   float sum = 0;
   for (int i = 0; i < fragment.num_elements; ++i) sum += float(fragment.x[i]);
-  sink[threadIdx.x] = sum;
+  return sum;
+}
+template <typename Fragment>
+__global__ void load_fragment(const __half* memory, float* sink, int stride) {
+  sink[threadIdx.x] = sum_of<Fragment>(memory, stride);
 }
 template <typename Fragment>
 __global__ void load_fragment_shared(const __half* memory, float* sink, int stride) {
   __shared__ __half own[WORDS];
   for (int i = threadIdx.x; i < WORDS; i += LANES) own[i] = memory[i];
   __syncthreads();
-  Fragment fragment;
-  wmma::load_matrix_sync(fragment, own, stride);
-  float sum = 0;
-  for (int i = 0; i < fragment.num_elements; ++i) sum += float(fragment.x[i]);
-  sink[threadIdx.x] = sum;
+  sink[threadIdx.x] = sum_of<Fragment>(own, stride);
 }
 __global__ void accumulate(const float* memory, float* sink, int stride, bool by_rows) {
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
@@ -268,10 +256,6 @@ void launch_group(const std::string& group) {
     launch_all("constant", "float", read_constant);
     launch_all("same_constant", "float", read_same_constant, "first");
     launch_all("shuffle", "float", shuffle, "stride_1");
-  } else if (group == "local") {
-    launch_all("local", "float", use_local<float>, "stride");
-    launch_all("local", "double", use_local<double>, "stride");
-    launch_all("local", "char", use_local<char>, "stride");
   } else if (group == "hints") {
     launch_all("ldg", "float", ldg, "stride");
     launch_all("ldca_stwb", "float", ldca_stwb, "stride");
@@ -295,41 +279,14 @@ void launch_group(const std::string& group) {
   }
 }
 
-// ---- What CUDA calls undefined ----
-
-__global__ void shuffle_from_nowhere() {
-  const int lane = threadIdx.x;
-  const unsigned mask = __ballot_sync(~0u, lane < 8);
-  if (lane < 8) {
-    const int down = __shfl_down_sync(mask, lane + 100, 16),
-              from = __shfl_sync(mask, lane + 100, 20);
-    printf("lane %d of 8: from 16 lanes on %d, from lane 20 %d\n", lane, down, from);
-  }
-  __syncwarp();
-  if (lane >= 16) return;
-  const int left = __shfl_down_sync(~0u, lane + 200, 16);
-  if (lane < 2) printf("lane %d: from a lane that has left %d\n", lane, left);
-}
-__global__ void shuffle_in_short_block() {
-  const int got = __shfl_down_sync(~0u, int(threadIdx.x) + 300, 16);
-  if (threadIdx.x < 2) printf("lane %d: from a lane that the block lacks %d\n", threadIdx.x, got);
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
   const std::string group = count == 2 ? arguments[1] : "";
-  if (group == "undefined") {
-    shuffle_from_nowhere<<<1, 32>>>();
-    shuffle_in_short_block<<<1, 16>>>();
-    return cudaDeviceSynchronize() != cudaSuccess;
-  }
   bool known = false;
-  for (const char* each : {"atomics", "constants", "hints", "matrices", "local"})
-    known |= group == each;
+  for (const char* each : {"atomics", "constants", "hints", "matrices"}) known |= group == each;
   if (!known) {
-    std::fprintf(stderr,
-                 "usage: device_patterns atomics|constants|hints|matrices|local|undefined\n");
+    std::fprintf(stderr, "usage: device_patterns atomics|constants|hints|matrices\n");
     return 2;
   }
   const std::vector<float> numbers(WORDS, 0.0f);
