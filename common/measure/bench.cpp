@@ -39,6 +39,26 @@ std::string first_line(const std::string& command) {
   return pclose(pipe) == 0 ? line : "";
 }
 
+// Of the line that nvidia-smi answers: "570.86, 1980, 612.35, 54, 0x0000000000000004". null for another.
+Json parse_gpu_state(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream stream(line);
+  for (std::string field; std::getline(stream >> std::ws, field, ',');) fields.push_back(field);
+  if (fields.size() != 5) return nullptr;
+  Json reasons = Json::array();
+  uint64_t bits = std::strtoull(fields[4].c_str(), nullptr, 16);
+  for (const char* reason : REASONS) {
+    if (bits & 1) reasons.push_back(reason);
+    bits >>= 1;
+  }
+  if (bits != 0) reasons.push_back("other");
+  return {{"driver", fields[0]},
+          {"sm_clock_mhz", number_of(fields[1])},
+          {"power_watt", number_of(fields[2])},
+          {"temperature_celsius", number_of(fields[3])},
+          {"throttle_reasons", reasons}};
+}
+
 }  // namespace
 
 Json to_json(const Machine& m) {
@@ -60,25 +80,6 @@ Json to_json(const Machine& m) {
                   {"launch_us", m.launch_seconds * 1e6}};
   for (const auto& [name, version] : m.libraries) members[name] = version;
   return members;
-}
-
-Json parse_gpu_state(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream >> std::ws, field, ',');) fields.push_back(field);
-  if (fields.size() != 5) return nullptr;
-  Json reasons = Json::array();
-  uint64_t bits = std::strtoull(fields[4].c_str(), nullptr, 16);
-  for (const char* reason : REASONS) {
-    if (bits & 1) reasons.push_back(reason);
-    bits >>= 1;
-  }
-  if (bits != 0) reasons.push_back("other");
-  return {{"driver", fields[0]},
-          {"sm_clock_mhz", number_of(fields[1])},
-          {"power_watt", number_of(fields[2])},
-          {"temperature_celsius", number_of(fields[3])},
-          {"throttle_reasons", reasons}};
 }
 
 Json query_gpu_state(const std::string& pci_bus_id) {

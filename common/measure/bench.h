@@ -49,8 +49,6 @@ Json to_json(const Machine& machine);
 // kernel takes: its driver, clock, power and temperature, and what keeps the clock low. null where
 // nvidia-smi is missing or fails.
 Json query_gpu_state(const std::string& pci_bus_id);
-// The line that it answers: "570.86, 1980, 612.35, 54, 0x0000000000000004". null for another.
-Json parse_gpu_state(const std::string& line);
 
 // Of times in milliseconds: count, min, max, median and quartiles. Quantiles between two samples are
 // interpolated. Throws InvalidArgument without samples.

@@ -274,7 +274,7 @@ function panel(own, n) {
       `Over the whole kernel: ${plural(instruction.requests, "request")}, ${plural(instruction.cost, unitOf(instruction))} ` +
       `(${percent(share(kernel, instruction))} of the kernel's), ${(instruction.cost / instruction.requests).toFixed(2)} per request` +
       (instruction.space === "shared" ? `, ${plural(instruction.conflicts, "bank conflict")}.`
-        : `; ${percent(instruction.unique_bytes / (SECTOR * instruction.sectors))} of the bytes in these sectors are used.`)),
+        : `; ${percent(instruction.unique_bytes / (SECTOR * instruction.cost))} of the bytes in these sectors are used.`)),
     sample ? h("div", {class: "controls"},
       choice(`block-${n}`, "Block", blocks.map(block => [block, `${block} of ${kernel.grid.reduce((a, b) => a * b)}`]), sample.block,
              value => pick(Number(value), sample.warp)),

@@ -92,18 +92,6 @@ TEST(BenchTimes, RatesAreOfTheColdMedian) {
   EXPECT_TRUE(timed(10, 9, Precision::kTf32)["fraction_of_ceiling"].is_null()) << "it is FP32's";
 }
 
-TEST(GpuState, OfAnAnswerOfNvidiaSmi) {
-  EXPECT_EQ(parse_gpu_state("570.86.15, 1980, 612.35, [N/A], 0x0000000000000044\n"),
-            Json({{"driver", "570.86.15"},
-                  {"sm_clock_mhz", 1980},
-                  {"power_watt", 612.35},
-                  {"temperature_celsius", nullptr},
-                  {"throttle_reasons", {"sw_power_cap", "hw_thermal_slowdown"}}}));
-  for (const char* line : {"", "No devices were found\n", "Field \"x\" is not a valid field\n"}) {
-    EXPECT_TRUE(parse_gpu_state(line).is_null()) << line;
-  }
-}
-
 TEST(CompetitorBound, OfTf32) {
   const ConvShape shape;
   EXPECT_EQ(error_factor(shape, Precision::kFp32), 8);
@@ -214,17 +202,6 @@ TEST_F(BenchProblem, OnlyWhatIsRightIsTimed) {
     }
   }
   EXPECT_EQ(measure({RIGHT}, 1)["records"][0]["status"], "impossible");
-}
-
-TEST_F(BenchProblem, ARejectedProblemSaysWhy) {
-  problem_.arguments.groups = 2;
-  const Json result = measure({RIGHT});
-  EXPECT_FALSE(result.contains("shape"));
-  expect_contains(result["error"], "groups = 2");
-  for (const Json& record : {result["records"][0], result["competitors"][0]}) {
-    EXPECT_EQ(record["status"], "rejected");
-    EXPECT_EQ(record["message"], result["error"]);
-  }
 }
 
 }  // namespace

@@ -117,36 +117,6 @@ TEST(ShippedLayers, AreManyAndLegalAndOfEveryKind) {
 
 // ---- The reduction ----
 
-TEST(Reduce, ShippedOnesFitAndKeepTheirCharacter) {
-  for (const double limit : {1e5, 3e6, 5e7}) {
-    for (const Problem& problem : shipped()) {
-      SCOPED_TRACE(problem.name + " to " + std::to_string(limit));
-      const ConvArguments& whole = problem.arguments;
-      const ConvArguments cut = reduce(whole, limit);
-      const ConvShape before = make_conv_shape(whole), after = make_conv_shape(cut);
-      EXPECT_LE(multiply_adds(cut), limit);
-      if (multiply_adds(whole) > limit) {
-        EXPECT_GT(multiply_adds(cut), limit / 500);
-        EXPECT_EQ(cut.n, 1);
-      } else {
-        EXPECT_EQ(to_string(after), to_string(before));
-      }
-      for (const Extent& e :
-           EXTENTS) {  // N, C, H, W, K and the groups shrink, and stay odd or even
-        const bool shrinks = std::string(e.name).find_first_not_of("chwk") == std::string::npos;
-        const int less = before.*e.taken - after.*e.taken;
-        EXPECT_TRUE(shrinks ? less % 2 == 0 : less == 0 || e.name[0] == 'n' || e.name[0] == 'g');
-      }
-      EXPECT_EQ(after.groups % 2, before.groups % 2);
-      EXPECT_EQ(after.groups > 1, before.groups > 1);
-      EXPECT_EQ((before.H - after.H) % (2 * before.stride_h), 0);
-      EXPECT_EQ((before.W - after.W) % (2 * before.stride_w), 0);
-      EXPECT_LE(after.P(), before.P());
-      EXPECT_LE(after.Q(), before.Q());
-    }
-  }
-}
-
 TEST(Reduce, TakesImagesThenPixelsThenChannelsThenGroups) {
   const struct {
     const char* extents;

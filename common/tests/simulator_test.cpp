@@ -1,8 +1,7 @@
-// What the simulator promises beyond CUDA: threads in the order of a seed, memory that begins as NaN, and copies
-// that take effect as late or as early as they may. And its models of cuBLAS and of the tensor cores. The programs
-// of programs_test.py try what CUDA promises.
+// The order of threads, which a seed decides, and the simulator's models of cuBLAS and of the tensor cores. The
+// programs of programs_test.py try what CUDA promises, and planted bugs show that memory begins as NaN, and that
+// copies take effect as late or as early as they may.
 #include <cublas_v2.h>
-#include <cuda_pipeline.h>
 
 #include <numeric>
 
@@ -61,90 +60,6 @@ TEST_F(Simulator, EveryThreadRunsOnceInTheOrderThatTheSeedDecides) {
     simulator::set_thread_order_seed(seed);
     EXPECT_EQ(visits(), ONCE);
   }
-}
-
-// ---- Shared memory ----
-
-template <int SIZE>
-__global__ void find_remains(int* remains) {
-  __shared__ __align__(16) float numbers[SIZE];
-  __shared__ int integer, never_written;
-  for (const float number : numbers) remains[blockIdx.x] += !std::isnan(number);
-  remains[blockIdx.x] += integer != -1 || never_written != -1;
-  for (float& number : numbers) number = 1.0f;
-  integer = 0;
-}
-
-TEST_F(Simulator, SharedMemoryIsNanAtTheStartOfEveryBlock) {
-  std::vector<int> remains(64, 0);
-  for (int i = 0; i < 3; ++i) {
-    launch(find_remains<10>, 64, 1, nullptr, remains.data());
-    launch(find_remains<1000>, 64, 1, nullptr, remains.data());
-  }
-  EXPECT_EQ(remains, std::vector<int>(64, 0));
-}
-
-// ---- Asynchronous copies ----
-
-// Where the build counts, copies must come from device memory.
-DeviceBuffer on_device(const std::vector<float>& values) {
-  DeviceBuffer buffer(static_cast<int64_t>(values.size()));
-  buffer.upload(values.data());
-  return buffer;
-}
-
-// Three groups of copies, of which the last is never committed.
-__global__ void copy_and_look(const float* input, float* early, float* late, int groups_to_leave) {
-  __shared__ float tile[3][THREADS];
-  const int t = threadIdx.x;
-  for (int group = 0; group < 3; ++group) {
-    __pipeline_memcpy_async(&tile[group][t], &input[group * THREADS + t], 4);
-    if (group < 2) __pipeline_commit();
-  }
-  for (int group = 0; group < 3; ++group) early[group * THREADS + t] = tile[group][t];
-  __pipeline_wait_prior(groups_to_leave);
-  for (int group = 0; group < 3; ++group) late[group * THREADS + t] = tile[group][t];
-}
-
-TEST_F(Simulator, CopiesTakeEffectWhenTheirGroupIsWaitedFor) {
-  std::vector<float> numbers(3 * THREADS);
-  std::iota(numbers.begin(), numbers.end(), 1.0f);
-  const DeviceBuffer input = on_device(numbers);
-  for (const int pending : {0, 1, 2, 3}) {
-    std::vector<float> early(3 * THREADS), late(3 * THREADS);
-    launch(copy_and_look, 1, THREADS, nullptr, input.data(), early.data(), late.data(), pending);
-    for (int i = 0; i < 3 * THREADS; ++i) {
-      const bool there = i / THREADS < 2 - pending;
-      EXPECT_TRUE(std::isnan(early[i]));
-      EXPECT_TRUE(there ? late[i] == numbers[i] : std::isnan(late[i])) << pending << " " << i;
-    }
-  }
-}
-
-// Copies over what others still read: the barrier comes too late.
-__global__ void copy_too_early(const float* input, float* output) {
-  __shared__ float tile[THREADS];
-  const int t = threadIdx.x;
-  tile[t] = 0.0f;
-  __syncthreads();
-  __pipeline_memcpy_async(&tile[t], &input[t], 4);
-  __pipeline_commit();
-  output[blockIdx.x * THREADS + t] = tile[(t + 1) % THREADS];
-  __syncthreads();
-  __pipeline_wait_prior(0);
-}
-
-TEST_F(Simulator, CopiesMayAlsoTakeEffectAtOnce) {
-  constexpr int BLOCKS = 20;
-  const DeviceBuffer input = on_device(std::vector<float>(THREADS, 1.0f));
-  const auto sum = [&](uint64_t seed) {
-    simulator::set_thread_order_seed(seed);
-    std::vector<float> output(BLOCKS * THREADS);
-    launch(copy_too_early, BLOCKS, THREADS, nullptr, input.data(), output.data());
-    return std::accumulate(output.begin(), output.end(), 0.0f);
-  };
-  EXPECT_EQ(sum(0), 0.0f);
-  EXPECT_GT(sum(1), 0.0f);
 }
 
 // ---- cuBLAS ----
