@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include "common/check/backend.h"
 #include "common/check/files.h"
 #include "common/core/choice.h"
@@ -29,32 +28,18 @@ bool has_extent(const Options& options) {
   });
 }
 
-// The name of the one stage that is called `name`, or whose number it is: "01" for "01_naive".
-std::string stage_called(const std::string& name) {
-  std::vector<std::string> found;
-  for (const Stage& stage : stages()) {
-    if (name == stage.name || name == auto_stage().name) return name;
-    if (std::string(stage.name).rfind(name + "_", 0) == 0) found.emplace_back(stage.name);
-  }
-  if (found.size() > 1) {
-    throw UsageError(fmt::format("--stage = '{}': could be {}", name, fmt::join(found, " or ")));
-  }
-  return found.empty() ? find_stage(name).name : found[0];
-}
-
 }  // namespace
 
 std::vector<OptionSpec> stage_options() {
-  return {
-      {"--stage", "NAME", "only this stage, or its number; may be repeated (default: all)", true},
-      precision_option(),
-      {"--relu", "", "apply ReLU, in the stages that fuse it"},
-      {"--seed", "S", "of the random data (default 1)"},
-      {"--json", "FILE", "write the records there"},
-      {"--max-gmac", "X",
-       "cut problems down to X billion multiply-adds (default on the simulator: " +
-           fmt::format("{:.3g}", ALONE_MAX_GMAC) + ", of a list " +
-           fmt::format("{:.3g}", LISTED_MAX_GMAC) + "; none on a GPU)"}};
+  return {{"--stage", "NAME", "only this stage; may be repeated (default: all)", true},
+          precision_option(),
+          {"--relu", "", "apply ReLU, in the stages that fuse it"},
+          {"--seed", "S", "of the random data (default 1)"},
+          {"--json", "FILE", "write the records there"},
+          {"--max-gmac", "X",
+           "cut problems down to X billion multiply-adds (default on the simulator: " +
+               fmt::format("{:.3g}", ALONE_MAX_GMAC) + ", of a list " +
+               fmt::format("{:.3g}", LISTED_MAX_GMAC) + "; none on a GPU)"}};
 }
 
 OptionSpec precision_option() {
@@ -76,13 +61,13 @@ std::vector<OptionSpec> problem_options() {
 }
 
 std::vector<Stage> selected_stages(const Options& options) {
-  std::vector<std::string> names = options.all("--stage");
+  const std::vector<std::string> names = options.all("--stage");
   const std::string precision = options.text("--precision", "both");
   if (precision != "fp32" && precision != "tf32" && precision != "both") {
     throw UsageError("--precision = '" + precision + "': must be fp32, tf32 or both");
   }
   std::vector<Stage> selected;
-  for (std::string& name : names) name = stage_called(name);
+  for (const std::string& name : names) find_stage(name);
   for (const Stage& stage : stages()) {
     const bool named = std::count(names.begin(), names.end(), stage.name) > 0;
     if (!named && !names.empty()) continue;

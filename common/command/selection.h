@@ -16,7 +16,7 @@ OptionSpec precision_option();
 // --shape and the single extents.
 std::vector<OptionSpec> problem_options();
 
-// The stages named by --stage, in full or by their number, in the ladder's order, else all; with
+// The stages named by --stage (./ladder knows the beginnings of names), in the ladder's order, else all; with
 // --precision fp32 or tf32 those of them that are of it. Throws std::invalid_argument for a name that is
 // not there, and where nothing is left.
 std::vector<Stage> selected_stages(const Options& options);

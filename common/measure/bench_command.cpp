@@ -58,7 +58,7 @@ std::vector<OptionSpec> option_specs() {
   return {
       {"--shape", "NAME", "a problem of common/problems.csv or --shapes; may be repeated", true},
       {"--shapes", "FILE.csv", "problems, one per row"},
-      {"--stage", "NAME", "only this stage, or its number; may be repeated (default: all)", true},
+      {"--stage", "NAME", "only this stage; may be repeated (default: all)", true},
       precision_option(),
       {"--batch", "N", "images, instead of the problem's own number"},
       {"--bias", "0|1", "without or with bias, whatever the problem says"},
@@ -218,7 +218,7 @@ Json measure(const std::vector<Problem>& problems, BenchSettings& settings, cons
 int exit_status(const Json& results, bool listed) {
   bool any = false, all = true;
   for (const Json& result : results) {
-    // Of a file's rows the output says enough.
+    // The output says enough of a file's rows.
     if (!listed && result["error"] != "") {
       throw std::runtime_error(std::string(result["problem"]) + ": " +
                                std::string(result["error"]));

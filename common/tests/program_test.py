@@ -23,11 +23,11 @@ BIG = "99999999999999999999"
 # Exit status, a pattern, arguments. The pattern is looked for in stdout; where the status is not 0, in
 # the one line of stderr.
 ARGUMENTS = [
-    (0, "^usage: ", "--help"), (0, "^usage: ", "-h"), (0, "^usage: convladder run", "run -h"),
+    (0, "^usage: ", "--help"), (0, "^usage: convladder run", "run -h"),
     (0, "--max-gmac", "check --help"), (0, "--once", "run --help"),
     (0, "--repeats", "bench --help"), (0, "--batch", "profile --help"),
     (2, "unknown command 'climb'", "climb"),
-    (2, "--speed", "run --speed 3"), (2, "speed", "check speed"), (2, "--seed", "check --seed"),
+    (2, "--speed", "run --speed 3"), (2, "--seed", "check --seed"),
     (2, "--shape is given twice", "run --shape a --shape b"),
     (2, "--json needs a value: --json FILE", "check --json ''"),
     (2, "--json can't be given with --once", "run --once --json x.json"),
@@ -40,27 +40,21 @@ ARGUMENTS = [
     (2, "relu was given a disallowed flag", "check --n 1 --relu=0"),
     (2, "--report is for the photograph", "run --n 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
-    (2, f"--seed = {BIG}: does not fit 64 bits", f"run --seed {BIG}"),
     (2, "--seed = '1.5': must be a whole number", "run --seed 1.5"),
-    (2, "--seed: 1 required S missing", "run --seed="),
     (2, "--seed = -1: must be at least 0", "check --seed=-1"),
     (2, "--bias = 2: must be at most 1", "check --bias 2"),
     *((2, f"--max-gmac = '{value}': must be a number, at least", f"{command} --max-gmac {value}")
       for command in ("check", "run", "check --n 2") for value in ("0", "-1", "nan", "inf", "2,5")),
     (2, "--offset = '4': must be 0 to 3", "check --offset 4"),
-    (2, "--offset = '1,2,3': must be 0 to 3", "check --offset 1,2,3"),
     (2, "--shape can't be given with --fuzz", "check --fuzz 3 --shape alexnet_conv1"),
     (2, "--fuzz = 0: must be at least 1", "check --fuzz 0"),
     (2, "--seconds is for --fuzz", "check --seconds 3"),
     (2, "--seconds = '-1': must be a number", "check --fuzz 3 --seconds -1"),
     (2, "stage '00_none' is unknown; there are: 01_naive, ", "check --stage 00_none"),
     (2, "--precision = 'fp16': must be fp32, tf32 or both", "check --precision fp16"),
-    (2, "--precision = 'tf32': no stage here has it", "check --precision tf32 --stage 01"),
+    (2, "--precision = 'tf32': no stage here has it", "check --precision tf32 --stage 01_naive"),
     (2, "--competitors = 'mine': must be all, none, cudnn, pytorch",
-     "bench --stage 01 --stage 02 --competitors mine"),
-    (2, "--competitors = 'cudnn,none': must be", "bench --competitors cudnn,none"),
-    (2, "--competitors = ',cudnn': must be", "bench --competitors ,cudnn"),
-    (2, "--competitors = 'all,cudnn': must be", "bench --competitors all,cudnn"),
+     "bench --stage 01_naive --stage 02_im2col_gemm --competitors mine"),
     (1, "/nowhere/b.json: can't be written: No such file or directory",
      "bench --json /nowhere/b.json"),
     (2, "--repeats = 0: must be at least 1", "bench --repeats 0"),
@@ -70,33 +64,26 @@ ON_DEVICE = [
     (0, "\n[1-9][0-9]* passed, 0 failed, 0 rejected, 0 skipped",
      f"check {SMALL} --json records.json"),
     (0, " passed, 0 failed", f"check {SMALL} --offset 3 --bias 0 --seed 7"),
-    (0, "^01_naive +command line +pass.*\n1 passed", f"check {SMALL} --stage 01"),
+    (0, "^01_naive +command line +pass.*\n1 passed", f"check {SMALL} --stage 01_naive"),
     (0, "alexnet_conv1.*resnet50_3x3_64_b64.*\n2 passed",
-     "check --shape alexnet_conv1 --shape resnet50_3x3_64_b64 --stage 01 --max-gmac 0.0005"),
+     "check --shape alexnet_conv1 --shape resnet50_3x3_64_b64 --stage 01_naive --max-gmac 0.0005"),
     (0, "\\(changed\\).*\\(changed\\)",
-     "check --shape alexnet_conv1 --shape vgg16_conv3_2_b32 --h 20 --stage 01 --max-gmac 0.0005"),
+     "check --shape alexnet_conv1 --shape vgg16_conv3_2_b32 --h 20 --stage 01_naive --max-gmac 0.0005"),
     (1, "nowhere/records.json.*: No such file", f"check {SMALL} --json nowhere/records.json"),
-    (1, "nowhere/run.json.*: No such file", f"run {SMALL} --json nowhere/run.json"),
-    (1, "nowhere/y.npy.*: No such file", f"run {SMALL} --output nowhere/y.npy"),
     (1, "/dev/stdout: is not a regular file; what is written replaces one",
      f"check {SMALL} --json /dev/stdout"),
     (1, "taken: can't be made: ", "run --report taken"),
     (2, "problem 'alexnet_conv9' is unknown", "check --shape alexnet_conv9"),
-    (2, "problem 'alexnet_conv9' is unknown", "run --shape alexnet_conv9"),
     (2, "stride_h = 0: ", f"check {SMALL} --stride_h 0"), (2, "n = -1: ", "run --n -1"),
     (2, "groups = 3: must divide k = 5", f"check {SMALL} --groups 3"),
-    (2, "k = 9223372036854775807: must be at most 2147483647", "check --k 9223372036854775807"),
-    (2, "r = 12: ", f"check {PLAIN} --c 3 --k 5 --r 12"),
     (0, " passed, 0 failed", f"check {GROUPED} --offset 1"),
     (0, " passed, 0 failed", f"check {SMALL} --json link.json"),
-    (0, "1 passed", "check --shapes latin.csv --stage 01 --json latin.json"),
+    (0, "1 passed", "check --shapes latin.csv --stage 01_naive --json latin.json"),
     (1, "none.csv: can't be read", "check --shapes none.csv"),
     (1, "pipe: can't be read", "check --shapes pipe"),
-    (1, "/dev/zero: can't be read", "check --shapes /dev/zero"),
     (1, "sparse.csv: is too large", "check --shapes sparse.csv"),
     (1, "pipe: can't be read", f"run {SMALL} --input pipe"),
-    (0, "1 random problems, 0 failed", "check --fuzz 3 --seconds 1e-12 --stage 01"),
-    (0, "1 random problems, 0 failed", "check --fuzz 3 --seconds 0 --stage 01"),
+    (0, "1 random problems, 0 failed", "check --fuzz 3 --seconds 1e-12 --stage 01_naive"),
     (0, "right +pass.*wrong +rejected .*groups = 2", "check --shapes two.csv"),
     (2, "groups = 2: ", "check --shapes two.csv --shape wrong"),
     (0, "large +pass", "check --shapes large.csv --max-gmac 0.01 --stage 01_naive"),
@@ -111,12 +98,12 @@ ON_DEVICE = [
     (0, "k15 3x2 .* groups 3, bias", f"run {GROUPED} --output y.npy"),
     (1, "y.npy: shape is \\[2,15,9,4\\], the filters must be \\[10,3,9,4\\]",
      f"run {DEPTHWISE} --input y.npy --filters y.npy"),
-    (0, "data: y.npy, random numbers.*  pass\n", f"run {DEPTHWISE} --input y.npy --stage 01"),
-    (0, "n2 c15 9x4 k1 1x1 .*, bias\n", "run --k 1 --input y.npy --stage 01"),
+    (0, "data: y.npy, random numbers.*  pass\n", f"run {DEPTHWISE} --input y.npy --stage 01_naive"),
+    (0, "n2 c15 9x4 k1 1x1 .*, bias\n", "run --k 1 --input y.npy --stage 01_naive"),
     (0, "n2 c15 9x4 k5 3x2 stride 1x1 .* groups 5, bias\n.*data: y.npy, w.npy, b.npy;"
-     ".*  pass\n", "run --stride 1 --input y.npy --filters w.npy --bias b.npy --stage 01"),
+     ".*  pass\n", "run --stride 1 --input y.npy --filters w.npy --bias b.npy --stage 01_naive"),
     (0, "n[0-9]+ c3 224x224 k5 3x2 stride 4x4 pad 2x2 dil 1x1\n.*data: w.npy, common/data/",
-     "run --filters w.npy --report report --stage 01"),
+     "run --filters w.npy --report report --stage 01_naive"),
     (0, "  pass\n", "run --batch 1 --report report"),
 ]
 
@@ -135,7 +122,7 @@ def call(arguments, limit=None, **options):
 
 
 HELP = call("--help").stdout
-DEVICE = "no GPU" not in call("check --n 1 --stage 01").stderr
+DEVICE = "no GPU" not in call("check --n 1 --stage 01_naive").stderr
 
 
 class Program(unittest.TestCase):
@@ -194,14 +181,14 @@ class Program(unittest.TestCase):
 
     @unittest.skipUnless(DEVICE, "needs a GPU")
     def test_warnings(self):
-        result = call("check --shapes stride.csv --stage 01")
+        result = call("check --shapes stride.csv --stage 01_naive")
         self.assertEqual(result.returncode, 0)
         self.assertRegex(result.stderr,
                          "^convladder: warning: stride.csv:1:15: column 'stride'.*\n$")
 
     @unittest.skipUnless(DEVICE, "needs a GPU")
     def test_a_full_disk(self):
-        result = call(f"run {SMALL} --output huge.npy --stage 01", (resource.RLIMIT_FSIZE, 1024))
+        result = call(f"run {SMALL} --output huge.npy --stage 01_naive", (resource.RLIMIT_FSIZE, 1024))
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr,
                          "^convladder: error: huge.npy: can't be written: File too large\n$")
@@ -211,17 +198,8 @@ class Program(unittest.TestCase):
     def test_the_simulator(self):
         self.check_rows([
             (0, "cut down to .* \\(--max-gmac 0.03\\).*\n1 of 1 problems were cut down, ",
-             "check --shapes large.csv --stage 01"),
+             "check --shapes large.csv --stage 01_naive"),
             (2, "bench needs a GPU: the time that simulating takes says nothing about one", "bench")])
-        # A BLAS with no room for its buffers. (A program with sanitizers can't begin under such a
-        # limit; on a single core there is room.)
-        limit = (resource.RLIMIT_AS, 300_000 << 10)
-        if call("--help", limit).returncode == 0:
-            result = call(f"check {SMALL} --stage 02", limit, env={
-                **os.environ, "OPENBLAS_NUM_THREADS": "2", "CONVLADDER_SIM_THREADS": "2"})
-            self.assertIn(result.returncode, (0, 1))
-            if result.returncode:
-                self.assertRegex(result.stderr, "^convladder: error: .*cublas.*: out of memory")
 
 
 if __name__ == "__main__":
