@@ -25,7 +25,7 @@ def anchor(title):
 
 
 def anchors(text):
-    """Those of all headings of a page."""
+    """The anchors of all headings of a page."""
     return set(map(anchor, re.findall(r"^#+ +(.*)$", text, re.MULTILINE)))
 
 
@@ -75,7 +75,7 @@ def main(words):
     errors, moved = (sum(lists, []) for lists in zip(*found))
     sys.stderr.writelines(complaint + "\n" for complaint in errors + moved)
     if moved:
-        print("lines have moved: common/tests/links.py --fix corrects their numbers", file=sys.stderr)
+        print("lines have moved: common/site/links.py --fix corrects their numbers", file=sys.stderr)
     return 1 if errors else 0
 
 

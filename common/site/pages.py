@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from common.show import files as kept  # noqa: E402  (of the repository, which must be found first)
-from common.tests import links  # noqa: E402
+from common.site import links  # noqa: E402
 
 OWN = ("site.css", "iframe-worker.js")
 PAGE, PAGE_AT = "docs/results/index.html", "docs/results/page.html"  # README.md is that folder's index
