@@ -81,17 +81,6 @@ TEST(BenchTimes, ThoseBelowTheFloorAreImpossible) {
   EXPECT_EQ(verdict(std::nan(""), 4), "impossible: nan ms cold is below the floor of 5 ms");
 }
 
-TEST(BenchTimes, RatesAreOfTheColdMedian) {
-  const Json record = timed(10, 9);
-  EXPECT_EQ(record["cold_ms"]["median"], 10);
-  EXPECT_EQ(record["warm_ms"]["median"], 9);
-  EXPECT_EQ(record["host_late"], 3);
-  EXPECT_DOUBLE_EQ(record["tflops"], 0.3);
-  EXPECT_DOUBLE_EQ(record["fraction_of_ceiling"], 0.375);
-  EXPECT_DOUBLE_EQ(record["fraction_of_copy_rate"], 0.5);
-  EXPECT_TRUE(timed(10, 9, Precision::kTf32)["fraction_of_ceiling"].is_null()) << "it is FP32's";
-}
-
 TEST(CompetitorBound, OfTf32) {
   const ConvShape shape;
   EXPECT_EQ(error_factor(shape, Precision::kFp32), 8);

@@ -141,12 +141,6 @@ class Show(FolderTest):
         other = {**new, "bias": False}  # another problem begins anew
         self.assertEqual(profile.joined_trace(joined, other), other)
 
-    def test_the_files_are_its_own(self):
-        for option in ("--json", "--trace"):
-            status, _, said = called(profile.main, ["--program", "false", "--show", option, "x.json"])
-            self.assertEqual(status, 2)
-            self.assertIn("leave out --json and --trace", said)
-
     def test_a_stage_that_is_wrong_shows_nothing(self):
         with mock.patch.object(profile, "REPORT", self.folder):
             status, *_ = called(profile.main, ["--program", shutil.which("false"), "--show"])
