@@ -39,7 +39,7 @@ std::string first_line(const std::string& command) {
   return pclose(pipe) == 0 ? line : "";
 }
 
-// Of the line that nvidia-smi answers: "570.86, 1980, 612.35, 54, 0x0000000000000004". null for another.
+// Reads the line that nvidia-smi answers, "570.86, 1980, 612.35, 54, 0x0000000000000004"; null for another.
 Json parse_gpu_state(const std::string& line) {
   std::vector<std::string> fields;
   std::istringstream stream(line);

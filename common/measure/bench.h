@@ -50,7 +50,7 @@ Json to_json(const Machine& machine);
 // nvidia-smi is missing or fails.
 Json query_gpu_state(const std::string& pci_bus_id);
 
-// Of times in milliseconds: count, min, max, median and quartiles. Quantiles between two samples are
+// Sums up times in milliseconds: count, min, max, median and quartiles. Quantiles between two samples are
 // interpolated. Throws InvalidArgument without samples.
 Json statistics(std::vector<double> samples);
 

@@ -108,7 +108,7 @@ __global__ void change_shared(const int* word_of_lane, void* memory, float* sink
   const int word = word_of_lane[threadIdx.x];
   if (word >= 0) Operation::apply(own + word, sink + threadIdx.x);
 }
-// The same word for all, as the compiler knows.
+// All lanes add to one word, as the compiler knows.
 __global__ void count_global(const int* word_of_lane, void* memory, float*) {
   if (word_of_lane[threadIdx.x] >= 0) atomicAdd(static_cast<int*>(memory), 1);
 }

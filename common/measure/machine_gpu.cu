@@ -15,7 +15,7 @@ constexpr int REPEATS = 15;  // enough for the clock to rise during the first on
 
 constexpr int THREADS = 256;
 constexpr int CHAINS = 16;  // independent sums per thread, to hide the latency of an FMA
-// Of each chain per iteration. The loop itself takes three instructions more, and each takes an
+// Each chain takes so many FMAs per iteration. The loop itself takes three instructions more, and each takes an
 // FMA's turn: of 515 that is 0.6 %; with 8 steps it was 3 of 131, and the ceiling too low by 1.2 %.
 constexpr int STEPS = 32;
 constexpr int ITERATIONS = 1000;
@@ -43,7 +43,7 @@ __global__ void fma_loop(float* sink, float scale, float shift, int iterations) 
   keep(total, sink);
 }
 
-// The same of products by the tensor cores, which every warp has CHAINS of, too.
+// A loop of products by the tensor cores: every warp has CHAINS of them under way.
 __global__ void mma_loop(float* sink, float factor, int iterations) {
   const float a[4] = {factor, factor, factor, factor}, b[2] = {factor, factor};
   float sums[CHAINS][4] = {};
@@ -70,7 +70,7 @@ int attribute(cudaDeviceAttr which, int device) {
 // Native Arithmetic Instructions".
 int fp32_lanes(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 64 : 128; }
 
-// Of a loop: how often a second all its threads together pass through the middle of it.
+// Returns how often a second all threads of a loop together pass through the middle of it.
 template <class... Parameters, class... Arguments>
 double measure_loop(int multiprocessors, void (*loop)(Parameters...), Arguments... arguments) {
   int blocks_each = 0;  // as many as run at once, so that all end together

@@ -75,7 +75,7 @@ def reason(text):
 
 
 def launches_in(lines):
-    """Of ncu's table, whose header is the first line that begins with a quote."""
+    """Reads ncu's table, whose header is the first line that begins with a quote."""
     launches = {}
     try:
         for row in csv.DictReader(io.StringIO("\n".join(line for line in lines if line[:1] == '"')),

@@ -100,7 +100,7 @@ in_time() {
   timeout --foreground --kill-after=60 "$((minutes * 60 - SECONDS))" "$@"
 }
 
-# Those that least times are counted of and `bench` has not timed, for the command line of bench.
+# Prints the layers that have least times and that `bench` has not timed, for the command line of bench.
 layers() {
   python3 -B -m common.measure.count_floors --list | sed 's/^/--shape=/' | grep -vxFf \
     <(sed -n 's/^{"problem": "\([^"]*\)".*/--shape=\1/p' "docs/results/bench_$name.json" 2>/dev/null)
@@ -132,7 +132,7 @@ step readings_stages python3 -B -m common.measure.readings stages
 step experiments in_time ./ladder --backend gpu variant --kind experiment \
   --repeats 7 --json "docs/results/experiments_$name.json"
 step exercises "${ladder[@]}" exercise --measure
-# Of a program of its own, which no stage changes: once for each text of it.
+# These readings are of a separate program, which no stage changes: they are made once for each text of it.
 grep -q "of $(sha256sum <common/measure/bank_patterns.cu | cut -d ' ' -f 1)" common/tests/data/ncu_patterns.csv ||
   again readings_patterns python3 -B -m common.measure.readings patterns
 

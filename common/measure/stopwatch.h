@@ -16,7 +16,7 @@ namespace convladder {
 // Flushes ahead of a measurement: each writes twice the L2, at the rate of DRAM.
 constexpr int FLUSHES_AT_FIRST = 16, FLUSHES_AT_MOST = 1024;
 
-// Of one call.
+// What was timed of one call.
 struct Samples {
   std::vector<double> cold, warm;  // ms
   int host_late = 0;               // of the pairs: those that the GPU began before all was enqueued

@@ -169,7 +169,7 @@ Run run_of(const TracedExecution& execution, const GlobalMap& memory, Tables& ta
   return run;
 }
 
-// Of each instruction, the number of that of the file which stands for it.
+// An instruction's number in the file, where one may stand for several.
 using Numbers = std::map<Instruction, std::size_t>;
 
 Json warp_json(const TracedWarp& warp, const Numbers& numbers, std::size_t instructions,

@@ -35,7 +35,7 @@ class Results:
             profile for path in self.profiles for profile in records.read_profiles(path)])
 
     def paths(self, pattern):
-        """Of docs/results, in the order of their names."""
+        """The files of docs/results that fit the pattern, in the order of their names."""
         return sorted(glob.glob(os.path.join(glob.escape(os.path.join(ROOT, FOLDER)), pattern)))
 
     def benches(self, pattern):

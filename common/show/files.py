@@ -66,7 +66,7 @@ def read_existing(path):
 
 
 def read_rows(path):
-    """Of a CSV file, as {column: text}; lines that begin with # are comments."""
+    """The rows of a CSV file, as {column: text}; lines that begin with # are comments."""
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(line for line in file if line.strip() and line[0] != "#"))
 

@@ -3,7 +3,7 @@ import math
 
 
 def title_of(problem):
-    """Of anything with a name, a shape and a bias."""
+    """Names a problem, or anything else with a name, a shape and a bias."""
     return f"{problem.name}: {problem.shape}{', bias' if problem.bias else ''}"
 
 
@@ -51,7 +51,7 @@ def markdown(header, rows):
 
 
 def aligned(table):
-    """The same table for a terminal: columns as wide as their widest cell; "" stays ""."""
+    """Makes a Markdown table one for a terminal: columns are as wide as their widest cell; "" stays ""."""
     rows = [line[2:-2].split(" | ") for line in table.splitlines()]
     if not rows:
         return ""

@@ -47,7 +47,7 @@ class Record(SimpleNamespace):
             return LACKING[name]
         raise AttributeError(f"member '{name}' is missing")
 
-    # Of a timing: no times unless it has passed.
+    # A timing has no times unless it has passed.
     cold = property(lambda self: self.cold_ms if self.status == "pass" else None)
     warm = property(lambda self: self.warm_ms if self.status == "pass" else None)
 

@@ -61,7 +61,7 @@ def require_folder(path):
 
 
 def write_json(path, value):
-    """Of a list, each record on a line; as files.write() does."""
+    """Writes the file as files.write() does; a list has each record on a line."""
     text = json.dumps(value, indent=1)
     if isinstance(value, list):
         text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"

@@ -14,7 +14,7 @@ LAYERS = "Median times with a cold L2 [ms], and the share of the FP32 ceiling:\n
 
 
 class TimeCells(NamedTuple):
-    """Of one stage or competitor, as text; where there is no time, `cold` is the status."""
+    """What a stage or competitor took, as text; where there is no time, `cold` is the status."""
     cold: str
     quartiles: str = ""
     warm: str = ""
@@ -85,7 +85,7 @@ def with_best(problem):
 
 
 def times_table(problem, bench):
-    """Of a problem. A stage that failed has its status and no time."""
+    """The stages on a problem. A stage that failed has its status and no time."""
     rivals = ladder_of_competitors(problem)
     header = ["stage", *HEADINGS, "cold ÷ before",
               *("× " + competitor_title(rival) for rival in rivals)]
@@ -144,7 +144,7 @@ def layers_table(bench):
 
 
 def standings_table(bench):
-    """Of each stage beside each competitor, over the problems on which both have passed: the geometric
+    """Puts each stage beside each competitor, over the problems on which both have passed: the geometric
     mean of how many times as fast the stage is, and on how many it is faster. Where a library may use
     TF32 and has not, it is no competitor in TF32."""
     quotients = {}  # {stage: {competitor: [of each such problem]}}
@@ -180,7 +180,7 @@ def losses(bench, least=1.05):
 
 
 def step_cells(problem, bench, before, now):
-    """Of two neighbouring stages on one problem: TimeCells, and the quotient of cold medians."""
+    """The TimeCells of two neighbouring stages on one problem, and the quotient of their cold medians."""
     old, new = (problem.stages.get(stage) for stage in (before, now))
     return [*(time_cells(timing, problem.flop, bench) for timing in (old, new)),
             ratio(time_ratio(new, old))]

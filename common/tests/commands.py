@@ -84,7 +84,7 @@ def extract(page, text):
 
 
 def all_commands():
-    """Those of all pages, in reading order: the front page, the stages, docs/."""
+    """The commands of all pages, in reading order: the front page, the stages, docs/."""
     found = [ROOT / "README.md", *sorted(ROOT.glob("[0-9][0-9]_*/*.md")),
              *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md")),
              *sorted((ROOT / "common").glob("*/README.md"))]

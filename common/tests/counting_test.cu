@@ -57,7 +57,7 @@ class Counting : public testing::Test {
     launch(kernel, grid, block, nullptr, args...);
   }
 
-  // Of the only kernel that was launched.
+  // The counts of the only kernel that was launched.
   static KernelCounts counts() {
     const std::vector<KernelCounts> all = simulator::take_kernel_counts();
     EXPECT_EQ(all.size(), 1u);

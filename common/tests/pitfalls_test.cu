@@ -28,7 +28,7 @@ struct Layer : Sample, Trial {
   explicit Layer(const std::string& extents)
       : Sample(extents, DataKind::kUniform, false), Trial(MISTAKE, host()), conv(arguments()) {}
 
-  // Of the output on the device, as it is now.
+  // Compares the output on the device, as it is now.
   Comparison judge() const {
     wait();
     return compare(output().data(), conv.shape, reference(), Rule::kBounded);
@@ -320,7 +320,7 @@ struct AlexNetConv1 {
   __host__ __device__ static constexpr int Q() { return 55; }
 };
 
-// The same, unpadded, for an input that already has its zeros around it.
+// That layer without padding, for an input that already has its zeros around it.
 struct PaddedConv1 : AlexNetConv1 {
   static constexpr int H = 228, W = 228, pad_h = 0, pad_w = 0;
 };

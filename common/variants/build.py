@@ -50,7 +50,7 @@ def sandbox():
 
 
 def innermost(process):
-    """Of a process that only waits for another, and so on, the last one's number."""
+    """Follows a process that only waits for another, and so on, to the last one's number."""
     while True:
         children = files.read_existing(f"/proc/{process}/task/{process}/children").split()
         if not children:

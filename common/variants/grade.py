@@ -70,7 +70,7 @@ def junit(entries, seconds, sandbox):
 
 
 def write(path, chosen, records, seconds, sandbox):
-    """Of the exercises `chosen`, all must be handed in. Of a file that ends with .xml: JUnit's."""
+    """Writes the marks; all of the exercises `chosen` must be handed in. A file called .xml is JUnit's."""
     handed_in = {record["exercise"] for record in records}
     by_name = {task.name: task for task in chosen}
     entries = [(by_name[record["exercise"]], record) for record in records]

@@ -16,8 +16,8 @@ from common.show import files
 from common.variants.build import HOPPER_HEADER
 
 SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ variables
-# Of a thread's own memory: 255 registers are what it has at most, and more would go to global memory.
-# Unrolled loops and the hooks add theirs in the build that counts.
+# A thread's own memory: it has 255 registers at most, and more would go to global memory. Unrolled loops and
+# the hooks add theirs in the build that counts.
 OWN_BYTES = 4 * 255 * 4
 
 BEHIND = ("add_bias_kernel", "add_parts_kernel")  # kernels of common/core, which run behind a stage's own
@@ -145,7 +145,7 @@ def in_functions(text, dump, source, calls):
             return int(own[1]) if own else 1, ("a function by its address, or a grid that is not launch()'s: "
                                                "what it does with memory would not be counted")
         if not own and name.startswith("convladder::simulator::KernelPointer<"):
-            words -= {"no_sanitize", "thread"}  # of <<<>>>'s own lambda: the arguments, which the launch copies
+            words -= {"no_sanitize", "thread"}  # <<<>>>'s own lambda, which holds the arguments
         if words - ATTRIBUTES:
             return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
         if "__asm__" in function:
@@ -179,7 +179,7 @@ def not_its_own(text, compiled):
 
 
 def unknown_symbol(text, dump, compiled, source):
-    """Of what the object asks others for."""
+    """A symbol that the object asks others for, and may not."""
     done = subprocess.run(["nm", "-uC", compiled], capture_output=True, text=True, check=True)
     for symbol in (line.split(maxsplit=1)[1] for line in done.stdout.splitlines()):
         if ELSEWHERE.fullmatch(symbol):

@@ -35,7 +35,7 @@ CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recu
 COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTERS = (
     "does not compile", "refused", "crash", "wrong result", "data race", "stray access",
     "unwritten read", "barrier", "no end", "counters")
-# Of the simulator's messages and the GPU's, which is which.
+# Which of the simulator's messages and the GPU's means what.
 FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
             (RACE, r"before wgmma\.wait_group|wgmma\.fence is missing|barrier has not been waited for"),
             (RACE, r"fence\.proxy\.async"), (STRAY, r"leads out of shared memory"),
@@ -182,7 +182,7 @@ def judge(build, source, asked, start="", seconds=9, seed=1):
         except Failed as failure:
             verdict.fail(failure.kind, str(failure))
             return verdict
-        # Of a GPU's process the address space is as large as it likes.
+        # A GPU's process has an address space as large as it likes.
         limits = {"seconds": GPU_SECONDS} if build.on_gpu else {
             "seconds": seconds, "memory": MEMORY, "sealed": folder}
         begun, secret = time.monotonic(), secrets.token_hex(16)

@@ -180,8 +180,8 @@ def catch_bug(bug, build):
 
 
 def judge_kernel(kernel, build):
-    """The same of an exercise's kernel: its solution passes, its start fails for its reason, a mistake is
-    told of in the words that its file promises. What is said of it fits on a screen."""
+    """(verdict, text) of an exercise's kernel: its solution must pass, its start fail for its reason, and the
+    judge must tell of a mistake in the words that its file promises, on one screen."""
     task, screen = tasks.called(kernel.stage), io.StringIO()
     with tempfile.TemporaryDirectory(prefix="variant_", dir=build.folder) as folder:
         source = os.path.join(folder, task.name + ".cu")
@@ -287,7 +287,7 @@ class Measured:
 
 
 def digest(experiment):
-    """Of all kernels as they stand, and of the change: a record that has it need not be made again."""
+    """Names all kernels as they stand, and the change: a record that has it need not be made again."""
     edits = json.dumps([dataclass.__dict__ for dataclass in experiment.edits]).encode()
     return f"{files.kernels_digest()} {hashlib.sha256(edits).hexdigest()[:12]}"
 
@@ -375,8 +375,8 @@ def everything():
 
 
 def canaries(every):
-    """Of each stage the first bug that must be reported, the first that the problems must see, and none; and
-    a sample of the exercises."""
+    """Each stage's first bug that must be reported, its first that the problems must see, and the stage
+    without one; and a sample of the exercises."""
     bugs = [each for each in every if each.kind == "bug"]
     for stage in dict.fromkeys(bug.stage for bug in bugs):
         own = [bug for bug in bugs if bug.stage == stage]
