@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# renew.sh [--minutes N] [--list]: on a machine with a GPU, nvcc and Nsight Compute makes anew what lies
+# renew.sh [--minutes N] [--list]: without a GPU makes anew what the simulator counts, the page and the generated
+# parts of the texts. On a machine with a GPU, nvcc and Nsight Compute makes anew all else that lies
 # in docs/results, and the readings of common/tests/data. Each result takes its place when its step has
 # ended; a step is done as long as the kernels are the same, so that a run that was cut off goes on with
 # the next call. No step begins after N minutes (default 25). --list says which steps there are, and
@@ -23,7 +24,12 @@ done
 [[ $minutes =~ ^[0-9]+$ ]] || die "--minutes = '$minutes': must be a number" 2
 
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
-[[ -n $gpu || -n $list ]] || die "no GPU here: nvidia-smi lists none"
+if [[ -z $gpu && -z $list ]]; then
+  say "no GPU here: what the simulator counts, and the texts"
+  ./ladder --backend sim profile --json docs/results/profile_sim.json --trace build/report/trace.json
+  python3 -B -m common.measure.readings counts
+  exec ./ladder report --docs --trace build/report/trace.json
+fi
 name=${gpu:-NVIDIA H200}  # NVIDIA H200: h200
 name=$(sed -E 's/^nvidia //; s/[^a-z0-9_]+/_/g' <<<"${name,,}")
 for other in docs/results/bench_*.json; do

@@ -42,13 +42,6 @@ class Marks(Written):
             self.assertAlmostEqual(points[name][1], 10, places=2, msg=name)
         self.assertEqual(found["leaderboard"], [{"name": "first_kernel", "value": 12, "order": "asc"}])
 
-    def test_what_is_said(self):
-        tests = json.loads(files.read(self.written("results.json")))["tests"]
-        said = [test["output"] for test in tests]
-        for text in ("not handed in", "counted 7.5, must be at most 8, on alexnet_conv1",
-                     "tail.cu:3: why & where <here>"):
-            self.assertIn(text, said)
-
     def test_junit_says_the_same(self):
         found = xml.parse(self.written("results.xml")).getroot()
         marks = json.loads(files.read(self.written("results.json")))["tests"]

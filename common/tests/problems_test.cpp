@@ -13,17 +13,6 @@ std::vector<Problem> read_text(const std::string& text) {
   return read_problems(folder.write("list.csv", text));
 }
 
-TEST(Problems, AColumnForBothAxesIsWarnedOf) {
-  for (const std::string name : {"stride", "padding", "dilation", "stride_h", "note"}) {
-    testing::internal::CaptureStderr();
-    EXPECT_EQ(read_text("n,c,h,w,k,r,s," + name + "\n1,1,4,4,1,3,3,1\n").size(), 1u);
-    const std::string said = testing::internal::GetCapturedStderr();
-    const bool warned =
-        said.find("list.csv:1:15: column '" + name + "' is ignored; there is") != std::string::npos;
-    EXPECT_EQ(warned, name != "note" && name != "stride_h") << said;
-  }
-}
-
 TEST(Problems, NearNamesAreNamed) {
   const std::vector<Problem> problems =
       problems_of({{"alexnet_conv1", ""}, {"alexnet_conv2", ""}, {"unet", ""}});

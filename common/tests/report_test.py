@@ -36,7 +36,7 @@ def bench_json(*competitors):
                           "competitors": list(competitors), "records": records}]}
 
 
-def kernel(stage, factor, source="ncu", **others):
+def kernel(stage, factor, source):
     """A record of profile: `factor` scales all that is counted."""
     record = {"stage": stage, "problem": "small", "shape": SHAPE, "bias": True, "kernel": "conv",
               "launches": 1, "source": source, "library": False, "flop": 20e9, "least_bytes": 264}
@@ -45,7 +45,7 @@ def kernel(stage, factor, source="ncu", **others):
         record[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum"] = 100 * factor
     if source == "ncu":
         record.update({"dram__bytes_read.sum": 264 * factor, "dram__bytes_write.sum": 0})
-    return {**record, **others}
+    return record
 
 
 def profile_json(source="ncu"):
@@ -65,18 +65,6 @@ class Times(FolderTest):
         parts = list(time_tables.parts(bench.problems[0], bench))
         tables = [rows_of(part) for part in parts if part.startswith("|")]
         return [*tables, []][:2] + ["".join(parts)]
-
-    def test_figures_and_columns_of_their_own_for_precisions(self):
-        stages, rivals, _ = self.tables(bench_json(
-            rival("pytorch", "tf32", 1.0, "nhwc"), rival("pytorch", "tf32", 2.0),
-            rival("pytorch", "fp32", 8.0), rival("cudnn", "fp32", 4.0)))
-        self.assertEqual([row["stage"] for row in stages], [*STAGES, "the ladder's best (03)"])
-        self.assertEqual(stages[1], {
-            "stage": "02_im2col_gemm", "cold [ms]": "4.000", "quartiles [ms]": "3.600–4.400",
-            "warm [ms]": "2.000", "TFLOP/s": "5.00", "of FP32 ceiling": "50.0 %", "cold ÷ before": "0.500",
-            "× cuDNN FP32": "1.00", "× PyTorch FP32": "2.00", "× PyTorch TF32": "0.500",
-            "× PyTorch TF32 NHWC": "0.250"})
-        self.assertEqual([row["of FP32 ceiling"] for row in rivals], ["50.0 %", "25.0 %", "", ""])
 
     def test_what_has_failed_has_no_time_and_is_compared_with_nothing(self):
         for status in ("fail", "impossible", "skipped"):
