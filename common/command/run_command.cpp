@@ -32,6 +32,7 @@ namespace convladder {
 namespace {
 
 constexpr int TIMED_RUNS = 5;
+constexpr int FILTER_SCALE = 6, MAP_SCALE = 2, GAP = 6;  // pixels of the pictures
 
 constexpr const char* HELP = R"(usage: convladder run [OPTION...]
 
@@ -179,6 +180,11 @@ Json to_json(const Workload& job, const std::vector<Result>& results) {
           {"shape", to_string(job.shape)},
           {"flop", number(job.shape.flops())},
           {"data", job.source},
+          {"pictures",
+           {{"columns", BANK_COLUMNS},
+            {"gap", GAP},
+            {"filter_scale", FILTER_SCALE},
+            {"map_scale", MAP_SCALE}}},
           {"stages", records}};
 }
 
@@ -191,11 +197,11 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
   };
   const ConvShape& s = job.shape;
   write("input.png", draw_filters(job.data.input.data(), 1, s.H, s.W)[0]);
-  write("filters.png",
-        montage(draw_filters(job.data.filters.data(), s.K, s.R, s.S), BANK_COLUMNS, 6, 6));
+  write("filters.png", montage(draw_filters(job.data.filters.data(), s.K, s.R, s.S), BANK_COLUMNS,
+                               FILTER_SCALE, GAP));
   if (!output.empty()) {
     write("feature_maps.png", montage(draw_feature_maps(output.data(), job.bias, s.K, s.P(), s.Q()),
-                                      BANK_COLUMNS, 2, 6));
+                                      BANK_COLUMNS, MAP_SCALE, GAP));
   }
   write_json(folder + "/run.json", json);
   fmt::print("wrote to {}: {}, run.json\n", shortened(folder), fmt::join(written, ", "));

@@ -30,16 +30,14 @@ import tempfile
 
 from common.command.machine import say
 from common.show import counter_tables, floors, formats
-from common.show.files import ROOT
 from common.show.records import BadInput, profiles_of
 from common.show.support import fail, run_main, write_json
-from common.variants.build import Build, BuildError
+from common.variants.build import TRANSLATE, Build, BuildError
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
 # As nvcc defines them; code for the GPU is compiled as for an H200.
 DEFINED = ["__CUDACC__", "__NVCC__", "__CUDA_ARCH__=900", "CUDART_VERSION=12080", "__CUDACC_VER_MAJOR__=12",
            "__CUDACC_VER_MINOR__=8", "__CUDACC_VER_BUILD__=0"]
-TRANSLATE = [sys.executable, "-B", os.path.join(ROOT, "common", "simulator", "translate.py")]
 
 
 def parse(words):

@@ -17,7 +17,6 @@ from common.show import counter_tables, counters, files, floors, formats, record
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRACE_VERSION = 3
 PAGE_BYTES = 2_900_000  # of all that is in the page, pictures and warps included
-PICTURES = {"columns": 12, "gap": 6, "filter_scale": 6, "map_scale": 2}  # as run draws them
 MISSING = {"bench": "No times: nothing was timed on a GPU.", "profile": "No counters: nothing was counted.",
            "run": "No pictures: the photograph wasn't convolved.",
            "trace": "No addresses: no warp was traced."}
@@ -251,7 +250,7 @@ def read_pictures(path):
     with records.well_formed(path):
         own = shape.parse(run["shape"])
         data = {**{name: getattr(own, name) for name in ("H", "W", "K", "R", "S", "P", "Q")},
-                "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], **PICTURES,
+                "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], **run["pictures"],
                 "backend": run["backend"], "of": run["data"]}
     for name in ("input", "filters", "feature_maps"):
         with open(os.path.join(os.path.dirname(path), name + ".png"), "rb") as file:

@@ -114,7 +114,8 @@ class BadInput(FolderTest):
                 ("bench", {"format": "convladder bench", "version": 7}, version),
                 ("trace", {"format": "x"}, 'its format is "x", not "convladder trace"'),
                 *(("trace", {**small_trace(), **bad}, whole) for bad in ({"shape": "n1"}, {"stages": [{}]})),
-                ("run", {"shape": SHAPE, "backend": "sim", "data": ""}, "No such file.*input.png"),
+                ("run", {"shape": SHAPE, "backend": "sim", "data": "", "pictures": {}},
+                 "No such file.*input.png"),
                 *((about, text, "not JSON, or cut short") for about in ("trace", "bench")
                   for text in ("", half, "[1, 2"))):
             notices = self.notices(**{about: self.save("bad.json", value)})
