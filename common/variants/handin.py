@@ -145,7 +145,7 @@ def in_functions(text, dump, source, calls):
             return int(own[1]) if own else 1, ("a function by its address, or a grid that is not launch()'s: "
                                                "what it does with memory would not be counted")
         if not own and name.startswith("convladder::simulator::KernelPointer<"):
-            words -= {"no_sanitize", "thread"}  # <<<>>>'s own lambda, which holds the arguments
+            words -= {"no_sanitize"}  # <<<>>>'s own lambda, which holds the arguments
         if words - ATTRIBUTES:
             return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
         if "__asm__" in function:
