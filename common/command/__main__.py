@@ -90,7 +90,7 @@ def help_of(command):
     return 0
 
 
-class Door:
+class Commands:
     """The commands, on the backend that was asked for or else is best here."""
 
     def __init__(self, backend):
@@ -293,7 +293,7 @@ def main(words):
         return help_of(command)
     if command in ("new", "report", "site"):  # nothing is built for them
         return module(MODULES[command], *words)
-    return getattr(Door(backend), command)(*words)
+    return getattr(Commands(backend), command)(*words)
 
 
 if __name__ == "__main__":

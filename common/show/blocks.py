@@ -73,7 +73,7 @@ def all_renewed(data, trace=None, run=None):
     for problem in [each for each in data.problems[:1] if each.bench and each.profiles]:
         found.append((PICTURE, files.read_existing(os.path.join(ROOT, PICTURE)), ladder_picture.draw(
             problem, data.bench.machine["gpu"],
-            {stage: idea_of(stage) for stage in files.rungs()})))
+            {stage: idea_of(stage) for stage in files.lessons()})))
     path = os.path.join(ROOT, PAGE)
     own = page.page_data(page.Inputs(data.bench and data.bench.path, data.profiles, run, trace,
                                      kept=page.data_of(path) if os.path.exists(path) else None))
@@ -108,7 +108,7 @@ def summary(data, _):
         return
     timed, rows = data.problems[0].bench, []
     cudnn = records.rival(timed, "cudnn", "fp32") if timed else None
-    for stage in files.rungs():
+    for stage in files.lessons():
         timing = timed.stages.get(stage) if timed else None
         cells = time_tables.time_cells(timing, timed and timed.flop, data.bench)
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(stage),
@@ -126,7 +126,7 @@ def ladder(data, stage):
     if not data.bench:
         return
     problem, cells = data.bench.problems[0], []
-    for name in files.rungs():
+    for name in files.lessons():
         if files.is_side_rung(name):
             continue
         timing = problem.stages.get(name)
@@ -138,7 +138,7 @@ def ladder(data, stage):
 def path(data, _, *numbers):
     """README.md: these stages, with what their lessons say that they take."""
     rows = []
-    for stage in [name for name in files.rungs() if name[:2] in numbers]:
+    for stage in [name for name in files.lessons() if name[:2] in numbers]:
         found = re.search(MINUTES, files.read(os.path.join(ROOT, stage, "README.md")))
         minutes, to_write, exercise, link = found.groups("") if found else [""] * 4
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(stage), minutes,

@@ -15,7 +15,7 @@ def stage_names():
     return sorted(os.path.dirname(path) for path in glob.glob("[0-9][0-9]_*/CMakeLists.txt", root_dir=ROOT))
 
 
-def rungs():
+def lessons():
     """The stages that the pages are about: 90 to 99 are a reader's own."""
     return [stage for stage in stage_names() if stage < "90"]
 

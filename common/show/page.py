@@ -97,7 +97,7 @@ def page_data(inputs):
         "notices": notices, "machine": time_tables.machine(bench) if bench else None,
         "problems": [problem_data(problem, bench) for problem in problems],
         "changes": changes(code_of(problems, trace, inputs.root)), "pictures": pictures, "trace": trace,
-        "limits": {stage: files.limit_of(stage) for stage in files.rungs()}, "show": inputs.show})
+        "limits": {stage: files.limit_of(stage) for stage in files.lessons()}, "show": inputs.show})
 
 
 def problem_data(problem, bench):

@@ -45,7 +45,7 @@ def linked(page):
 def navigation():
     """The lessons with their exercises; then the texts, in the order of docs/README.md."""
     lessons = []
-    for stage in kept.rungs():
+    for stage in kept.lessons():
         own = [str(path.relative_to(ROOT)) for pattern in ("details.md", "exercises/*/README.md")
                for path in sorted((ROOT / stage).glob(pattern))]
         lessons.append({title_of(f"{stage}/README.md").partition(":")[0]:
@@ -77,7 +77,7 @@ def code_page(path, config):
 def slides(config):
     """Of each lesson what can be shown at a wall, its idea and pictures; printed, a sheet of paper each."""
     sections = [HIDDEN + "hide: [navigation, toc]\n---\n# Slides"]
-    for stage in kept.rungs():
+    for stage in kept.lessons():
         text = kept.read(ROOT / stage / "README.md")
         idea = re.search(r"^## The idea\n\n(.+?)\n\n", text, re.M | re.S)[1]
         pictures = re.findall(r"^!\[.*\]\(.*\)$", text, re.M)

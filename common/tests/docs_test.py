@@ -42,7 +42,7 @@ class TopLevel(unittest.TestCase):
     def test_the_way_up_has_every_stage(self):
         text = files.read(ROOT / "README.md")
         way = text[text.index("## The way up"):].split("\n## ")[0]
-        self.assertEqual(re.findall(r"\]\((\d\d_\w+)/README\.md\)", way), files.rungs(),
+        self.assertEqual(re.findall(r"\]\((\d\d_\w+)/README\.md\)", way), files.lessons(),
                          "README.md, The way up: see docs/adding-a-stage.md, Once it is a rung")
 
 
@@ -70,7 +70,7 @@ class Lessons(unittest.TestCase):
     def not_of_the_kernels(self, stage, excerpt):
         """Lines that don't stand in the stage's kernel; those with a minus, in the one before."""
         kernels = {}
-        for sign, name in zip("+-", [stage, *files.rungs()[:files.rungs().index(stage)][-1:]]):
+        for sign, name in zip("+-", [stage, *files.lessons()[:files.lessons().index(stage)][-1:]]):
             kernels[sign] = {line.strip() for line in files.read(files.kernel_file(name)).split("\n")} | {"…"}
         for line in excerpt.rstrip().split("\n"):
             if line.lstrip("+- ") not in kernels["-" if line[:1] == "-" else "+"]:
@@ -81,7 +81,7 @@ class Lessons(unittest.TestCase):
         self.assertEqual(self.counted(text), (9, 2))
 
     def test_ten_minutes(self):
-        for stage in files.rungs():
+        for stage in files.lessons():
             text = files.read(ROOT / stage / "README.md")
             with self.subTest(stage):
                 words, figures = self.counted(text)

@@ -33,9 +33,9 @@ TASK = {task.name: task for task in TASKS}
 
 class Folders(unittest.TestCase):
     def test_each_stage_has_one_the_fastest_has_two_and_no_name_is_there_twice(self):
-        rungs = collections.Counter(task.rung for task in TASKS)
-        self.assertEqual(sorted(rungs), files.rungs())
-        self.assertGreaterEqual(rungs["15_copy_engine"], 2)
+        stages = collections.Counter(task.stage for task in TASKS)
+        self.assertEqual(sorted(stages), files.lessons())
+        self.assertGreaterEqual(stages["15_copy_engine"], 2)
         self.assertEqual(len({task.name for task in TASKS}), len(TASKS))
 
     def test_each_is_short_with_three_mistakes_three_hints_and_a_page(self):
@@ -61,7 +61,7 @@ class Folders(unittest.TestCase):
                     self.assertRegex(first, r"(?s)^\*.*\bclock\b.*\blesson\b.*\*$")
 
     def test_the_page_lists_each_in_order(self):
-        rows = [f"| [{task.name}](../{task.rung}/exercises/{task.name}/README.md) | {task.rung[:2]} | "
+        rows = [f"| [{task.name}](../{task.stage}/exercises/{task.name}/README.md) | {task.stage[:2]} | "
                 f"{task.goal['idea']} |" for task in TASKS]
         page = files.read(os.path.join(ROOT, "docs/exercises.md"))
         self.assertEqual([line for line in page.split("\n") if line.startswith("| [")], rows)
@@ -359,7 +359,6 @@ HOSTILE = {
                           "simulator::take_kernel_counts();"),
     "ends the process": (judge.REFUSED, "exit", "std::exit", ENQUEUE, "std::exit(0);"),
     "fork": (judge.REFUSED, "fork", "fork", FILE, "extern \"C\" int fork(); const int child = fork();"),
-    "setsid": (judge.REFUSED, "setsid", "setsid", FILE, "extern \"C\" int setsid(); const int s = setsid();"),
     "forged findings": (judge.REFUSED, "write", "write(int", FILE,
                         "extern \"C\" long write(int, const void*, unsigned long);\n"
                         "const long forged = write(1, \"\\n{\\\"end\\\":true}\\n\", 15);"),
@@ -383,17 +382,8 @@ HOSTILE = {
                 "#include \"01_naive/naive.cu\""),
     "a file that the compiler shows": (judge.REFUSED, "other files", "#include \"/", FILE,
                                        "#include \"/etc/passwd\""),
-    "a library's product": (judge.REFUSED, "cublasSgemm_v2", "cublas", FILE,
-                            "extern \"C\" int cublasSgemm_v2(); const int x = cublasSgemm_v2();"),
     "the reference": (judge.REFUSED, "reference_output", "", FILE,
                       "void reference_output(float*);\nvoid (*volatile taken)(float*) = reference_output;"),
-    "a file": (judge.REFUSED, "fopen", "fopen", FILE,
-               "void* const opened = std::fopen(\"/proc/self/maps\", \"r\");"),
-    "the environment": (judge.REFUSED, "getenv", "getenv", FILE,
-                        "const char* const home = std::getenv(\"HOME\");"),
-    "threads of the host": (judge.REFUSED, "pthread_create", "", FILE,
-                            "extern \"C\" int pthread_create(void*, void*, void* (*)(void*), void*);\n"
-                            "const int made = pthread_create(nullptr, nullptr, nullptr, nullptr);"),
     "a pragma in disguise": (judge.REFUSED, "attribute optimize", "conv2d", FILE,
                              "_Pragma(\"GCC optimize(\\\"O3\\\")\")"),
     "fast for the sizes that are shown": (judge.COUNTERS, "loads per warp and tap", "", LOOPS,

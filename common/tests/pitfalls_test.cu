@@ -29,7 +29,7 @@ struct Layer : Sample, Trial {
       : Sample(extents, DataKind::kUniform, false), Trial(MISTAKE, host()), conv(arguments()) {}
 
   // Compares the output on the device, as it is now.
-  Comparison judge() const {
+  Comparison compared() const {
     wait();
     return compare(output().data(), conv.shape, reference(), Rule::kBounded);
   }
@@ -95,7 +95,7 @@ TEST(Pitfalls, OutputSizeRoundedUpIsWrongAndWritesPastTheEnd) {
   const Layer layer(ODD + "n=2");
   const ConvShape& s = layer.conv.shape;
   run_naive(layer, s, layer.conv.input);
-  EXPECT_TRUE(layer.judge().pass) << layer.judge().message;
+  EXPECT_TRUE(layer.compared().pass) << layer.compared().message;
   EXPECT_EQ(layer.damage(), "");
 
   const int P = rounded_up(s.H, s.R, s.stride_h, s.pad_h);
@@ -103,7 +103,7 @@ TEST(Pitfalls, OutputSizeRoundedUpIsWrongAndWritesPastTheEnd) {
   ASSERT_EQ(P, s.P() + 1);
   ASSERT_EQ(Q, s.Q() + 1);
   run_naive(layer, OfSize(s, P, Q), layer.conv.input);
-  EXPECT_FALSE(layer.judge().pass);
+  EXPECT_FALSE(layer.compared().pass);
   expect_contains(layer.damage(), "past the end");
 }
 
@@ -184,9 +184,9 @@ TEST(Pitfalls, Im2colWithoutTheZerosOfPaddingIsSeen) {
   const Layer layer(ODD);
   for (const bool zeros : {true, false}) {
     multiply(layer, layer.conv.shape.PQ(), im2col(layer, 1, zeros));
-    EXPECT_EQ(layer.judge().pass, zeros) << layer.judge().message;
+    EXPECT_EQ(layer.compared().pass, zeros) << layer.compared().message;
   }
-  expect_contains(layer.judge().message, "never written?");
+  expect_contains(layer.compared().message, "never written?");
 }
 
 // Extents in the order of the formula, leading dimensions that satisfy cuBLAS: no error, and the
@@ -197,9 +197,9 @@ TEST(Pitfalls, ProductAskedForAsIfMatricesWereColumnMajorIsWrong) {
   const DeviceBuffer columns = im2col(layer, 1);
   sgemm_strided_batched(nullptr, s.K, s.PQ(), s.CRS(), layer.conv.filters, s.K, 0, columns.data(),
                         s.CRS(), 0, layer.conv.output, s.K, 0, 1);
-  EXPECT_FALSE(layer.judge().pass);
+  EXPECT_FALSE(layer.compared().pass);
   multiply(layer, s.PQ(), columns);
-  EXPECT_TRUE(layer.judge().pass) << layer.judge().message;
+  EXPECT_TRUE(layer.compared().pass) << layer.compared().message;
 }
 
 // The lengths of the rows as leading dimensions, without the operands changing places: refused here,
@@ -218,7 +218,7 @@ TEST(Pitfalls, OneProductForTheBatchIsNotNkpq) {
     const Layer layer(ODD + "n=" + std::to_string(images));
     const ConvShape& s = layer.conv.shape;
     multiply(layer, images * s.PQ(), im2col(layer, images));
-    EXPECT_EQ(layer.judge().pass, images == 1) << layer.judge().message;
+    EXPECT_EQ(layer.compared().pass, images == 1) << layer.compared().message;
 
     // It is [K,N,P,Q]: with its planes moved, not viewed otherwise, it is right.
     std::vector<float> knpq = layer.output(), nkpq(knpq.size());
@@ -350,7 +350,7 @@ class PitfallTimes : public testing::Test {
   double checked_ms(const std::function<void()>& run) {
     layer_.fill_nan();
     run();
-    EXPECT_TRUE(layer_.judge().pass) << layer_.judge().message;
+    EXPECT_TRUE(layer_.compared().pass) << layer_.compared().message;
     return event_ms(run);
   }
 

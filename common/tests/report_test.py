@@ -150,15 +150,15 @@ class CommittedTexts(unittest.TestCase):
                   "docs/your-own-kernel.md": ["programs", "known_bugs"]}
         wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured", "waits"])
                       for name in blocks.texts() if name[0].isdigit() and name < "90")
-        wanted.update((f"{name}/README.md", []) for name in files.rungs() if files.is_side_rung(name))
-        self.assertEqual(len(wanted), 5 + len(files.rungs()) + len(read_all()))
+        wanted.update((f"{name}/README.md", []) for name in files.lessons() if files.is_side_rung(name))
+        self.assertEqual(len(wanted), 5 + len(files.lessons()) + len(read_all()))
         for name, names in wanted.items():
             found = re.findall(r"<!-- generated: (\w+).* -->", files.read(os.path.join(ROOT, name)))
             found = [block for block in found if block != "some_layers"]
             self.assertEqual(found, names, f"{name}: <!-- generated: ... --> as in the stages before")
 
     def test_every_stage_says_what_limits_it(self):
-        for stage in files.rungs():
+        for stage in files.lessons():
             limit = files.limit_of(stage)
             self.assertTrue(0 < len(limit) <= 40, f"{stage}/README.md, What limits now, begins with bold "
                             f"words, 40 letters at most, not with '{limit}'")

@@ -27,7 +27,7 @@ class Variants(unittest.TestCase):
                 self.assertEqual(changed, any(edit.file is None for edit in each.edits))
 
     def test_each_stage_has_enough_and_its_lesson_names_its_experiments(self):
-        for stage in files.rungs():
+        for stage in files.lessons():
             own = [each for each in ALL if each.stage == stage]
             self.assertGreaterEqual(sum(each.kind == "bug" for each in own), 20, stage)
             experiments = [each.name for each in own if each.kind == "experiment"]

@@ -280,11 +280,11 @@ def watch(task, builds, notes):
 
 
 def show_list(all_tasks, notes):
-    rung, following, longest = "", None, max(len(task.name) for task in all_tasks)
+    stage, following, longest = "", None, max(len(task.name) for task in all_tasks)
     for task in all_tasks:
-        if task.rung != rung:
-            rung = task.rung
-            print(rung)
+        if task.stage != stage:
+            stage = task.stage
+            print(stage)
         note = notes.all.get(task.name, {})
         if not note.get("done") and following is None:
             following = task

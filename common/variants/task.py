@@ -101,7 +101,7 @@ class Task:
     seconds: int = 9  # to be judged in, less than 20 with the compiler's
 
     @property
-    def rung(self):
+    def stage(self):
         return os.path.basename(os.path.dirname(os.path.dirname(self.folder)))
 
     def path(self, *parts):
@@ -232,7 +232,7 @@ def number(value):
 def read_all():
     """All exercises, in the order in which they are meant to be done."""
     found = map(_read, glob.glob(os.path.join(glob.escape(ROOT), "[0-9][0-9]_*/exercises/*/goal.json")))
-    return sorted(found, key=lambda task: (task.rung, task.goal["place"]))
+    return sorted(found, key=lambda task: (task.stage, task.goal["place"]))
 
 
 @functools.cache

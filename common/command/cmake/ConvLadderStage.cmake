@@ -1,4 +1,4 @@
-# convladder_add_stage(NAME SOURCE... [ARCHITECTURE A] [TF32]): one rung of the ladder. With TF32 its source
+# convladder_add_stage(NAME SOURCE... [ARCHITECTURE A] [TF32]): a stage of the ladder. With TF32 its source
 # registers NAME_tf32, too. With an ARCHITECTURE, such as 90a, its kernels are compiled for that alone.
 #   stage_NAME  object library (an archive would drop the registration, which nothing refers to)
 #   NAME        program with this stage alone, in bin/: `ncu bin/01_naive run --shape ...`
