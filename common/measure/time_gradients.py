@@ -77,7 +77,8 @@ def main(words):
                 times.append(statistics.median(cold for cold, *_ in found))
             quotients[kind].append(times[1] / times[0])
             print(f"{row['name']:32} by {kind:8} {times[0]:8.4f}  PyTorch {times[1]:8.4f}  "
-                  f"x {times[1] / times[0]:.2f}  error / allowed {errors[0]:.2f}, {errors[1]:.2f}", flush=True)
+                  f"x {quotients[kind][-1]:.2f}  error / allowed " + ", ".join(f"{each:.2f}" for each in errors),
+                  flush=True)
     for kind, found in quotients.items():
         mean = math.exp(sum(map(math.log, found)) / len(found))
         print(f"by {kind}: x PyTorch FP32 {mean:.3f}, faster on {sum(q > 1 for q in found)} of {len(found)}")

@@ -10,7 +10,8 @@ WIDTH, LANES = 830, 32
 BLACK, WHITE, ORANGE, GREEN, BLUE, PINK = "#000000", "#ffffff", "#e69f00", "#009e73", "#0072b2", "#cc79a7"
 PANELS = (("time", "ms", PINK), ("global memory", "requests", ORANGE), ("shared memory", "wavefronts", BLUE),
           ("DRAM", "GB", GREEN))
-NOTES = ("Shorter is better. Requests (loads, stores and copies) and wavefronts are those of a warp, 32 threads,",
+NOTES = ("Shorter is better. Requests (loads, stores and copies) and wavefronts are those of a warp, "
+         "32 threads,",
          "per multiply-add that the layer needs. A multiprocessor gives one wavefront per cycle, and could",
          "do four such multiply-adds in that time.")
 

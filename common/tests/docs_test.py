@@ -71,7 +71,8 @@ class Lessons(unittest.TestCase):
         """Lines that don't stand in the stage's kernel; those with a minus, in the one before."""
         kernels = {}
         for sign, name in zip("+-", [stage, *files.lessons()[:files.lessons().index(stage)][-1:]]):
-            kernels[sign] = {line.strip() for line in files.read(files.kernel_file(name)).split("\n")} | {"…"}
+            text = files.read(files.kernel_file(name))
+            kernels[sign] = {line.strip() for line in text.split("\n")} | {"…"}
         for line in excerpt.rstrip().split("\n"):
             if line.lstrip("+- ") not in kernels["-" if line[:1] == "-" else "+"]:
                 yield line

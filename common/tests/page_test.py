@@ -103,24 +103,6 @@ class BadInput(FolderTest):
         for about, command in commands.items():
             self.assertIn({"trace": "profile --trace"}.get(about, about), command)
 
-    def test_files_that_are_no_good(self):
-        half, whole = json.dumps(small_trace())[:200], "not as its writer makes it"
-        version = r"version \d; this report reads version \d"
-        cut = small_trace()
-        cut["stages"][0]["kernels"][0]["warps"][0]["runs"] = []
-        for about, value, said in (
-                ("trace", {**small_trace(), "version": 1}, version),
-                ("trace", cut, "without all instructions"),
-                ("bench", {"format": "convladder bench", "version": 7}, version),
-                ("trace", {"format": "x"}, 'its format is "x", not "convladder trace"'),
-                *(("trace", {**small_trace(), **bad}, whole) for bad in ({"shape": "n1"}, {"stages": [{}]})),
-                ("run", {"shape": SHAPE, "backend": "sim", "data": "", "pictures": {}},
-                 "No such file.*input.png"),
-                *((about, text, "not JSON, or cut short") for about in ("trace", "bench")
-                  for text in ("", half, "[1, 2"))):
-            notices = self.notices(**{about: self.save("bad.json", value)})
-            self.assertRegex(notices[about]["text"], said)
-
     def test_report_writes_the_page_before_it_fails(self):
         half = self.save("half.json", "{")
         self.assertEqual(called(report.main, ["--profile", half, "--out", self.folder])[0], 1)
