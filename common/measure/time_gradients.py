@@ -76,9 +76,9 @@ def main(words):
                 late += sum(host_late for *_, host_late in found)
                 times.append(statistics.median(cold for cold, *_ in found))
             quotients[kind].append(times[1] / times[0])
+            said = ", ".join(f"{each:.2f}" for each in errors)
             print(f"{row['name']:32} by {kind:8} {times[0]:8.4f}  PyTorch {times[1]:8.4f}  "
-                  f"x {quotients[kind][-1]:.2f}  error / allowed " + ", ".join(f"{each:.2f}" for each in errors),
-                  flush=True)
+                  f"x {quotients[kind][-1]:.2f}  error / allowed {said}", flush=True)
     for kind, found in quotients.items():
         mean = math.exp(sum(map(math.log, found)) / len(found))
         print(f"by {kind}: x PyTorch FP32 {mean:.3f}, faster on {sum(q > 1 for q in found)} of {len(found)}")
