@@ -1,5 +1,5 @@
-"""One table of bad files for all that reads files in Python (in C++: files_test.cpp): each is refused with its
-name and the reason, in one line."""
+"""One table of bad files for all that reads files in Python (in C++: files_test.cpp): each is refused with
+its name and the reason, in one line."""
 import copy
 import os
 import unittest
@@ -41,7 +41,7 @@ BAD = (
     ("machine", {**MACHINE, "rates": MACHINE["rates"][1:]}, "'multiprocessors' is missing, or not above 0"),
     ("counts", "a,b\n1,2\n", "has no columns problem"),
     ("variant", "bug a: x\n- old\n", r"needs lines with - and with \+"),
-    ("variant", "bug a: x\n+ new\n", "no word of a variant"), ("variant", "nonsense\n", "no word of a variant"),
+    *(("variant", text, "no word of a variant") for text in ("bug a: x\n+ new\n", "nonsense\n")),
     ("variant", "bug a: x\n- o\n+ n\nbug a: y\n- o\n+ n\n", "there twice"),
     ("variant", "like other: gone\nbug a: x\n- o\n+ n\n", "no bug 'gone'"))
 
