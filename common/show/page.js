@@ -5,6 +5,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const LANES = 32, SECTOR = 32, BANKS = 32, WORD = 4, LINE = 128;  // bytes; number of banks
 const SOURCE_CONFLICT = 2;  // of a wavefront: common/measure/trace_file.h
+const OPENS_ON = ["01_naive", "04_register_blocking"];  // where a page for nothing special begins: side by side
 const state = {problem: 0, profile: 0, metric: "", stage: "", panels: [{}, {}]};
 
 // ---- Elements ----
@@ -509,7 +510,8 @@ function choices() {
 
 function begin() {
   if (!stages().includes(state.stage)) {
-    state.stage = stages().includes(data.show) ? data.show : stages()[stages().length - 1] || "";
+    state.stage = [data.show, OPENS_ON[0], stages()[0]].find(stage => stages().includes(stage)) || "";
+    if (!data.show && traced(OPENS_ON[1])) state.panels[1] = {stage: OPENS_ON[1]};
   }
   redraw(choices);
   choose(state.stage);

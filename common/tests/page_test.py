@@ -162,13 +162,15 @@ class InABrowser(FolderTest):
         cells = problem["columns"][0]["cells"]
         shown = self.evaluate(PUBLISHED, """(() => {
           const texts = selector => [...document.querySelectorAll(selector)].map(e => e.textContent);
+          const opens = ["stage-0", "stage-1"].map(id => document.getElementById(id).value);
           document.getElementById("stage-05_fused_bias").click();
           const steps = [...document.querySelectorAll("#steps tr")].slice(1).map(
             row => [...row.children].map(cell => cell.textContent));
-          return {stages: texts("button.stage .name"), values: texts("button.stage .value"), steps,
+          return {opens, stages: texts("button.stage .name"), values: texts("button.stage .value"), steps,
                   marks: document.querySelectorAll(".mark").length,
                   first: (document.getElementById("stage-01_naive").click(), texts("#neighbours .body")[0])};
         })()""")
+        self.assertEqual(shown["opens"], ["01_naive", "04_register_blocking"])
         self.assertEqual(shown["stages"], list(cells))
         self.assertEqual(shown["values"], [f"{text} " + (f"× {factor}" if factor else "")
                                            for _, text, factor in cells.values()])
