@@ -90,7 +90,7 @@ def compile_program(options, folder):
         if file.endswith(".cu"):
             defined = [f"-D{name}" for name in DEFINED]
             included = ["-include", "time.h", "-include", "cuda_runtime.h"]
-            command = [*TRANSLATE, *kept, *defined, *common, *included]
+            command = [*TRANSLATE, "--kernels-alone", *kept, *defined, *common, *included]
         else:
             command = [kept[0], "-O2", "-g1", *common]
         status = subprocess.run([*command, "-o", objects[-1], "-c", file], check=False).returncode

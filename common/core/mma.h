@@ -37,8 +37,8 @@ __device__ inline void mma_tf32(float* sum, float* below, const float* a, const 
 #endif
 }
 #else
-inline void mma_tf32(float* sum, float* below, const float* a, const float* b,
-                     simulator::Place place = simulator::Place::here()) {
+__device__ inline void mma_tf32(float* sum, float* below, const float* a, const float* b,
+                                simulator::Place place = simulator::Place::here()) {
   float d[4] = {sum[0], sum[1], below[0], below[1]};
   simulator::mma_tf32(d, a, b, d, place);
   std::copy_n(d, 2, sum);

@@ -183,3 +183,55 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 blocks, 
                                         cudaStream_t stream = nullptr) {
   return cudaLaunchKernel(kernel, blocks, threads, arguments, dynamic_bytes, stream);
 }
+
+// ---- Launches with attributes ----
+
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeIgnore = 0,
+  cudaLaunchAttributeAccessPolicyWindow = 1,
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+  cudaLaunchAttributePriority = 8
+};
+union cudaLaunchAttributeValue {
+  char pad[64];
+  cudaAccessPolicyWindow accessPolicyWindow;
+  int cooperative;
+  struct {
+    unsigned x, y, z;
+  } clusterDim;
+  int programmaticStreamSerializationAllowed;
+  int priority;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+// A launch begins when the one before it has ended, which programmatic serialization allows. Clusters of
+// several blocks are not supported.
+template <typename... Params, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
+                               Arguments&&... arguments) {
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = config->attrs[i];
+    const auto& cluster = attribute.val.clusterDim;
+    if (attribute.id == cudaLaunchAttributeClusterDimension &&
+        (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
+      return cudaErrorNotSupported;
+    }
+  }
+  convladder::simulator::kernel(kernel).on(config->gridDim, config->blockDim,
+                                           config->dynamicSmemBytes,
+                                           config->stream)(std::forward<Arguments>(arguments)...);
+  return cudaPeekAtLastError();
+}
+inline void cudaGridDependencySynchronize() {}
+inline void cudaTriggerProgrammaticLaunchCompletion() {}

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """CUDA's additions to C++, for the host compiler. Runs a compiler's command, as ccache does:
 
-  translate.py [LAUNCHER] COMPILER OPTION... -o FILE.o -c FILE.cu
+  translate.py [--kernels-alone] [LAUNCHER] COMPILER OPTION... -o FILE.o -c FILE.cu
 
+With --kernels-alone nothing that only the host calls is watched in a build that counts: it is faster.
 Without a .cu file the command runs as it is. Else the source is preprocessed, translated and compiled.
 After the preprocessor there are neither comments nor macros left, and what headers bring is there. Lines
 stay where they are, so that the compiler's errors and the simulator's findings name those of the source.
@@ -94,6 +95,7 @@ class Unit:
         self.own_atomics = set()  # functions of the program
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
         self.kernel_names = set()  # tokens: each where its kernel is declared
+        self.device_functions = set()  # names
         self.defaults = set()  # kernels with default arguments
 
     def line(self, position):
@@ -307,12 +309,55 @@ class Unit:
             section = "convladder_constant"
         own = [word for word in around if word in ("__device__", "__constant__", "__managed__")]
         is_elsewhere = {"template", "inline", "extern"} & set(around) or own[0] != self.words[i]
+        if is_function and self.words[end] == "(":
+            self.device_functions.add(self.words[end - 1])
         if is_function or is_constant or is_elsewhere:
             self.replace(i, "")
         else:
             self.replace(i, f'__attribute__((section("{section}")))')
 
     # --- statements -------------------------------------------------------------------------------
+
+    def find_functions(self):
+        """Of functions with a body in a namespace that are no kernels: where each begins, and whether each of
+        that name is the host's alone."""
+        functions, owners = {}, {}
+        for i, word in enumerate(self.words):
+            if self.kinds[i] != "word" or self.words[i + 1] != "(" or i in self.kernel_names:
+                continue
+            before = self.words[i - 1]
+            if self.kinds[i - 1] != "word" and before not in ("*", "&", ">"):
+                continue
+            end = self.closing(i + 1) + 1
+            while self.words[end] in ("noexcept", "const"):
+                end += 1
+            if self.words[end] != "{" or self.in_function(i):
+                continue
+            around = self.words[self.statement(i):i]
+            functions[word] = i
+            is_host = not {"__device__", "__global__", "constexpr", "operator"} & set(around)
+            owners[word] = owners.get(word, True) and is_host
+        return functions, {word for word, is_host in owners.items()
+                           if is_host and word not in self.device_functions}
+
+    def check_functions(self, launches):
+        """Launches of what is no kernel, and what a kernel calls that is the host's."""
+        functions, of_host = self.find_functions()
+        kernels = {self.words[i] for i in self.kernel_names}
+        for i in launches:
+            name = self.words[i - 1]
+            if name in functions and name not in kernels:
+                self.refuse(i - 1, f"{name}: a function without __global__ can't be launched")
+        for first, last in self.bodies:
+            own = set()  # what the kernel declares
+            for i in range(first, last):
+                if self.kinds[i] == "word" and self.words[i] in of_host:
+                    if self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do"):
+                        own.add(self.words[i])
+                    elif (self.words[i + 1] == "(" and self.words[i] not in own
+                          and self.words[i - 1] not in (".", "->", "::", "&", "*", ">")):
+                        self.refuse(i, f"{self.words[i]}: a kernel can't call a function of the host "
+                                       "(without __device__)")
 
     def launch(self, i):
         """kernel<<<grid, block, bytes, stream>>>(arguments), where i is the first '<' of '<<<'."""
@@ -445,6 +490,7 @@ class Unit:
                   self.words[i - 1] not in ("operator", "<")):  # "<< <" is one as well
                 launches.append(i)
         self.find_overloads()
+        self.check_functions(launches)
         for i in launches:  # when all kernels are known
             self.launch(i)
         self.edits += [(at, at, text) for kernel, at, text in self.finders if kernel in self.deduced]
@@ -461,6 +507,43 @@ def run(command):
         sys.exit(status)
 
 
+FUNCTION = re.compile(r"^\s*\.type\s+([\w.$]+),\s*[@%]function$", re.MULTILINE)
+SYMBOL = re.compile(r"[A-Za-z_$][\w.$]*")
+HOOK = re.compile(r"^\s*(?:call|bl)\s+(?:__tsan_(?:volatile_|unaligned_)?(?:read|write)(?:\d+|_range)"
+                  r"|__sanitizer_cov_trace_pc)(?:@PLT)?$")
+
+
+def without_hooks_of_the_host(assembly, names):
+    """The assembly, in which only what a kernel may come to calls the hooks: functions of the device by name,
+    what they refer to, and what data refers to, such as tables of virtual functions."""
+    functions = set(FUNCTION.findall(assembly))
+    named = re.compile("|".join(rf"(?:^|\D){len(name)}{name}|^{name}\b" for name in names) or "$^")
+    lines, of_lines, refers = assembly.split("\n"), [], {}
+    function, section = None, ""
+    reached = {name for name in functions if named.search(name)}
+    for line in lines:
+        word, _, rest = line.strip().partition("\t")
+        if word.endswith(":") and word[:-1] in functions:
+            function = word[:-1]
+        elif word == ".size" and function:
+            function = None if rest.split(",")[0] == function else function
+        elif word in (".section", ".text", ".data", ".bss"):
+            section = rest or word
+        of_lines.append(function)
+        if function and not word.startswith((".loc", ".cfi")):
+            refers.setdefault(function, set()).update(functions.intersection(SYMBOL.findall(rest)))
+        elif word in (".quad", ".xword", ".8byte") and not section.startswith(
+                (".debug", ".init_array", ".fini_array", ".eh_frame", ".ctors", ".dtors")):
+            reached.update(functions.intersection(SYMBOL.findall(rest)))
+    left = list(reached)
+    while left:
+        new = refers.get(left.pop(), set()) - reached
+        reached |= new
+        left += new
+    return "\n".join(line for line, of in zip(lines, of_lines)
+                     if of is None or of in reached or not HOOK.match(line))
+
+
 def translate(preprocess, between):
     run(preprocess)
     with open(between, encoding="utf-8", errors="surrogateescape") as file:
@@ -473,7 +556,21 @@ def translate(preprocess, between):
         sys.exit(1)
 
 
+def compile_kernels_alone(command, output, names):
+    assembly = output + ".s"
+    run(["-S" if word == "-c" else assembly if word == output else word for word in command])
+    with open(assembly, encoding="utf-8", errors="surrogateescape") as file:
+        text = file.read()
+    with open(assembly, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(without_hooks_of_the_host(text, names))
+    compiler = next(word for word in command if os.path.basename(word) != "ccache")
+    run([compiler, "-c", assembly, "-o", output])
+    os.remove(assembly)
+
+
 def main(command):
+    kernels_alone = command[0] == "--kernels-alone"
+    command = command[kernels_alone:]
     sources = [i for i, word in enumerate(command)
                if word.endswith(".cu") and command[i - 1] not in ("-o", "-MT")]
     if len(sources) != 1 or "-c" not in command:
@@ -505,7 +602,11 @@ def main(command):
         _, translated = translate([*preprocess, "-include", FOLDER + "ptx.h"], between)
     with open(between, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(translated)
-    run(compile_)
+    if unit.kernel and kernels_alone:
+        compile_kernels_alone(compile_, output,
+                              unit.device_functions | {unit.words[name] for name in unit.kernel_names})
+    else:
+        run(compile_)
     os.remove(between)
 
 
