@@ -1,7 +1,10 @@
 #include "common/core/gradients.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <tuple>
 
 #include "common/core/choice.h"
 #include "common/core/launch.h"
@@ -105,6 +108,7 @@ class Work {
       : stage_(stage), begin_(static_cast<char*>(workspace)), stream_(stream), asked_(only_asked) {}
 
   std::size_t most_bytes() const { return most_; }
+  bool asked() const { return asked_; }  // for workspace alone
 
   // Floats that stay until the next clear().
   float* take(int64_t count) { return static_cast<float*>(take_bytes(count * sizeof(float))); }
@@ -129,10 +133,11 @@ class Work {
     validate(shape);
     const bool takes = !stage_.wants || !stage_.wants(shape);
     const Stage& stage = takes ? stage_ : *choose(shape, STAGE_LIMIT).stage;
-    const std::size_t least = least_workspace_bytes(stage, shape), before = used_;
+    const std::size_t before = used_;
     Convolution conv;
     conv.shape = shape;
-    conv.workspace_bytes = workspace_bytes(stage, shape, std::max(least, STAGE_LIMIT));
+    conv.workspace_bytes =  // the least that it can work with, where that is more than the limit
+        stage.workspace_bytes ? stage.workspace_bytes(shape, STAGE_LIMIT) : 0;
     conv.workspace = take_bytes(conv.workspace_bytes);
     used_ = before;
     if (asked_) return;
@@ -180,8 +185,6 @@ class Work {
 
 // What stands for memory while workspace is asked for.
 float* const NOWHERE = reinterpret_cast<float*>(ALIGNMENT);
-
-Work asking(const Stage& stage) { return Work(stage, NOWHERE, nullptr, true); }
 
 // ---- By the input ----
 
@@ -309,27 +312,16 @@ void filter_gradient(Work& work, const Gradients& g, int64_t first, int images) 
 
 // ---- All ----
 
-// The most images at a time that the limits of a shape and of the workspace allow; at least one.
-int images_at_a_time(const Stage& stage, const Gradients& g, std::size_t limit) {
-  for (int images = g.shape.N;; images = (images + 1) / 2) {
-    try {
-      Work work = asking(stage);
-      filter_gradient(work, g, 0, images);
-      if (work.most_bytes() <= limit || images == 1) return images;
-    } catch (const InvalidArgument&) {
-      if (images == 1) throw;
-    }
-  }
-}
-
-// What run_gradients() does, or asks for.
-void enqueue(Work& work, const Stage& stage, const Gradients& g, std::size_t limit) {
+// What run_gradients() does, with the filters' gradient of so many images at a time, or asks for.
+void enqueue(Work& work, const Gradients& g, int images) {
   const ConvShape& s = g.shape;
   if (g.input_gradient) input_gradient(work, g);
   if (g.filter_gradient) {
-    const int images = images_at_a_time(stage, g, limit);
-    for (int64_t first = 0; first < s.N; first += images) {
-      filter_gradient(work, g, first, static_cast<int>(std::min<int64_t>(images, s.N - first)));
+    const int last = (s.N - 1) % images + 1;
+    // All but the last times ask for the same.
+    const int64_t begin = work.asked() ? std::max(0, s.N - last - images) : 0;
+    for (int64_t first = begin; first < s.N; first += images) {
+      filter_gradient(work, g, first, first + images < s.N ? images : last);
     }
   }
   if (g.bias_gradient) {  // of each plane, and of the planes of each filter
@@ -341,23 +333,67 @@ void enqueue(Work& work, const Stage& stage, const Gradients& g, std::size_t lim
   }
 }
 
+struct GradientPlan {
+  int images;  // at a time
+  std::size_t bytes, least_bytes;
+};
+
+// The most images at a time that the limits of a shape and of the workspace allow; at least one. One image
+// needs the least, but fewer may need more than all: a stage sees other groups then.
+GradientPlan make_plan(const Stage& stage, const Gradients& g, std::size_t limit) {
+  const auto bytes_for = [&](int images) {
+    Work work(stage, NOWHERE, nullptr, true);
+    enqueue(work, g, images);
+    return work.most_bytes();
+  };
+  const std::size_t least = bytes_for(1);
+  for (int images = g.shape.N; images > 1; images = (images + 1) / 2) {
+    try {
+      const std::size_t bytes = bytes_for(images);
+      if (bytes <= limit) return {images, std::max(bytes, least), least};
+    } catch (const InvalidArgument&) {  // too many for one convolution
+    }
+    if (!g.filter_gradient) break;
+  }
+  return {1, least, least};
+}
+
+// As make_plan(). A network asks for the same few plans in every step, and stages that are asked for their
+// workspace plan for longer than the kernels of small layers run: the plans are kept, by all that they
+// depend on.
+GradientPlan plan_of(const Stage& stage, const Gradients& gradients, std::size_t limit) {
+  require_taken(stage, gradients.shape);
+  if (stage.layout != NCHW) {
+    throw InvalidArgument(std::string(stage.name) + " has no gradients: they are [N,C,H,W]");
+  }
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  const auto key =
+      std::make_tuple(stage.name, to_string(gradients.shape), gradients.input_gradient != nullptr,
+                      gradients.filter_gradient != nullptr, gradients.bias_gradient != nullptr,
+                      limit, device, multiprocessors(), tunings());
+  constexpr std::size_t MOST = 1000;
+  static std::mutex mutex;
+  static std::map<std::remove_const_t<decltype(key)>, GradientPlan> plans;
+  const std::lock_guard lock(mutex);
+  if (const auto found = plans.find(key); found != plans.end()) return found->second;
+  Gradients g = gradients;
+  g.input = g.filters = g.output_gradient = NOWHERE;
+  const GradientPlan plan = make_plan(stage, g, limit);
+  if (plans.size() == MOST) plans.clear();
+  return plans[key] = plan;
+}
+
 }  // namespace
 
 std::size_t gradient_workspace_bytes(const Stage& stage, const Gradients& gradients,
                                      std::size_t limit) {
-  require_taken(stage, gradients.shape);
-  Work work = asking(stage);
-  Gradients g = gradients;
-  g.input = g.filters = g.output_gradient = NOWHERE;
-  enqueue(work, stage, g, limit);
-  if (limit == 0) return work.most_bytes();
-  // Fewer images at a time may need more: a stage sees other groups then.
-  return std::max(work.most_bytes(), gradient_workspace_bytes(stage, gradients, 0));
+  return plan_of(stage, gradients, limit).bytes;
 }
 
 void run_gradients(const Stage& stage, const Gradients& g, cudaStream_t stream) {
   const ConvShape& s = g.shape;
-  require_taken(stage, s);
+  const GradientPlan plan = plan_of(stage, g, g.workspace_bytes);
   const bool by_input = g.input_gradient, by_filters = g.filter_gradient;
   require_buffer("output_gradient", g.output_gradient, g.output_count, s.output_count());
   if (by_filters) {
@@ -371,12 +407,11 @@ void run_gradients(const Stage& stage, const Gradients& g, cudaStream_t stream) 
   if (g.bias_gradient) {
     require_buffer("bias_gradient", g.bias_gradient, g.bias_count, s.total_K());
   }
-  const std::size_t least = gradient_workspace_bytes(stage, g, 0);
-  require_workspace(g.workspace, g.workspace_bytes, least,
+  require_workspace(g.workspace, g.workspace_bytes, plan.least_bytes,
                     std::string(stage.name) + "'s gradients");
   require_no_earlier_error();
   Work work(stage, g.workspace, stream, false);
-  enqueue(work, stage, g, g.workspace_bytes);
+  enqueue(work, g, plan.images);
   check_cuda(cudaGetLastError(), "kernel launch");
 }
 

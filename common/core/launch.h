@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -48,14 +50,26 @@ inline unsigned grid_x(int64_t blocks) {
   return static_cast<unsigned>(blocks);
 }
 
+// An attribute of the current device, none of which is negative. Asking CUDA's runtime takes longer than a
+// plan does, so that each device is asked once. The simulator's may change, and is asked every time.
+template <cudaDeviceAttr ATTRIBUTE>
+int device_attribute() {
+  int device = 0, value = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+#ifdef CUDART_VERSION
+  static std::array<std::atomic<int>, 64> known;  // one more than the value; 0: not asked
+  const bool kept = device < static_cast<int>(known.size());
+  if (kept && known[device] > 0) return known[device] - 1;
+#endif
+  check_cuda(cudaDeviceGetAttribute(&value, ATTRIBUTE, device), "cudaDeviceGetAttribute");
+#ifdef CUDART_VERSION
+  if (kept) known[device] = value + 1;
+#endif
+  return value;
+}
+
 // Multiprocessors of the current device. The simulator answers for an H200, so that what a stage
 // makes of the number is the same there.
-inline int multiprocessors() {
-  int device = 0, count = 0;
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  check_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
-             "cudaDeviceGetAttribute");
-  return count;
-}
+inline int multiprocessors() { return device_attribute<cudaDevAttrMultiProcessorCount>(); }
 
 }  // namespace convladder

@@ -62,7 +62,7 @@ float* Plan::output(const Convolution& conv) const {
 Plan best_plan(const ConvShape& shape, std::size_t limit, const TileSizes& sizes) {
   Plan best = {}, smallest = {0, 0, 0, SIZE_MAX};
   double least = HUGE_VAL;
-  const int SMS = multiprocessors();  // asking takes longer than all else
+  const int SMS = multiprocessors();
   for (int TM = sizes.least_TM; TM <= sizes.most_TM; TM += 4) {
     const int64_t most_CRS =
         int64_t{shape.CRS()} + sizes.most_taps - 1;  // whole tiles of any length

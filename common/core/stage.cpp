@@ -57,15 +57,11 @@ const char* to_string(Precision precision) {
 
 std::string lack_of(const Stage& stage) {
 #ifdef CUDART_VERSION
-  int device = 0, major = 0, minor = 0;
   const int needed = stage.compute_capability;
   if (needed == 0) return "";
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  for (const auto [attribute, value] : {std::pair{cudaDevAttrComputeCapabilityMajor, &major},
-                                        std::pair{cudaDevAttrComputeCapabilityMinor, &minor}}) {
-    check_cuda(cudaDeviceGetAttribute(value, attribute, device), "cudaDeviceGetAttribute");
-  }
-  if (major * 10 + minor >= needed) return "";
+  const int here = device_attribute<cudaDevAttrComputeCapabilityMajor>() * 10 +
+                   device_attribute<cudaDevAttrComputeCapabilityMinor>();
+  if (here == needed) return "";
   return "needs compute capability " + std::to_string(needed / 10) + "." +
          std::to_string(needed % 10);
 #else

@@ -67,14 +67,15 @@ struct Stage {
   // Tensor cores multiply, and not the FP32 units. In FP32 a factor is then cut in TF32 numbers, of which the
   // smallest is 2^-136: to the rule for errors a factor below 2^-113 counts as 2^-113.
   bool tensor_cores = precision == TF32;
-  int compute_capability = 0;  // the least that runs it, times ten: 90 for 9.0
-  Layout layout = NCHW;        // of input and output
+  // The only one that runs it, times ten: 90 for 9.0, whose wgmma no later one has. 0: any.
+  int compute_capability = 0;
+  Layout layout = NCHW;  // of input and output
   // Null: the stage takes every legal problem. Else what it wants instead of one that it doesn't take
   // ("one channel in each group"), and null for one that it takes.
   const char* (*wants)(const ConvShape& shape) = nullptr;
 };
 
-// "needs compute capability 9.0" where the current device has less; else empty.
+// "needs compute capability 9.0" where the current device has another; else empty.
 std::string lack_of(const Stage& stage);
 
 // All stages linked into this program, ordered by name.
