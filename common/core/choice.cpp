@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -13,12 +14,14 @@ namespace convladder {
 namespace {
 
 // What common/measure/timed_layers.py has made of docs/results: TIMED_STAGES, and of each layer the name, the
-// four counts, and each stage's milliseconds; 0: it is not for that layer.
-using Counts = std::array<double, 4>;
+// counts_of(), and each stage's milliseconds; 0: it is not for that layer.
+using Counts = std::array<double, 6>;
 #include "common/core/timed_layers.inc"
 
 Counts counts_of(const ConvShape& shape) {
-  return {double(shape.CRS()), double(shape.K), double(shape.N) * shape.PQ(), double(shape.groups)};
+  const double images = shape.N;
+  return {double(shape.C),     double(shape.CRS()), double(shape.K), images * shape.H * shape.W,
+          images * shape.PQ(), double(shape.groups)};
 }
 
 double distance(const Counts& a, const Counts& b) {
@@ -27,8 +30,9 @@ double distance(const Counts& a, const Counts& b) {
   return sum;
 }
 
-bool takes(const Stage& stage, const ConvShape& shape) {
-  return !stage.wants || !stage.wants(shape);
+bool suits(const Stage& stage, const ConvShape& shape) {
+  return stage.precision == FP32 && stage.layout == NCHW && lack_of(stage).empty() &&
+         !(stage.wants && stage.wants(shape));
 }
 
 // A stage that can be chosen, and its place in TIMED_STAGES; those that a program holds, if none of them has
@@ -41,7 +45,7 @@ struct Candidate {
 std::vector<Candidate> candidates(const ConvShape& shape, std::size_t limit) {
   std::vector<Candidate> timed, others;
   for (const Stage& stage : stages()) {
-    if (stage.precision != FP32 || !takes(stage, shape)) continue;
+    if (!suits(stage, shape)) continue;
     const auto* const found =
         std::find_if(std::begin(TIMED_STAGES), std::end(TIMED_STAGES),
                      [&](const char* name) { return std::string(name) == stage.name; });
@@ -104,6 +108,7 @@ Choice choose_by_layers(const std::vector<Candidate>& from, const ConvShape& sha
 
 std::mutex tuned_mutex;
 std::map<std::string, Choice> tuned;  // by device and shape
+std::atomic<int64_t> changes = 0;
 
 std::string key_of(const ConvShape& shape) {
   int device = 0;
@@ -199,15 +204,19 @@ Choice tune(const ConvShape& shape, cudaStream_t stream) {
   }
   best.why += ")";
   const std::lock_guard lock(tuned_mutex);
+  ++changes;
   return tuned[key_of(shape)] = best;
 }
 #else
 Choice tune(const ConvShape& shape, cudaStream_t) {
   const Choice choice = choose(shape);
   const std::lock_guard lock(tuned_mutex);
+  ++changes;
   return tuned[key_of(shape)] = choice;
 }
 #endif
+
+int64_t tunings() { return changes; }
 
 const Stage& auto_stage() {
   static const Stage stage = {

@@ -16,9 +16,12 @@ PLACE = os.path.join(ROOT, "common", "core", "timed_layers.inc")
 
 
 def counts(text):
-    """Taps of a sum, filters of a group, pixels, and groups of a shape in words."""
+    """Channels of a group, taps of a sum, filters of a group, pixels in and out, and groups of a shape in
+    words."""
     own = shape.parse(text)
-    return own.C // own.groups * own.R * own.S, own.K // own.groups, own.N * own.P * own.Q, own.groups
+    channels = own.C // own.groups
+    return (channels, channels * own.R * own.S, own.K // own.groups, own.N * own.H * own.W,
+            own.N * own.P * own.Q, own.groups)
 
 
 def times(problem):
@@ -39,9 +42,9 @@ def needed(layers):
     return sorted(chosen)
 
 
-def table(layers):
+def table(layers, gpus):
     stages = needed(layers)
-    yield "// Made by common/measure/timed_layers.py; milliseconds with a cold L2, on an NVIDIA H200.\n"
+    yield f"// Made by common/measure/timed_layers.py; milliseconds with a cold L2, on an {' and an '.join(gpus)}.\n"
     names = ", ".join(f'"{name}"' for name in stages)
     yield f"constexpr const char* TIMED_STAGES[] = {{{names}}};\n"
     yield "struct TimedLayer {\n  const char* name;\n  Counts counts;\n"
@@ -62,7 +65,7 @@ def main(paths):
               if (found := times(problem))]
     if not layers:
         fail("no layer of these files has a time", 2)
-    files.write(PLACE, "".join(table(layers)))
+    files.write(PLACE, "".join(table(layers, sorted({bench.machine["gpu"] for bench in benches}))))
     return 0
 
 
