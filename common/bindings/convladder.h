@@ -46,10 +46,10 @@ typedef struct convladder_problem {
  * behind each. */
 typedef struct convladder_convolution {
   convladder_problem problem;
-  const float* input;   /* [N,C,H,W] */
+  const float* input;   /* [N,C,H,W], or channels last, as the stage's name says */
   const float* filters; /* [K,C/groups,R,S] */
   const float* bias;    /* [K], or null for none: bias_count is not looked at then */
-  float* output;        /* [N,K,P,Q] */
+  float* output;        /* [N,K,P,Q], or channels last */
   int64_t input_count, filter_count, bias_count, output_count;
   int32_t relu; /* 0, or 1 where the stage applies ReLU: max(x, 0), but NaN stays NaN */
   /* Scratch memory on the device, 256-byte aligned, of a size that convladder_workspace_bytes()
@@ -63,8 +63,9 @@ CONVLADDER_API int convladder_abi_version(void);
 /* "gpu" or "sim". */
 CONVLADDER_API const char* convladder_backend(void);
 
-/* The stages in order, ended by a null pointer: "01_naive", ... Valid for ever. Wherever one is named,
- * "auto" is the stage that suits the problem. A stage may not be for a problem: CONVLADDER_INVALID_ARGUMENT,
+/* The stages in order, ended by a null pointer: "01_naive", ... Valid for ever. Where a name ends with "_nhwc",
+ * input and output lie channels last, [N,H,W,C] and [N,P,Q,K]; such a stage has no gradients. Wherever one is
+ * named, "auto" is the stage that suits the problem. A stage may not be for a problem: CONVLADDER_INVALID_ARGUMENT,
  * and a message that begins "not for this shape". */
 CONVLADDER_API const char* const* convladder_stage_names(void);
 

@@ -19,6 +19,7 @@ __all__ = ["Conv2d", "backend", "chosen_stage", "conv2d", "stage_names", "tune"]
 ABI_VERSION = 1  # of convladder.h
 WORKSPACE_LIMIT = 1 << 30  # bytes, as DEFAULT_WORKSPACE_LIMIT of common/core/stage.h
 WORKSPACE_ALIGNMENT = 256
+CHANNELS_LAST = "_nhwc"  # ends the names of stages whose input and output are [N,H,W,C]
 INVALID_ARGUMENT = 1  # a convladder_status
 HERE = pathlib.Path(__file__).resolve()
 BUILD = HERE.parents[2] / "build"
@@ -223,21 +224,32 @@ def _counts(*tensors):
     return [0 if tensor is None else tensor.numel() for tensor in tensors]
 
 
-def _dense(tensor):
-    """As the kernels read it: what is not contiguous, or is a view with the negative bit, is copied."""
-    return None if tensor is None else tensor.resolve_neg().contiguous()
+def _dense(tensor, memory_format=torch.contiguous_format):
+    """As the kernels read it: what lies otherwise, or is a view with the negative bit, is copied."""
+    return None if tensor is None else tensor.resolve_neg().contiguous(memory_format=memory_format)
+
+
+def _memory_format(stage):
+    return torch.channels_last if stage.endswith(CHANNELS_LAST) else torch.contiguous_format
+
+
+@torch.compiler.assume_constant_result
+def _takes_channels_last(stage):
+    return stage + CHANNELS_LAST in stage_names()
 
 
 @torch.library.custom_op("convladder::conv2d", mutates_args=())
 def _forward(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, steps: list[int], groups: int,
              stage: str, relu: bool) -> torch.Tensor:
     library, problem, name = _library(), _problem(x.shape, w.shape, steps, groups), stage.encode()
-    x, w, b = map(_dense, (x, w, b))
+    memory_format = _memory_format(stage)
+    x, w, b = _dense(x, memory_format), _dense(w), _dense(b)
     with _placed(x) as stream:
         size, bytes_ = (ctypes.c_int64 * 4)(), ctypes.c_size_t()
         _check(library.convladder_output_size(problem, size))
         _check(library.convladder_workspace_bytes(name, problem, WORKSPACE_LIMIT, bytes_))
-        output = torch.empty(tuple(size), dtype=torch.float32, device=x.device)
+        output = torch.empty(tuple(size), dtype=torch.float32, device=x.device,
+                             memory_format=memory_format)
         _keep, workspace = _workspace(bytes_.value, x.device)
         _check(library.convladder_run(name, Convolution(
             problem, *_pointers(x, w, b, output), *_counts(x, w, b, output), relu, workspace,
@@ -250,7 +262,8 @@ def _(x, w, b, steps, groups, stage, relu):
     stride, padding, dilation = steps[:2], steps[2:4], steps[4:]
     size = [(x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1
             for i in (0, 1)]
-    return x.new_empty(x.shape[0], w.shape[0], *size)
+    return torch.empty((x.shape[0], w.shape[0], *size), dtype=x.dtype, device=x.device,
+                       memory_format=_memory_format(stage))
 
 
 @torch.library.custom_op("convladder::conv2d_backward", mutates_args=())
@@ -289,6 +302,7 @@ def _differentiate(ctx, gradient):
     if ctx.relu:
         gradient = torch.ops.aten.threshold_backward(gradient, output[0], 0)
     steps, groups, stage = ctx.rest
+    stage = stage.removesuffix(CHANNELS_LAST)  # gradients are [N,C,H,W]
     wanted = list(ctx.needs_input_grad[:3])
     found = torch.ops.convladder.conv2d_backward(x, w, gradient, steps, groups, stage, wanted)
     return *(each if want else None for each, want in zip(found, wanted)), None, None, None, None
@@ -304,8 +318,9 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage="auto"
     where the library is the simulator's. stride, padding, dilation: an integer, or (height, width);
     padding also 'valid', or 'same' where both sides get as much. What is not contiguous, or is a
     view with the negative bit, is copied first. Under autocast it is computed in float32.
-    Returns a new contiguous [N,K,P,Q] on PyTorch's current stream. Only stages that fuse it take
-    relu=True. stage="auto" is the one that suits the problem: chosen_stage() says which.
+    Returns a new [N,K,P,Q] on PyTorch's current stream: contiguous, but channels last where the stage has
+    a form for that ("15_copy_engine_nhwc", and x lies so or that form is named: then x is not copied).
+    Only stages that fuse it take relu=True. stage="auto" is the one that suits the problem: chosen_stage() says which.
 
     It has gradients, by the same stage's forward kernels (not gradients of gradients), and is a custom
     operator to torch.compile. ValueError and TypeError name the argument; RuntimeError gives CUDA's reason.
@@ -320,8 +335,11 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage="auto"
         raise NotImplementedError("convladder.conv2d has no jvp: use torch.nn.functional.conv2d")
     stride, dilation = _pair("stride", stride), _pair("dilation", dilation)
     padding = _padding(padding, w.shape[2:], stride, dilation)
-    steps = [*stride, *padding, *dilation]
-    return torch.ops.convladder.conv2d(x, w, b, steps, groups, str(stage), bool(relu))
+    steps, stage = [*stride, *padding, *dilation], str(stage)
+    if x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous() and \
+            _takes_channels_last(stage):
+        stage += CHANNELS_LAST
+    return torch.ops.convladder.conv2d(x, w, b, steps, groups, stage, bool(relu))
 
 
 def _problem_of(x, w, stride, padding, dilation, groups):

@@ -58,10 +58,11 @@ class Convolution(unittest.TestCase):
     def check(self, x, w, b=None, wanted=None, **options):
         """conv2d() gives exactly `wanted`, by default what float64 makes of the same arguments."""
         output = convladder.conv2d(x, w, b, **options)
-        options.pop("stage", None)
+        last = options.pop("stage", "").endswith("_nhwc")
         wanted = expected(x, w, b, **options) if wanted is None else wanted
         self.assertEqual(output.shape, wanted.shape)
-        self.assertTrue(output.is_contiguous())
+        self.assertTrue(output.is_contiguous(
+            memory_format=torch.channels_last if last else torch.contiguous_format))
         self.assertTrue(torch.equal(output, wanted), "wrong values")
 
     def test_every_stage(self):
@@ -81,6 +82,23 @@ class Convolution(unittest.TestCase):
         self.check(X, W, B, wanted=expected(X, W, B).relu(), relu=True)
         self.check(X, W, padding="valid")
         self.check(X, integers(4, 3, 3, 5), padding="same", dilation=(2, 1))
+
+    def test_channels_last(self):
+        """Goes as it lies where the stage has a form for that, and comes back so; else it is copied."""
+        x = X.to(memory_format=torch.channels_last)
+        copied = mock.patch.object(convladder, "_dense", wraps=convladder._dense)
+        for stage in [*STAGES, "auto"]:
+            if stage == "16_depthwise" or stage.endswith("_nhwc"):
+                continue
+            with self.subTest(stage=stage), copied as dense:
+                last = stage + "_nhwc" in STAGES
+                output = convladder.conv2d(x, W, B, **PAIRS, stage=stage)
+                self.assertTrue(torch.equal(output, expected(X, W, B, **PAIRS)), "wrong values")
+                self.assertEqual(output.is_contiguous(memory_format=torch.channels_last), last)
+                self.assertEqual(output.is_contiguous(), not last)
+                given = dense.call_args_list[0].args
+                self.assertEqual(given[0].contiguous(memory_format=given[1]).data_ptr() == x.data_ptr(), last)
+        self.assertTrue(any(stage.endswith("_nhwc") for stage in STAGES))
 
     def test_views(self):
         x = X.to(memory_format=torch.channels_last)
