@@ -72,6 +72,7 @@ Json to_json(const Machine& m) {
                   {"peak_tflops", m.peak_flops * 1e-12},
                   {"fma_tflops", m.fma_flops * 1e-12},
                   {"tf32_tflops", m.tf32_flops * 1e-12},
+                  {"wgmma_tflops", m.wgmma_flops * 1e-12},
                   {"copy_tb_per_s", m.copy_bytes * 1e-12},
                   {"dram_read_tb_per_s", m.read.dram * 1e-12},
                   {"l2_read_tb_per_s", m.read.l2 * 1e-12},

@@ -33,8 +33,10 @@ struct Machine {
   double peak_flops = 0;  // per second: what the FP32 units do at that clock
   double fma_flops = 0;   // per second: what a loop of nothing but FMAs reaches, measured
   double tf32_flops = 0;  // per second: what a loop of mma_tf32() reaches; 0: there is no such unit
-  double copy_bytes = 0;  // per second, read and written: a copy inside device memory, measured
-  ReadRates read;         // measured
+  double wgmma_flops =
+      0;  // per second: what a loop of wgmma reaches, in TF32; 0: there is no such unit
+  double copy_bytes = 0;      // per second, read and written: a copy inside device memory, measured
+  ReadRates read;             // measured
   double launch_seconds = 0;  // from one empty kernel's begin to the next one's, the least
   std::map<std::string, std::string> libraries;  // versions: {"cudnn", "9.19.0"}
 };
@@ -42,6 +44,9 @@ struct Machine {
 // Measures the current device: some 0.8 s. Throws CudaError; in a build without a GPU UsageError,
 // since the simulator's times say nothing.
 Machine measure_machine();
+
+// FLOP per second of wgmma in TF32, on a device of compute capability 9.0.
+double measure_wgmma(int multiprocessors);
 
 Json to_json(const Machine& machine);
 

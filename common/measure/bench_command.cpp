@@ -141,6 +141,9 @@ void print_machine(const Machine& m) {
     fmt::print("TF32: {:.0f} TFLOP/s by a loop of products of the tensor cores\n",
                m.tf32_flops * 1e-12);
   }
+  if (m.wgmma_flops > 0) {
+    fmt::print("TF32: {:.0f} TFLOP/s by a loop of wgmma\n", m.wgmma_flops * 1e-12);
+  }
   fmt::print(
       "DRAM copy: {:.2f} TB/s; reads: DRAM {:.2f}, L2 {:.2f}, L1 {:.2f}, shared memory {:.2f} "
       "TB/s\n",
@@ -175,6 +178,7 @@ void write_rates(const std::string& path, const Machine& m) {
   add("fma_tflops", m.fma_flops * 1e-12, "bench: a loop of FMAs, the median");
   add("launch_us", m.launch_seconds * 1e6, "bench: a row of empty kernels, the least");
   add("tf32_tflops", m.tf32_flops * 1e-12, "bench: a loop of mma_tf32(), the median");
+  add("wgmma_tflops", m.wgmma_flops * 1e-12, "bench: a loop of wgmma in TF32, the median");
   write_json(path,
              {{"format", "convladder machine"}, {"version", 1}, {"gpu", m.name}, {"rates", rates}});
   fmt::print("wrote {}\n", shortened(path));

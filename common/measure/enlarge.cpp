@@ -70,8 +70,8 @@ LaunchWork merged(const std::vector<LaunchWork>& launches) {
   LaunchWork all;
   for (const LaunchWork& launch : launches) {
     all.blocks += launch.blocks;
-    for (const auto amounts :
-         {&LaunchWork::products, &LaunchWork::wavefronts, &LaunchWork::tensor_instructions}) {
+    for (const auto amounts : {&LaunchWork::products, &LaunchWork::wavefronts,
+                               &LaunchWork::tensor_instructions, &LaunchWork::wgmma_columns}) {
       for (const auto& [amount, count] : launch.*amounts) (all.*amounts)[amount] += count;
     }
     all.sectors_read += launch.sectors_read;

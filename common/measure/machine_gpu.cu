@@ -249,6 +249,7 @@ Machine measure_machine() {
     constexpr double FLOP = 2.0 * 16 * 8 * 8 / 32;  // of a product, by thread
     machine.tf32_flops = FLOP * measure_loop(machine.multiprocessors, mma_loop, 1.0f);
   }
+  if (major == 9 && minor == 0) machine.wgmma_flops = measure_wgmma(machine.multiprocessors);
   constexpr std::size_t GIB = std::size_t{1} << 30;
   machine.copy_bytes = measure_copy(dram_region(GIB));
   machine.read = measure_reads(dram_region(2 * GIB), static_cast<int64_t>(machine.l2_bytes));

@@ -15,9 +15,10 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "machine
 FORMAT, VERSION = "convladder machine", 1
 RATES = ("multiprocessors", "clock_mhz", "fmas_per_cycle", "wavefronts_per_cycle", "dram_tb_per_s",
          "l2_bytes", "fma_tflops")
-OTHER_RATES = ("launch_us", "tf32_tflops")  # where they have been measured
+OTHER_RATES = ("launch_us", "tf32_tflops", "wgmma_tflops")  # where they have been measured
 BY_DATA_SHEET = " (by the data sheet)"
-TENSOR_FLOP = 2 * 16 * 8 * 8  # of an instruction of stage 12; other kernels here have none
+TENSOR_FLOP = 2 * 16 * 8 * 8  # of an instruction of stage 12
+WGMMA_FLOP = 2 * 64 * 8  # of each column of the sum of one of stage 14, in TF32
 
 
 def data_sheets():
@@ -131,8 +132,9 @@ def of_launch(work, rates):
     return longest({
         "launch": 1e-3 * rates.get("launch_us", 0),
         "multiplications": products / rates["fmas_per_cycle"] / cycles,
-        "tensor cores": TENSOR_FLOP * all_of_them * most("tensor_instructions") /
-        (1e9 * rates.get("tf32_tflops", math.inf)),
+        "tensor cores": all_of_them * (
+            TENSOR_FLOP * most("tensor_instructions") / (1e9 * rates.get("tf32_tflops", math.inf)) +
+            WGMMA_FLOP * most("wgmma_columns") / (1e9 * rates.get("wgmma_tflops", math.inf))),
         "L1's data pipe": most("wavefronts") / rates["wavefronts_per_cycle"] / cycles,
         "DRAM": moved / (1e9 * rates["dram_tb_per_s"])})
 

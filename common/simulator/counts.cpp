@@ -21,6 +21,15 @@ SharedCounts& operator+=(SharedCounts& a, const SharedCounts& b) {
   return a;
 }
 
+HopperCounts& operator+=(HopperCounts& a, const HopperCounts& b) {
+  a.products += b.products;
+  a.columns += b.columns;
+  a.operand_wavefronts += b.operand_wavefronts;
+  a.copies += b.copies;
+  a.copied_sectors += b.copied_sectors;
+  return a;
+}
+
 // One m16n8k8 of TF32 is one of them on a Hopper (HMMA.1688.F32.TF32).
 constexpr const char* TENSOR_INSTRUCTIONS = "sm__inst_executed_pipe_tensor_op_hmma.sum";
 
@@ -52,6 +61,7 @@ KernelCounts& KernelCounts::operator+=(const KernelCounts& other) {
   atomic += other.atomic;
   shared_atomic += other.shared_atomic;
   constant_words += other.constant_words;
+  hopper += other.hopper;
   sectors_read += other.sectors_read;
   sectors_written += other.sectors_written;
   products += other.products;
@@ -128,6 +138,10 @@ std::vector<std::pair<std::string, double>> metrics(const KernelCounts& counts) 
   add("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum", counts.shared_atomic.wavefronts);
   add("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum", counts.shared_atomic.conflicts);
   add("constant_words.sum", counts.constant_words);
+  add("sm__inst_executed_pipe_tensor_op_gmma.sum", counts.hopper.products);
+  add("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum", counts.hopper.operand_wavefronts);
+  add("sm__sass_inst_executed_op_tma_ld.sum", counts.hopper.copies);
+  add("l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum", counts.hopper.copied_sectors);
   return all;
 }
 

@@ -24,6 +24,15 @@ struct SharedCounts {
   int64_t conflicts = 0;   // those of them due to bank conflicts
 };
 
+// Hopper's own instructions.
+struct HopperCounts {
+  int64_t products = 0;            // wgmma, by warps: four for each
+  int64_t columns = 0;             // of their sums, added up: of each wgmma once
+  int64_t operand_wavefronts = 0;  // passes through the banks in which they read operands
+  int64_t copies = 0;              // instructions that have the copy engine load
+  int64_t copied_sectors = 0;      // 32-byte sectors that it reads for these
+};
+
 enum class Space : uint8_t { kGlobal, kShared };
 // kCopy: an asynchronous copy, seen from the global or from the shared side.
 enum class Operation : uint8_t { kLoad, kStore, kCopy, kAtomic };
@@ -64,6 +73,7 @@ struct LaunchWork {
   std::map<int64_t, int64_t> products = {};             // multiplications of floats
   std::map<int64_t, int64_t> wavefronts = {};           // KernelCounts::pipe_wavefronts
   std::map<int64_t, int64_t> tensor_instructions = {};  // m16n8k8 in TF32, by warps
+  std::map<int64_t, int64_t> wgmma_columns = {};        // of each wgmma the sum's, added up
 };
 
 // All launches of one kernel since take_kernel_counts(), added up.
@@ -94,6 +104,7 @@ struct KernelCounts {
   GlobalCounts reduction, atomic;
   SharedCounts shared_atomic;
   int64_t constant_words = 0;  // of __constant__ memory: different ones per instruction
+  HopperCounts hopper;
 
   int64_t blocks = 0;
   int64_t barriers = 0;      // __syncthreads() of each block, added up

@@ -22,6 +22,7 @@ Json work_members(const LaunchWork& work) {
   if (!work.tensor_instructions.empty()) {
     members["tensor_instructions"] = amounts_json(work.tensor_instructions);
   }
+  if (!work.wgmma_columns.empty()) members["wgmma_columns"] = amounts_json(work.wgmma_columns);
   return members;
 }
 

@@ -323,9 +323,7 @@ void Hopper::begin_copy(void* to, const std::vector<Piece>& pieces, int64_t byte
       });
       barrier.is_fenced = true;
     }
-    for (const Piece& piece : pieces) {
-      if (piece.tensor) worker_.observer_->enter_bulk(piece.tensor, piece.bytes, false, pc);
-    }
+    worker_.observer_->enter_bulk_load(pieces, pc);
     operation = new_operation(barrier.actor, pc, map ? swizzle : -1, false);
     for_each_part(address, pieces, swizzle, [&](char* shared, const char*, uint32_t count) {
       enter(operation, shared, count, true, {clock(), fenced_[running()]});
@@ -970,7 +968,7 @@ void Hopper::watch(Group& group, const Product& product) {
   const ptx::WarpgroupProduct& what = product.what;
   if (!what.a_in_registers) enter_operand(what.a, product.a);
   enter_operand(what.b, product.b);
-  worker_.observer_->mma_of_warpgroup();
+  worker_.observer_->mma_of_warpgroup(what.columns, 16 * (product.a.size() + product.b.size()));
 }
 
 }  // namespace convladder::simulator

@@ -288,6 +288,17 @@ void BlockObserver::enter_bulk(const char* begin, unsigned bytes, bool write, co
   }
 }
 
+void BlockObserver::enter_bulk_load(const std::vector<Piece>& pieces, const void* pc) {
+  constexpr uintptr_t SECTOR = 32;
+  ++counts_.hopper.copies;
+  for (const Piece& piece : pieces) {
+    if (!piece.tensor) continue;
+    enter_bulk(piece.tensor, piece.bytes, false, pc);
+    const auto begin = reinterpret_cast<uintptr_t>(piece.tensor);
+    counts_.hopper.copied_sectors += (begin + piece.bytes - 1) / SECTOR - begin / SECTOR + 1;
+  }
+}
+
 void BlockObserver::object(uint32_t code, uint32_t other,
                            const std::function<std::string()>& text) {
   if (!is_program()) throw KernelError(cudaErrorIllegalAddress, text());

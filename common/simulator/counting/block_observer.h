@@ -15,6 +15,7 @@
 #include "common/simulator/counting/warp_log.h"
 #include "common/simulator/counting/warp_trace.h"
 #include "common/simulator/observer.h"
+#include "common/simulator/tensor_map.h"
 #include "common/simulator/worker.h"
 
 namespace convladder::simulator {
@@ -59,7 +60,13 @@ class BlockObserver {
   void sync_threads();              // all threads have come to __syncthreads()
   // One of the warps has multiplied by its tensor core.
   void mma(int instructions) { counts_.tensor_instructions += instructions; }
-  void mma_of_warpgroup() {}
+  // A warpgroup has: a product with so many columns, whose operands in shared memory take so many bytes.
+  // The banks give 128 bytes at a time, and all four warps read the same.
+  void mma_of_warpgroup(unsigned columns, std::size_t bytes) {
+    counts_.hopper.products += 4;
+    counts_.hopper.columns += columns;
+    counts_.hopper.operand_wavefronts += bytes / 128;
+  }
   void fence();  // the running thread publishes what it has done, ...
   void look();   // ... and sees what others have published
   uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
@@ -79,6 +86,8 @@ class BlockObserver {
   // The running thread makes a barrier; it asks the copy engine for an access to global memory.
   void enter_barrier(void* barrier, const void* pc);
   void enter_bulk(const char* begin, unsigned bytes, bool write, const void* pc);
+  // The copy engine's instruction that has asked for these, to load.
+  void enter_bulk_load(const std::vector<Piece>& pieces, const void* pc);
   unsigned interval() const { return interval_; }
   const ShadowWord& shared_word(std::size_t index) const { return shared_shadow_[index]; }
   bool is_of_this_block(Stamp stamp) const { return stamp.present && stamp.block == block_; }

@@ -121,6 +121,7 @@ void add_block(const KernelCounts& block) {
   ++work.products[static_cast<int64_t>(block.products)];
   ++work.wavefronts[block.pipe_wavefronts];
   if (block.tensor_instructions > 0) ++work.tensor_instructions[block.tensor_instructions];
+  if (block.hopper.columns > 0) ++work.wgmma_columns[block.hopper.columns];
 }
 
 bool repeats_last_launch(const Grid& grid) {
