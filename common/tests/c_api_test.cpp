@@ -287,7 +287,9 @@ TEST(CApiAlone, AutoIsWhatCppChooses) {
     if (tuned) EXPECT_EQ(convladder_tune(&problem, nullptr), CONVLADDER_SUCCESS);
     EXPECT_EQ(convladder_choose(&problem, &stage, why, sizeof why), CONVLADDER_SUCCESS);
     EXPECT_EQ(std::string(why).rfind("the fastest ", 0), 0u) << why;
-    if (!tuned) EXPECT_STREQ(stage, choose(shape_of(PROBLEM)).stage->name);
+    if (!tuned) {
+      EXPECT_STREQ(stage, choose(shape_of(PROBLEM)).stage->name);
+    }
   }
   Caller caller(auto_stage());
   caller.expect_works(caller.call());
