@@ -129,7 +129,8 @@ TEST_P(NaiveCounts, AreWhatTheDefinitionSays) {
 
 // If each group has whole sectors, the counts of a kernel are as many times those of one group as there
 // are groups, of one launch. There is one table of taps for all: pack() writes it once, and it is touched
-// once. Stage 02's library is called for each group.
+// once. Stage 02's library is called for each group. The copy engine's box reads the next group's channels where
+// a group ends within it, and nothing behind the last.
 TEST(GroupCounts, AreTheSumOverTheGroups) {
   for (const Stage& stage : stages()) {
     if (stage.wants) continue;  // its groups are of one channel, and a block has several
@@ -151,7 +152,7 @@ TEST(GroupCounts, AreTheSumOverTheGroups) {
       auto counted = metrics(together[i]), expected = metrics(sum);
       const auto of_the_table = [&](const auto& metric) {
         const std::string name = metric.first;
-        return name == "sectors_touched_read.sum" ||
+        return name == "sectors_touched_read.sum" || name.find("op_tma_ld") != std::string::npos ||
                (sum.kernel == "pack" && name.find("_op_ld") == std::string::npos);
       };
       for (auto* list : {&counted, &expected}) {
