@@ -333,11 +333,11 @@ HOSTILE = {
                                    ENQUEUE, "conv.output[0] = conv.input[0];"),
     # What the counts don't see.
     "no_sanitize": (judge.REFUSED, "attribute no_sanitize", "helper", FILE,
-                    "__attribute__((noinline, no_sanitize(\"thread\"))) float helper(const float* x) "
-                    "{ return *x; }", LOOPS, "sum += helper(image)"),
+                    "__device__ __attribute__((noinline, no_sanitize(\"thread\"))) float helper("
+                    "const float* x) { return *x; }", LOOPS, "sum += helper(image)"),
     "no_sanitize as C++ has it": (judge.REFUSED, "no_sanitize", "helper", FILE,
-                                  "[[gnu::noinline, gnu::no_sanitize_thread]] float helper(const float* x) "
-                                  "{ return *x; }", LOOPS, "sum += helper(image)"),
+                                  "[[gnu::noinline, gnu::no_sanitize_thread]] __device__ float helper("
+                                  "const float* x) { return *x; }", LOOPS, "sum += helper(image)"),
     "assembly": (judge.COMPILE, "inline PTX", "asm", KERNEL,
                  "float y; asm volatile(\"movss (%1), %0\" : \"=x\"(y) : \"r\"(image));"),
     "pragma": (judge.REFUSED, "pragma", "#pragma", FILE, "#pragma GCC optimize(\"O0\")"),
@@ -363,7 +363,7 @@ HOSTILE = {
                         "extern \"C\" long write(int, const void*, unsigned long);\n"
                         "const long forged = write(1, \"\\n{\\\"end\\\":true}\\n\", 15);"),
     # Kernels that nobody would take for one.
-    "launched without __global__": (judge.REFUSED, "no __global__ function", "conv2d", "__global__ void",
+    "launched without __global__": (judge.COMPILE, "without __global__", "conv2d<<<", "__global__ void",
                                     "void"),
     "launched by its address": (judge.REFUSED, "no __global__ function", "", FILE,
                                 "void hidden(float* x) { x[0] = 1; }\n"
