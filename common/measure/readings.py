@@ -57,16 +57,16 @@ def count(program, problem, *options):
 # --- each of them yields the file's header and rows, as often as there is something to be kept -----
 
 def of_the_simulator(*_):
-    rows, columns = [], []
+    found = []
     for place, problem in enumerate(problems(), 1):
         progress(f"[{place}] {problem['name']}")
-        for record in count(os.path.join(ROOT, "build/sim-count/bin/convladder"), problem):
-            columns = columns or [metric for metric in STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
-                                  if metric in record]
-            rows.append([problem["name"], record["stage"], record["kernel"], record["launches"],
-                         *(number(record.get(metric)) for metric in columns)])
+        found += [(problem["name"], record)
+                  for record in count(os.path.join(ROOT, "build/sim-count/bin/convladder"), problem)]
     progress("")
-    yield KEY + columns, rows
+    columns = [metric for metric in STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
+               if any(metric in record for _, record in found)]
+    yield KEY + columns, [[name, record["stage"], record["kernel"], record["launches"],
+                           *(number(record.get(metric)) for metric in columns)] for name, record in found]
 
 
 def of_stages(stages, names, path):

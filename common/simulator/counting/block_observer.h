@@ -65,7 +65,9 @@ class BlockObserver {
   void mma_of_warpgroup(unsigned columns, std::size_t bytes) {
     counts_.hopper.products += 4;
     counts_.hopper.columns += columns;
-    counts_.hopper.operand_wavefronts += bytes / 128;
+    const auto wavefronts = static_cast<int64_t>(bytes / 128);
+    counts_.hopper.operand_wavefronts += wavefronts;
+    counts_.pipe_wavefronts += wavefronts;
   }
   void fence();  // the running thread publishes what it has done, ...
   void look();   // ... and sees what others have published
