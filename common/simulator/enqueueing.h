@@ -28,7 +28,7 @@ class Enqueueing {
 
  private:
   const char* const stage_;
-  const cudaStream_t stream_;
+  cudaStream_t stream_;
   Enqueueing* const outer_;
   const DeviceMemoryOutOfReach out_of_reach_;
   std::string wrong_;

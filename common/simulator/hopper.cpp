@@ -863,7 +863,7 @@ std::string Hopper::objection(const Word& word, bool write, const Clock& known) 
 
 std::string Hopper::touch(std::size_t index, bool write) {
   Word& word = words_[index];
-  const std::string text = objection(word, write, clock());
+  std::string text = objection(word, write, clock());
   const uint32_t epoch = clock()[running()];
   if (write) {
     word = {epoch, word.read, 0, {}};

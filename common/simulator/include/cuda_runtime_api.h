@@ -9,9 +9,11 @@
 #include <cstdint>
 
 // What programs ask whether CUDA's headers have been included, and what they write before callbacks.
+// NOLINTBEGIN(bugprone-reserved-identifier): they are CUDA's names
 #define __CUDA_RUNTIME_API_H__
 #define __CUDA_RUNTIME_H__
 #define __DRIVER_TYPES_H__
+// NOLINTEND(bugprone-reserved-identifier)
 #define CUDART_CB
 #define CUDARTAPI
 

@@ -129,12 +129,12 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   return c;
 }
 // Two products of 16 bits by 8: of the low or of the high half of b.
-#define CONVLADDER_DP2A(name, first, T, Short, Byte)                                  \
-  inline T name(T a, T b, T c) {                                                      \
-    for (int i = 0; i < 2; ++i) {                                                     \
-      c += static_cast<Short>(a >> 16 * i) * static_cast<Byte>(b >> (8 * i + first)); \
-    }                                                                                 \
-    return c;                                                                         \
+#define CONVLADDER_DP2A(name, first, T, Short, Byte)                                    \
+  inline T name(T a, T b, T c) {                                                        \
+    for (int i = 0; i < 2; ++i) {                                                       \
+      c += static_cast<Short>(a >> 16 * i) * static_cast<Byte>(b >> (8 * i + (first))); \
+    }                                                                                   \
+    return c;                                                                           \
   }
 CONVLADDER_DP2A(__dp2a_lo, 0, int, int16_t, int8_t)
 CONVLADDER_DP2A(__dp2a_hi, 16, int, int16_t, int8_t)
