@@ -165,21 +165,27 @@ def layers(data, _):
 
 def some_layers(data, stage, *names):
     """A stage's README.md: the times of this stage and the last before it that was timed with it, on these
-    layers."""
-    benches = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *filter(None, [data.bench])]
-    known, before = {}, None
-    for before in reversed([each for each in files.stage_names() if each < stage]):
-        known = {problem.name: (problem, bench) for bench in benches
-                 for problem in bench.problems if {before, stage} <= problem.stages.keys()}
-        if known:
-            break
-    rows = []
-    for name in names if known else []:
-        if name not in known:
+    layers. What the other files don't have comes from those of `auto`, under the name of their GPU."""
+    own = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *filter(None, [data.bench])]
+    found = {}  # of (the stage before, whose times): the rows
+    for name in names:
+        for benches in (own, data.benches("auto_*.json")):
+            for before in reversed([each for each in files.stage_names() if each < stage]):
+                known = {problem.name: (problem, bench) for bench in benches
+                         for problem in bench.problems if {before, stage} <= problem.stages.keys()}
+                if known:
+                    break
+            if name in known:
+                break
+        else:
             raise records.BadInput(f"{stage}/README.md: both stages were timed on no layer '{name}'")
-        old, new, factor = time_tables.step_cells(*known[name], before, stage)
-        rows.append([name, known[name][0].shape, old.cold, new.cold, factor])
-    if rows:
+        problem, bench = known[name]
+        old, new, factor = time_tables.step_cells(problem, bench, before, stage)
+        found.setdefault((before, bench.machine["gpu"]), []).append(
+            [name, problem.shape, old.cold, new.cold, factor])
+    for (before, gpu), rows in found.items():
+        if not data.bench or gpu != data.bench.machine["gpu"]:
+            yield f"On {gpu}:\n"
         yield formats.markdown(["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before"], rows)
 
 
@@ -265,9 +271,9 @@ def measured(data, stage, *rows):
     if profile:
         known = counter_tables.step_rows(profile, before, stage)
         for name in rows:
-            if name not in known:
+            if name not in [column.heading for column in counter_tables.COLUMNS]:
                 raise records.BadInput(f"{stage}/README.md: '{name}' is none of {', '.join(known)}")
-        kept = [known[name] for name in rows]
+        kept = [known[name] for name in rows if name in known]
         of = shown[0][0] if shown else None
         if of and (of.name, of.shape, of.bias) == (profile.name, profile.shape, profile.bias):
             shown[0][2].extend(kept)
