@@ -44,7 +44,8 @@ class Results:
 
 def texts():
     """The files that may have generated parts."""
-    return ["README.md", "docs/cuda.md", "docs/reliability.md", "docs/your-own-kernel.md",
+    return ["README.md", "docs/cuda.md", "docs/profiling.md", "docs/reliability.md",
+            "docs/your-own-kernel.md",
             *(f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")),
             *(path for pattern in ("README.md", "exercises/*/README.md")
               for path in sorted(glob.glob(f"[0-9][0-9]_*/{pattern}", root_dir=ROOT)))]
@@ -285,6 +286,15 @@ def measured(data, stage, *rows):
             yield formats.markdown(["", before or "", stage, "÷ before"], cells)
 
 
+def profiled(data, _, *stages):
+    """docs/profiling.md: the last tables that ./ladder profile prints of these stages in the simulator."""
+    for profile in [each for problem in data.problems for each in problem.profiles
+                    if each.source == "simulator"][:1]:
+        some = profile._replace(stages={name: profile.stages[name] for name in stages})
+        for about, shown in counter_tables.tables(some, rates=floors.read_machine("h200")[1])[-2:]:
+            yield from (f"{about}\n", shown)
+
+
 def waits(data, stage):
     """A stage's README.md: what a warp waits for in this stage and in the one before."""
     names = files.stage_names()
@@ -298,4 +308,4 @@ MAKERS = {"summary": summary, "path": path, "report": full_report, "floors": hel
           "known_bugs": functools.partial(table, name="known_bugs.csv", but=["set", "file", "detail"]),
           "programs": programs, "counting": held_counts,
           "layers": layers, "measured": measured, "some_layers": some_layers,
-          "ladder": ladder, "waits": waits, "gpus": gpus, "time": exercise_times}
+          "ladder": ladder, "waits": waits, "profiled": profiled, "gpus": gpus, "time": exercise_times}
