@@ -72,6 +72,7 @@ void Hopper::begin_block(unsigned threads, bool immediate) {
   barriers_.clear();
   actions_.clear();
   pending_sums_ = 0;
+  registers_.clear(), free_registers_ = 0;
   if (!groups_.empty()) threads_.clear(), groups_.clear();
   threads_.resize(threads);
   if (!std::exchange(active_, false)) return;
@@ -126,6 +127,10 @@ std::string Hopper::reason(const void* key, unsigned thread) const {
       text += fmt::format("; {} more have come than were expected", plural(-barrier.bytes, "byte"));
     }
     return text;
+  }
+  if (key == &free_registers_) {
+    return fmt::format("for registers: its {} threads begin with {} each at most, and {} are free",
+                       threads_.size(), registers_at_most(), free_registers_);
   }
   for (const Group& group : groups_) {
     for (const Product& product : group.products) {
@@ -751,17 +756,17 @@ void Hopper::fence_barriers() {
 void Hopper::set_registers(unsigned count, const void* pc) {
   require(count % 8 == 0 && count >= 24 && count <= 256,
           "setmaxnreg with a number that is no multiple of 8 from 24 to 256", pc);
-  threads_[running()].registers = count;
-  unsigned all = 0;
-  for (const Thread& thread : threads_) {
-    if (thread.registers == 0) return;
-    all += thread.registers;
-  }
-  if (all > REGISTERS) {
-    fail(fmt::format("setmaxnreg waits for ever: the block's threads ask for {} registers, of {}",
-                     all, REGISTERS),
-         code_offset(pc));
-  }
+  if (registers_.empty()) registers_.assign(threads_.size(), registers_at_most());
+  unsigned& own = registers_[running()];
+  while (own + free_registers_ < count) worker_.sleep(&free_registers_, pc);
+  free_registers_ += own - count;
+  own = count;
+  worker_.wake(&free_registers_);
+}
+
+// What a thread can begin with, in steps of 8: all together have a multiprocessor's, whatever the compiler gives.
+unsigned Hopper::registers_at_most() const {
+  return std::min<unsigned>(REGISTERS / threads_.size() / 8 * 8, 256);
 }
 
 // ---- Clocks ----

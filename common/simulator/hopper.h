@@ -139,7 +139,6 @@ class Hopper {
     std::deque<std::vector<std::function<void()>>> store_groups;
     unsigned store_actor = 0;
     uint32_t stores_committed = 0;
-    unsigned registers = 0;
   };
   struct Word {
     uint32_t written = 0, read = 0;        // the thread's epoch
@@ -147,6 +146,7 @@ class Hopper {
   };
 
   unsigned running() const;
+  unsigned registers_at_most() const;
   Group& group() { return groups_[running() / 128]; }
   uint32_t address_of(const void* pointer, std::size_t bytes, const void* pc) const;
   Barrier& barrier_at(void* barrier, const void* pc);
@@ -192,6 +192,8 @@ class Hopper {
   std::vector<Thread> threads_;
   std::vector<Group> groups_;
   int pending_sums_ = 0;
+  std::vector<unsigned> registers_;  // of each thread, once one has set its own
+  unsigned free_registers_ = 0;      // that others have given up
 
   std::vector<Clock> clocks_, fenced_;  // by thread; the latter at its last fence between proxies
   Clock numbered_[16], published_;

@@ -19,6 +19,7 @@
 // fragment: changes registers that a product still reads
 // leaves: leaves the kernel without wgmma.wait_group for the product begun at
 // registers: setmaxnreg with a number that is no multiple of 8 from 24 to 256
+// greedy: waits for ever at .*{takes}.* for registers: its 384 threads begin with 168 each at most, and \d+ are free
 // apart: give wgmma different descriptors
 #include <cstdio>
 #include <cstring>
@@ -45,13 +46,15 @@ enum Mistake {
   fragment,
   leaves,
   registers,
+  greedy,
   apart
 };
 constexpr const char* NAMES[] = {"right",    "no_wait",  "consumer_parity", "producer_parity",
                                  "no_empty", "early",    "short_bytes",     "long_bytes",
                                  "swizzle",  "arrivals", "twice",           "unshown",
                                  "no_sync",  "proxy",    "fence",           "sum",
-                                 "fragment", "leaves",   "registers",       "apart"};
+                                 "fragment", "leaves",   "registers",       "greedy",
+                                 "apart"};
 
 constexpr int TILES = 6, SLOTS = 2, BYTES = (64 + 16) * 32 * 4;
 
@@ -115,6 +118,17 @@ __global__ void pipeline(const __grid_constant__ CUtensorMap x,
   }
 }
 
+// Three warpgroups have 504 registers between them.
+__global__ void divide(Mistake mistake) {
+  if (threadIdx.x < 128) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+  } else if (mistake == greedy) {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");  // takes
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  }
+}
+
 int main(int, char** arguments) {
   float *x, *w, *out;
   static float host[64 * TILES * 32], sums[64 * 16];
@@ -126,7 +140,8 @@ int main(int, char** arguments) {
   const CUtensorMap of_x = map_of(x, TILES * 32, 64, 64), of_w = map_of(w, TILES * 32, 16, 16);
   for (int i = 0; i < static_cast<int>(sizeof(NAMES) / sizeof(*NAMES)); ++i) {
     if (std::strcmp(NAMES[i], arguments[1]) == 0)
-      pipeline<<<1, 256>>>(of_x, of_w, static_cast<Mistake>(i), out);
+      pipeline<<<1, 256>>>(of_x, of_w, static_cast<Mistake>(i), out),
+          divide<<<1, 384>>>(static_cast<Mistake>(i));
   }
   const cudaError_t error = cudaDeviceSynchronize();
   cudaMemcpy(sums, out, sizeof(sums), cudaMemcpyDeviceToHost);
