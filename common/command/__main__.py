@@ -12,7 +12,7 @@ from common.command.building import Lacking, build, configure, folder
 from common.command.machine import foreground, gpus, nvcc, say
 from common.show import files
 from common.show.files import ROOT
-from common.show.support import REPORT, fail, run_main, stage_called
+from common.show.support import REPORT, fail, run_main, stage_called, tell
 
 USAGE = """usage: ./ladder COMMAND [--backend gpu|sim] [OPTION...]
 
@@ -76,7 +76,7 @@ def paragraph(command):
 def help_of(command):
     """Configures nothing, and installs nothing."""
     if command in ("bugs", *OF_THE_PROGRAM) or command not in MODULES:
-        print(paragraph(command), flush=True)
+        tell(paragraph(command))
     if command in MODULES:
         if command == "diff":
             return module(MODULES[command], "", "--help")
@@ -285,7 +285,7 @@ def main(words):
     backend, words = read(words)
     command, *words = words or ["help"]
     if command in ("help", "--help", "-h"):
-        print(USAGE, end="")
+        tell(USAGE.rstrip())
         return 0
     if not re.match("[a-z]", command) or not re.search(rf"^  {re.escape(command)} ", USAGE, re.MULTILINE):
         fail(f"unknown command '{command}' (./ladder alone lists them)", 2)

@@ -57,6 +57,9 @@ def in_turn(preset, step):
             fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield
+        except OSError as error:
+            error.filename = error.filename or folder(preset)  # a write that fails names none
+            raise
         except KeyboardInterrupt:
             print(file=sys.stderr)
             say(f"interrupted while {step} build/{preset}; the next call goes on from there")

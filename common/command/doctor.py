@@ -4,6 +4,7 @@ import os
 import shutil
 
 from common.command import building, machine
+from common.show.support import tell
 
 TOOLKIT = "part of NVIDIA's CUDA Toolkit"
 
@@ -35,11 +36,11 @@ def doctor(chosen, nvcc):
             rows.setdefault(need["name"], row)
     for name, found, purpose, detail, remedy in rows.values():
         if found:
-            print(f"{name:18} found    {found} ({purpose}){detail and ', ' + detail}")
+            tell(f"{name:18} found    {found} ({purpose}){detail and ', ' + detail}")
         else:
-            print(f"{name:18} missing  {purpose}. Get it: {remedy}")
+            tell(f"{name:18} missing  {purpose}. Get it: {remedy}")
     if lacking:
-        print(f"missing: {' '.join(lacking)}; what else there is will be found out when they are there")
+        tell(f"missing: {' '.join(lacking)}; what else there is will be found out when they are there")
     lacks = [] if lacking else building.missing(chosen, "run")
     packages = packages or building.packages(lacks)
     remedies = [need["remedy"] for need in lacks if not need["package"]]
@@ -47,8 +48,8 @@ def doctor(chosen, nvcc):
         reason = machine.install()
         remedies += [f"{reason}; apt-get install {' '.join(packages)}"] if reason else []
     if remedies:
-        print(f"./ladder run can't work yet: {'; '.join(remedies)}")
+        tell(f"./ladder run can't work yet: {'; '.join(remedies)}")
         return 1
     will = f"will install: {' '.join(packages)}" if packages else "works here"
-    print(f"./ladder run {will}; backend: {chosen}.")
+    tell(f"./ladder run {will}; backend: {chosen}.")
     return 0

@@ -9,6 +9,7 @@ of the others, and a line for CMake, which finds the folder by its digits. Then,
 """
 import os
 import re
+import shutil
 
 from common.show import files
 from common.show.support import ROOT, fail, run_main
@@ -84,8 +85,12 @@ def main(arguments):
     if os.path.lexists(os.path.join(ROOT, name)):
         fail(f"new {name}: there is something in its place already", 2)
     os.mkdir(os.path.join(ROOT, name))
-    for path, text in made.items():
-        files.write(os.path.join(ROOT, path), text)
+    try:
+        for path, text in made.items():
+            files.write(os.path.join(ROOT, path), text)
+    except OSError:
+        shutil.rmtree(os.path.join(ROOT, name))
+        raise
     print(f"made {', '.join(made)}.\nIt is stage 01's kernel, and right. Next: ./ladder check --stage {name} "
           "--shape alexnet_conv1; docs/adding-a-stage.md has the rules")
     return 0

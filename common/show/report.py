@@ -92,7 +92,7 @@ def main(arguments):
     options = parse(arguments)
     try:
         return renew_docs(options) if options.docs else make_page(options)
-    except (records.BadInput, OSError) as error:
+    except records.BadInput as error:
         fail(str(error))
 
 

@@ -1,7 +1,10 @@
 """What the scripts of common/ share."""
 import json
 import os
+import re
+import shutil
 import sys
+import textwrap
 
 from common.show import files
 from common.show.files import ROOT
@@ -44,6 +47,20 @@ def stage_called(word):
     if len(found) > 1:
         fail(f"stage '{word}' can be {' or '.join(found)}", 2)
     return found[0]
+
+
+def columns(most=sys.maxsize):
+    """How wide lines may be: as the terminal, or `most`."""
+    return min(most, shutil.get_terminal_size((most, 0)).columns)
+
+
+def tell(text):
+    """Prints lines; on a terminal that is too narrow for one, folded, each with what goes on below it."""
+    if max(map(len, text.splitlines()), default=0) > columns():
+        text = "\n".join(textwrap.fill(line, columns(), break_long_words=False, break_on_hyphens=False,
+                                       subsequent_indent=" " * min(11, columns() // 4))
+                         for line in re.sub(r"\n {9,}", " ", text).splitlines())
+    print(text, flush=True)
 
 
 def progress(text):

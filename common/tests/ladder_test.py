@@ -88,6 +88,8 @@ class Ladder(unittest.TestCase):
                          PATH=path)
         doctor = self.check("./ladder doctor", 1, "^missing: cmake g\\+\\+ make", PATH=path)
         (self.bare / "python3").unlink()
+        (self.bare / "python3").write_text("#!/bin/sh\n")  # no Python, whatever it is asked
+        (self.bare / "python3").chmod(0o755)
         python = self.check("./ladder run", 1, f"{ERROR}missing here: Python 3.10 or later", PATH=path)
         needed = (self.root / "common/command/cmake/Needs.cmake").read_text(encoding="utf-8")
         needed = sorted(set(re.findall(r"PACKAGE (\S+) REQUIRED", needed)))
@@ -99,6 +101,17 @@ class Ladder(unittest.TestCase):
         self.check("./ladder help >/dev/full", 1, f"{ERROR}standard output: No space left")
         self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
         self.check("set -o pipefail; ./ladder help | true", 1)
+        self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
+        self.check("ulimit -f 0; ./ladder new 99_x", 1, f"{ERROR}.*/x.cu: File too large")
+        self.assertFalse((self.root / "99_x").exists())
+        self.check("mkdir -p build/sim; ln -s /dev/full build/sim/configure.log; ./ladder build sim x", 1,
+                   f"{ERROR}.*/build/sim: No space left")
+        (self.root / "build/sim/configure.log").unlink()
+
+    def test_3_narrow_terminals(self):
+        for line in ("help", "exercise", "exercise tail --hint"):
+            for row in self.check(f"./ladder {line}", 0, COLUMNS="40").splitlines():
+                self.assertTrue(len(row) <= 40 or " " not in row.strip(), row)
 
     def test_4_doctor_and_what_changes(self):
         self.check("./ladder doctor", 1, f"{ERROR}CXX is '/none', which makes no program", CXX="/none")

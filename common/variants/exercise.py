@@ -14,7 +14,7 @@ import time
 
 from common.show import files
 from common.show.files import ROOT
-from common.show.support import fail, require_folder, run_main, write_json
+from common.show.support import columns, fail, require_folder, run_main, tell, write_json
 from common.variants import grade, judge
 from common.variants import task as tasks
 from common.variants.build import Build, BuildError, Failed, sandbox
@@ -137,8 +137,9 @@ def record_of(task, source, verdict):
 
 def paragraph(label, text, screen=None):
     """A label in a column of its own, the text folded beside it."""
+    width = (WIDTH if screen else columns(WIDTH)) - 9
     lines = [line for part in text.split("\n")
-             for line in textwrap.wrap(part, WIDTH - 9, break_long_words=False) or [""]]
+             for line in textwrap.wrap(part, width, break_long_words=False) or [""]]
     for i, line in enumerate(lines):
         print(f"{label if i == 0 else '':7}  {line}".rstrip(), file=screen)
 
@@ -290,11 +291,11 @@ def show_list(all_tasks, notes):
             following = task
         mark = "done" if note.get("done") else "next" if following is task else \
             "begun" if note.get("checks") else ""
-        print(f"  {mark:5}  {task.name:{longest}}  {task.goal['idea']}")
+        tell(f"  {mark:5}  {task.name:{longest}}  {task.goal['idea']}")
     done = sum(notes.all.get(task.name, {}).get("done", False) for task in all_tasks)
     print(f"\n{done} of {len(all_tasks)} done")
     following = following or tasks.golf()  # it has no end
-    print(f"./ladder exercise {following.name}   judges {shown(mine(following))}; the task: "
+    tell(f"./ladder exercise {following.name}   judges {shown(mine(following))}; the task: "
           f"{shown(following.path('README.md'))}")
 
 
@@ -303,7 +304,7 @@ def hint(task, notes):
     given = min(note["hints"], len(texts) - 1)
     if note["hints"] == len(texts):
         print("That was the last one; again:")
-    print(f"hint {given + 1} of {len(texts)}\n\n{texts[given]}")
+    tell(f"hint {given + 1} of {len(texts)}\n\n{texts[given]}")
     note["hints"] = given + 1
     notes.save()
 
