@@ -186,7 +186,7 @@ def some_layers(data, stage, *names):
             [name, problem.shape, old.cold, new.cold, factor])
     for (before, gpu), rows in found.items():
         if not data.bench or gpu != data.bench.machine["gpu"]:
-            yield f"On {gpu}:\n"
+            yield f"On an {gpu}, with a cold cache:\n"
         yield formats.markdown(["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before"], rows)
 
 
