@@ -2,7 +2,7 @@
 //
 // A first kernel turns the filters into tiles, which are then copied 16 bytes at a time, and lists
 // where each tap lies in the input, so that no thread counts channels, rows and columns. The list is
-// copied, too, a tile ahead of its use.
+// copied, too, two tiles ahead of its use.
 // Should drop: copies of the filters, to a quarter; instructions per copy.
 // What hurts: stores whose lanes lie four pixels apart, since a thread has four neighbours.
 #include "common/core/copy_async.h"
