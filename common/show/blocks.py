@@ -104,21 +104,27 @@ def idea_of(stage):
 
 
 def summary(data, _):
-    """README.md: each stage's idea, its time on the running example, and what limits it."""
+    """README.md: each stage's idea, its time on the running example and the least that its counts allow,
+    both of all images, and what its lesson says that limits it."""
     if not data.problems:
         return
     timed, rows = data.problems[0].bench, []
     cudnn = records.rival(timed, "cudnn", "fp32") if timed else None
+    counts = next((profile.stages for profile in data.problems[0].profiles if profile.source == "ncu"), {})
     for stage in files.lessons():
         timing = timed.stages.get(stage) if timed else None
         cells = time_tables.time_cells(timing, timed and timed.flop, data.bench)
+        floor = floors.of_stage(counts[stage]) if stage in counts else None
+        exact = timing and timing.precision == "fp32"  # cuDNN's time, and the ceiling, are of FP32
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(stage),
                      "not for this layer" if files.is_side_rung(stage) else
                      cells.cold or "not timed yet",
-                     cells.ceiling,
-                     ratio(time_tables.time_ratio(cudnn, timing)), files.limit_of(stage)])
-    yield formats.markdown(["stage", "idea", "time [ms]", "of FP32 ceiling", "times as fast as cuDNN FP32",
-                            "what limits it"], rows)
+                     formats.milliseconds(floor[0]) if floor and floor[0] else "",
+                     cells.ceiling if exact else "",
+                     ratio(time_tables.time_ratio(cudnn, timing)) if exact else "",
+                     files.limit_of(stage) if timing and timing.cold or files.is_side_rung(stage) else ""])
+    yield formats.markdown(["stage", "idea", "time [ms]", "at least [ms]", "of FP32 ceiling",
+                            "times as fast as cuDNN FP32", "what limits it"], rows)
     yield time_tables.machine(data.bench) if data.bench else ""
 
 
@@ -136,31 +142,36 @@ def ladder(data, stage):
     yield f"Milliseconds of `{problem.name}` on an {data.bench.machine['gpu']}: {' · '.join(cells)}\n"
 
 
-def path(data, _, *numbers):
-    """README.md: these stages, with what their lessons say that they take."""
+def path(data, _, *steps):
+    """README.md: these pages and stages, in this order, with what they say that they take."""
     rows = []
-    for stage in [name for name in files.lessons() if name[:2] in numbers]:
-        found = re.search(MINUTES, files.read(os.path.join(ROOT, stage, "README.md")))
+    for step in steps:
+        stage = next((name for name in files.lessons() if name[:2] == step), None)
+        page_of = f"{stage}/README.md" if stage else step
+        text = files.read(os.path.join(ROOT, page_of))
+        found = re.search(MINUTES, text)
         minutes, to_write, exercise, link = found.groups("") if found else [""] * 4
-        rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(stage), minutes,
-                     exercise and f"[{exercise}]({stage}/{link})", to_write])
-    read, written = (str(sum(int(row[i] or 0) for row in rows)) for i in (2, 4))
-    rows.append(["together", "", read, "", written])
-    yield formats.markdown(["stage", "idea", "minutes to read", "exercise", "minutes to write"], rows)
+        rows.append([f"[{stage[:2]}]({page_of})" if stage else f"[{re.match('# (.*)', text)[1]}]({page_of})",
+                     idea_of(stage) if stage else "", minutes,
+                     exercise and f"[{exercise}]({os.path.dirname(page_of)}/{link})", to_write])
+    read, written = (sum(int(row[i] or 0) for row in rows) for i in (2, 4))
+    rows.append(["together", "", str(read), "", str(written)])
+    yield formats.markdown(["page or stage", "idea", "minutes to read", "exercise", "minutes to write"], rows)
+    yield f"That is {(read + written) / 60:.1f} hours.\n"
 
 
 def layers(data, _):
     """README.md: what the stages come to over many layers."""
     for bench in data.benches("layers_*.json"):
         yield (f"Over {len(bench.problems)} layers of published networks "
-               "([common/layers.csv](common/layers.csv)), cold: the geometric mean of how many times as "
-               "fast as the library a stage is, and on how many layers it is faster. "
+               "([common/layers.csv](common/layers.csv)), with a cold cache: how many times as fast as "
+               "the library a stage is (geometric mean), and on how many layers it is faster. "
                f"{bench.machine['gpu']}.\n")
         yield time_tables.standings_table(bench)
         slower = list(time_tables.losses(bench))
         if slower:
-            yield ("Each stage is compared with the last one before it that is at least as exact. On these "
-                   "layers it takes more than 1.05 times as long:\n")
+            yield ("Each stage is compared with the last one before it that is at least as exact. These layers "
+                   "became slower, by more than 5 %:\n")
             yield "".join(slower)
 
 

@@ -145,7 +145,7 @@ def brief_table(profile, named=False):
         floor = floors.of_stage(kernels) or (None, "")
         rows.append([stage, *(cell(column.figure(profile, stage), column.text) for column in columns),
                      milliseconds(floor[0]) if floor[0] else "", floor[1] if floor[0] else ""])
-    return markdown(["stage", *headings.values(), FLOOR.heading, "limited by"], rows)
+    return markdown(["stage", *headings.values(), FLOOR.heading, "set by"], rows)
 
 
 def with_article(gpu):

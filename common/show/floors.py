@@ -26,7 +26,8 @@ def data_sheets():
     known = {}
     for row in files.read_rows(os.path.join(FOLDER, "data_sheets.csv")):
         rates = {name: float(row[name]) for name in RATES + OTHER_RATES if row.get(name)}
-        rates["wavefronts_per_cycle"] = 1.0  # 32 banks of 4 bytes, in all of them
+        # 32 banks of 4 bytes; a Turing multiprocessor moves only 64 bytes in a cycle
+        rates["wavefronts_per_cycle"] = 0.5 if row["compute_capability"] == "7.5" else 1.0
         rates["fma_tflops"] = 2e-6 * (rates["multiprocessors"] * rates["fmas_per_cycle"] *
                                       rates["clock_mhz"])
         known[row["name"]] = row["gpu"] + BY_DATA_SHEET, rates, row["compute_capability"]
