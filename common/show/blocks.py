@@ -151,9 +151,10 @@ def path(data, _, *steps):
         text = files.read(os.path.join(ROOT, page_of))
         found = re.search(MINUTES, text)
         minutes, to_write, exercise, link = found.groups("") if found else [""] * 4
-        rows.append([f"[{stage[:2]}]({page_of})" if stage else f"[{re.match('# (.*)', text)[1]}]({page_of})",
-                     idea_of(stage) if stage else "", minutes,
-                     exercise and f"[{exercise}]({os.path.dirname(page_of)}/{link})", to_write])
+        link = os.path.normpath(os.path.join(os.path.dirname(page_of), link))
+        title = stage[:2] if stage else re.match("# (.*)", text)[1]
+        rows.append([f"[{title}]({page_of})", idea_of(stage) if stage else "", minutes,
+                     exercise and f"[{exercise}]({link})", to_write])
     read, written = (sum(int(row[i] or 0) for row in rows) for i in (2, 4))
     rows.append(["together", "", str(read), "", str(written)])
     yield formats.markdown(["page or stage", "idea", "minutes to read", "exercise", "minutes to write"], rows)
