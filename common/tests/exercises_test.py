@@ -61,8 +61,9 @@ class Folders(unittest.TestCase):
                     self.assertRegex(first, r"(?s)^\*.*\bclock\b.*\blesson\b.*\*$")
 
     def test_the_page_lists_each_in_order(self):
+        minutes = dict(re.findall(r"(\w+) (\d+)[, ]", files.read(os.path.join(ROOT, "docs/teaching.md"))))
         rows = [f"| [{task.name}](../{task.stage}/exercises/{task.name}/README.md) | {task.stage[:2]} | "
-                f"{task.goal['idea']} |" for task in TASKS]
+                f"{task.goal['idea']} | {minutes.get(task.name)} |" for task in TASKS]
         page = files.read(os.path.join(ROOT, "docs/exercises.md"))
         self.assertEqual([line for line in page.split("\n") if line.startswith("| [")], rows)
 
