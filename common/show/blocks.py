@@ -180,7 +180,7 @@ def some_layers(data, stage, *names):
     """A stage's README.md: the times of this stage and the last before it that was timed with it, on these
     layers. What the other files don't have comes from those of `auto`, under the name of their GPU."""
     own = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *filter(None, [data.bench])]
-    found = {}  # of (the stage before, whose times): the rows
+    found = {}  # of (the stage before, the GPU): the rows
     for name in names:
         for benches in (own, data.benches("auto_*.json")):
             for before in reversed([each for each in files.stage_names() if each < stage]):
@@ -195,11 +195,21 @@ def some_layers(data, stage, *names):
         problem, bench = known[name]
         old, new, factor = time_tables.step_cells(problem, bench, before, stage)
         found.setdefault((before, bench.machine["gpu"]), []).append(
-            [name, problem.shape, old.cold, new.cold, factor])
+            [name, problem.shape, old.cold, new.cold, factor, *beside_a_copy(problem, stage)])
     for (before, gpu), rows in found.items():
         if not data.bench or gpu != data.bench.machine["gpu"]:
             yield f"On an {gpu}, with a cold cache:\n"
-        yield formats.markdown(["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before"], rows)
+        header = ["layer", "shape", f"{before} [ms]", f"{stage} [ms]", "÷ before", "of a copy's rate",
+                  "× cuDNN FP32"]
+        yield formats.markdown(header[:len(rows[0])], rows)
+
+
+def beside_a_copy(problem, stage):
+    """For a side rung, which memory limits: its share of a large copy's rate, and how it stands to cuDNN."""
+    if files.is_side_rung(stage):
+        timing = problem.stages[stage]
+        yield ratio(timing.fraction_of_copy_rate)
+        yield ratio(time_tables.time_ratio(records.rival(problem, "cudnn", "fp32"), timing))
 
 
 def exercise_times(data, folder):
