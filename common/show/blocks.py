@@ -171,8 +171,8 @@ def layers(data, _):
         yield time_tables.standings_table(bench)
         slower = list(time_tables.losses(bench))
         if slower:
-            yield ("Each stage is compared with the last one before it that is at least as exact. These layers "
-                   "became slower, by more than 5 %:\n")
+            yield ("Each stage is compared with the last one before it that is at least as exact. These "
+                   "layers became slower, by more than 5 %:\n")
             yield "".join(slower)
 
 
