@@ -2,7 +2,7 @@
 //
 // Stages 01 to 04 read the whole output once more, add the bias and write it back: 8 bytes per
 // output that are gone here, and a launch.
-// Should drop: DRAM bytes, by two thirds of what stage 04 moves where the output is most of it.
+// Should drop: DRAM bytes, to less than half of stage 04's where the output is most of them.
 // What hurts: as in stage 04, nothing is multiplied while a tile is loaded.
 #include "common/core/indexing.h"
 #include "common/core/launch.h"
