@@ -228,20 +228,30 @@ def exercise_times(data, folder):
 
 
 def table(data, _, name, but=()):
-    """docs/reliability.md, runs that take long; docs/your-own-kernel.md, known bugs of others."""
+    """docs/reliability.md: runs that take long, known bugs of others."""
     for path in data.paths(name):
         rows = files.read_rows(path)
         columns = [column for column in rows[0] if column not in but]
         yield formats.markdown(columns, [[row[column] for column in columns] for row in rows])
 
 
-def programs(data, _):
-    """docs/your-own-kernel.md: how the programs of others ended, by the table that they stand in."""
+def programs(data, _, briefly=""):
+    """docs/reliability.md: how the programs of others ended, by the table that they stand in;
+    docs/your-own-kernel.md, briefly: how many in all."""
     for path in data.paths("programs.csv"):
-        counted = collections.Counter((row["set"], row["result"]) for row in files.read_rows(path))
+        counted = collections.Counter(  # an earlier run called a program wrong that was not done in time
+            (row["set"], "long" if row["detail"].startswith("not done in ") else row["result"])
+            for row in files.read_rows(path))
         results = ["right", "found", "refused", "long", "wrong"]
-        yield formats.markdown(["", *results], [[name, *(str(counted[name, result]) for result in results)]
-                                                for name in dict.fromkeys(name for name, _ in counted)])
+        rows = [[name, *(str(counted[name, result]) for result in results)]
+                for name in dict.fromkeys(name for name, _ in counted)]
+        if briefly:
+            right, found, refused, late, wrong = (sum(int(row[i]) for row in rows) for i in range(1, 6))
+            yield (f"We ran {counted.total()} programs of public repositories without a change. {right} are "
+                   f"right, {found} have findings,\n{refused} are refused with a line that says why, {late} "
+                   f"take too long, and {wrong} are wrong.\n")
+        else:
+            yield formats.markdown(["", *results], rows)
 
 
 def gpus(data, _):
