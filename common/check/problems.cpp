@@ -197,6 +197,17 @@ bool halve_groups(ConvArguments& a) {
   return true;
 }
 
+// What a filter sees beyond one row and column of padding is padding alone.
+bool halve_pads(ConvArguments& a) {
+  const auto half = [](int64_t pad, int64_t span) {
+    return std::min(pad, std::max(pad / 2, span));
+  };
+  const int64_t h = half(a.pad_h, a.dil_h * (a.r - 1)), w = half(a.pad_w, a.dil_w * (a.s - 1));
+  if (h == a.pad_h && w == a.pad_w) return false;
+  a.pad_h = h, a.pad_w = w;
+  return true;
+}
+
 }  // namespace
 
 std::vector<Problem> read_problems(const std::string& path) {
@@ -260,6 +271,7 @@ ConvArguments reduce(const ConvArguments& arguments, double max_macs) {
     while (too_large() && halve_channels(reduced, least)) continue;
     while (too_large() && halve_groups(reduced)) continue;
   }
+  while (too_large() && halve_pads(reduced)) continue;
   return reduced;
 }
 

@@ -287,7 +287,7 @@ def main(words):
     if command in ("help", "--help", "-h"):
         tell(USAGE.rstrip())
         return 0
-    if not re.match("[a-z]", command) or not re.search(rf"^  {re.escape(command)} ", USAGE, re.MULTILINE):
+    if command not in re.findall(r"^  (\w+) ", USAGE, re.MULTILINE):
         fail(f"unknown command '{command}' (./ladder alone lists them)", 2)
     if {"--help", "-h"} & set(words[:words.index("--")] if "--" in words else words):
         return help_of(command)

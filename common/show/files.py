@@ -80,7 +80,7 @@ def write(path, content):
     part = f"{path}.{os.getpid()}.part"
     try:
         with open(part, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(content.encode(errors="replace") if isinstance(content, str) else content)
         os.replace(part, path)
     except OSError as error:
         error.filename = path  # a write that fails names none

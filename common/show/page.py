@@ -80,7 +80,8 @@ def page_data(inputs):
                 raise records.BadInput(MISSING[kind])
             return read(path)
         except (records.BadInput, OSError) as error:
-            notices.append({"about": kind, "text": str(error), "command": COMMANDS[kind], "path": path})
+            text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            notices.append({"about": kind, "text": text, "command": COMMANDS[kind], "path": path})
             return None
 
     bench = attempt("bench", inputs.bench, records.read_bench)

@@ -17,6 +17,7 @@ def run_main(main):
     when a file can't be written or read, or nobody reads what it prints."""
     if sys.stdout is None:
         fail("standard output is closed")
+    sys.stdout.reconfigure(errors="backslashreplace")  # half a character is no reason to stop
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
@@ -51,7 +52,7 @@ def stage_called(word):
 
 def columns(most=sys.maxsize):
     """How wide lines may be: as the terminal, or `most`."""
-    return min(most, shutil.get_terminal_size((most, 0)).columns)
+    return max(20, min(most, shutil.get_terminal_size((most, 0)).columns))
 
 
 def tell(text):

@@ -62,6 +62,7 @@ class Ladder(unittest.TestCase):
         gpu = shutil.which("nvidia-smi")
         for line, message in (
             ("nosuch", "unknown command 'nosuch'"), ("''", "unknown command ''"), ("_x", "unknown command"),
+            ("'run '", "unknown command"),
             ("test --all --minutes -1", "not below 0"),
             ("run --backend", "--backend needs a value"), ("--backend=x run", "must be gpu or sim"),
             ("check --stage 0", "stage '0' can be 01_naive or"),
@@ -101,6 +102,8 @@ class Ladder(unittest.TestCase):
         self.check("./ladder help >/dev/full", 1, f"{ERROR}standard output: No space left")
         self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
         self.check("set -o pipefail; ./ladder help | true", 1)
+        self.check("PYTHONHOME=/none PYTHONINSPECT=1 ./ladder help | head -1", 0, "^usage[^\n]*\n$")
+        self.check("CUDACXX=true ./ladder build gpu x", 1, "true is no nvcc")
         self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
         self.check("ulimit -f 0; ./ladder new 99_x", 1, f"{ERROR}.*/x.cu: File too large")
         self.assertFalse((self.root / "99_x").exists())

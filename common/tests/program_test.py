@@ -93,7 +93,10 @@ ON_DEVICE = [
     (1, "y.npy: shape is \\[2,5,9,4\\], the input must be \\[2,3,9,8\\] \\(without --shape",
      f"run {SMALL} --input y.npy"),
     (1, "b.npy: shape is \\[5\\], --input takes 4 dimensions", "run --input b.npy"),
-    (1, "products add up to .*e.*, and float32 ends at 3.4e\\+38", "run --filters large.npy --report report"),
+    (1, "products add up to .*e.*, and float32 is exact from 9.86e-32 to 3.4e\\+38",
+     "run --filters large.npy --report report"),
+    (1, "products add up to .*e-4", "run --filters least.npy --report report"),
+    (0, "cut down to n1 c1 1x1 k1 1x1 .* pad 11x11", "check --pad 3000 --stage 01_naive --max-gmac 1e-6"),
     # The output of one run is an input of the next, in which a filter has a third of its channels.
     (0, "k15 3x2 .* groups 3, bias", f"run {GROUPED} --output y.npy"),
     (1, "y.npy: shape is \\[2,15,9,4\\], the filters must be \\[10,3,9,4\\]",
@@ -149,6 +152,7 @@ class Program(unittest.TestCase):
         write_npy("w.npy", (5, 3, 3, 2), 90)
         write_npy("b.npy", (5,), 5)
         write_npy("large.npy", (1, 3, 3, 2), 18, 3e38)
+        write_npy("least.npy", (1, 3, 3, 2), 18, 1e-42)
 
     def check_rows(self, rows):
         for status, pattern, arguments in rows:

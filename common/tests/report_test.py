@@ -92,6 +92,16 @@ class CommandLine(FolderTest):
             self.assertEqual(status, 2)
             self.assertRegex(said, f"^ladder: error: .*{pattern}.*\n$")
 
+    def test_odd_files(self):
+        run = {"shape": SHAPE, "pictures": {}, "backend": "sim", "data": "random"}
+        half = bench_json()
+        half["problems"][0]["problem"] = "\ud800"  # half a character
+        for words, status, pattern in ((["--bench", self.save("bench.json", half)], 0, "^$"),
+                                       (["--run", self.save("run.json", run)], 1, "input.png: No such file")):
+            found, _, said = called(report.main, [*words, "--out", self.folder])
+            self.assertEqual(found, status, said)
+            self.assertRegex(said, pattern)
+
 
 class CommittedTexts(unittest.TestCase):
     def test_they_agree_with_the_results(self):

@@ -5,9 +5,12 @@ import unittest
 
 from common.show import files
 from common.show.files import ROOT
+from common.tests.folder_test import called
 from common.variants import task, variant, variants
 
 ALL = variants.of_stages()
+
+
 class Variants(unittest.TestCase):
     def test_every_edit_fits(self):
         for each in ALL:
@@ -46,6 +49,12 @@ class Variants(unittest.TestCase):
         bug.expect = "data race or never written"
         self.assertFalse(variant.is_caught(bug, ["small integers"] * 3))
         self.assertTrue(variant.is_caught(bug, ["", "never written"]))
+
+    def test_usage(self):
+        for words in (["--jobs", "0"], ["--repeats", "0"], ["--nosuch"], ["--kind", "x"], ["nosuch"]):
+            status, _, said = called(variant.main, words)
+            self.assertEqual(status, 2, words)
+            self.assertRegex(said, "^ladder: error: variant: [^\n]*\n$")
 
 
 if __name__ == "__main__":

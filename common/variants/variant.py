@@ -27,7 +27,7 @@ import xml.etree.ElementTree
 
 from common.show import counter_tables, files, formats, records
 from common.show.files import ROOT
-from common.show.support import fail, run_main
+from common.show.support import fail, require_folder, run_main
 from common.variants import exercise, handin, variants
 from common.variants import task as tasks
 from common.variants.build import Build, BuildError, Failed, run_limited
@@ -421,6 +421,7 @@ def list_all():
 def main(words):
     parser = argparse.ArgumentParser(prog="./ladder variant", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.error = lambda message: fail(f"variant: {message}; ./ladder variant --help", 2)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--kind", choices=("experiment", "bug", "mistake"))
     parser.add_argument("--stage", help="of this stage alone, or this exercise")
@@ -432,6 +433,10 @@ def main(words):
     parser.add_argument("--preset", help=argparse.SUPPRESS)
     parser.add_argument("--xml", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
+    if min(options.jobs, options.repeats) < 1:
+        parser.error("--jobs and --repeats are at least 1")
+    if options.json:
+        require_folder(options.json)
     if not (options.names or options.kind or options.stage or options.canaries):
         list_all()
         return 0
