@@ -320,6 +320,8 @@ HOSTILE = {
     "no stage": (judge.CRASH, "holds 0 stages", "", "CONVLADDER_REGISTER_STAGE(", "const Stage unused("),
     "divides by zero": (judge.CRASH, "divides", "const int x", KERNEL,
                         "const int x = 7 / (shape.K - shape.K); if (x) return;"),
+    "by another rule": (judge.REFUSED, "another precision than the exercise's, fp32", "", "nullptr, false}",
+                        "nullptr, false, TF32}"),
     "null pointer": (judge.CRASH, "SIGSEGV", "volatile", ENQUEUE, "*reinterpret_cast<volatile int*>(8) = 1;"),
     "100 GB": (judge.CRASH, "memory", "", ENQUEUE,
                "float* volatile x = new float[25000000000ull]; delete[] x;"),

@@ -189,8 +189,8 @@ bool time(const Stage& stage, const std::vector<Problem>& problems) {
   return true;
 }
 
-// The words: --check, --count and --time, each with a CSV of problems; --seed, of the data; --secret,
-// with which standard input gives the word.
+// The words: --check, --count and --time, each with a CSV of problems; --seed, of the data; --precision, by
+// whose rule is judged; --secret, with which standard input gives the word.
 int judge_stage(const std::map<std::string, std::string>& options) {
   if (options.count("--secret")) std::getline(std::cin, secret);
   watch_for_crashes();
@@ -200,6 +200,12 @@ int judge_stage(const std::map<std::string, std::string>& options) {
       return 2;
     }
     const Stage& stage = stages()[0];
+    const auto asked = options.find("--precision");
+    if (asked != options.end() && asked->second != to_string(stage.precision)) {
+      tell({{"refused",
+             "is registered for another precision than the exercise's, " + asked->second}});
+      return 2;
+    }
     const auto problems = [&](const char* option) {
       const auto found = options.find(option);
       return found == options.end() ? std::vector<Problem>() : read_problems(found->second);

@@ -187,6 +187,9 @@ def judge(build, source, asked, start="", seconds=9, seed=1):
             "seconds": seconds, "memory": MEMORY, "sealed": folder}
         begun, secret = time.monotonic(), secrets.token_hex(16)
         words = program_words(program, folder, asked, seed)
+        if start:
+            registered = re.search(r"REGISTER_STAGE\([^;]*", start)
+            words += ["--precision", "tf32" if registered and "TF32" in registered[0] else "fp32"]
         done = run_limited([*words, "--secret", "stdin"], said=secret + "\n", **limits)
         told = findings(done.stdout.splitlines(), secret)
         verdict.note = next(filter(LACKS.match, (each.get("message", "") for each in told)), "")
@@ -288,8 +291,9 @@ def take_finding(verdict, finding, program, source):
         if own and verdict.kind == kind and verdict.message.startswith(shown(source) + ": "):
             verdict.message = message  # of several threads, one in the learner's code
         verdict.fail(kind, message)
-    elif "error" in finding:
-        verdict.fail(CRASH, f"{shown(source)}: {finding['error']}")
+    for key, kind in (("error", CRASH), ("refused", REFUSED)):
+        if key in finding:
+            verdict.fail(kind, f"{shown(source)}: {finding[key]}")
 
 
 def cost_by_line(kernels, program, source):
