@@ -226,7 +226,11 @@ def _counts(*tensors):
 
 def _dense(tensor, memory_format=torch.contiguous_format):
     """As the kernels read it: what lies otherwise, or is a view with the negative bit, is copied."""
-    return None if tensor is None else tensor.resolve_neg().contiguous(memory_format=memory_format)
+    if tensor is None:
+        return None
+    if tensor.dtype != torch.float32:  # conv2d() has said so, but its operator can be called without it
+        raise TypeError(f"a tensor is {tensor.dtype}: must be torch.float32")
+    return tensor.resolve_neg().contiguous(memory_format=memory_format)
 
 
 def _memory_format(stage):
@@ -329,10 +333,12 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage="auto"
     if device in ("cpu", "cuda") and torch.is_autocast_enabled(device):
         x, w, b = (t.float() if isinstance(t, torch.Tensor) else t for t in (x, w, b))
     _check_tensors(x, w, b, groups)
-    # PyTorch would take the derivative to be zero.
-    if forward_ad._current_level >= 0 and any(
-            t is not None and forward_ad.unpack_dual(t).tangent is not None for t in (x, w, b)):
-        raise NotImplementedError("convladder.conv2d has no jvp: use torch.nn.functional.conv2d")
+    # PyTorch would take the derivative to be zero, or speak of what nobody has written.
+    forwards, transforms = forward_ad._current_level >= 0, not torch.compiler.is_compiling()
+    if any(transforms and torch._C._functorch.is_gradtrackingtensor(t) or
+           forwards and forward_ad.unpack_dual(t).tangent is not None for t in (x, w, b) if t is not None):
+        raise NotImplementedError("convladder.conv2d has no jvp, and torch.func no gradients of it: "
+                                  "use backward(), or torch.nn.functional.conv2d")
     stride, dilation = _pair("stride", stride), _pair("dilation", dilation)
     padding = _padding(padding, w.shape[2:], stride, dilation)
     steps, stage = [*stride, *padding, *dilation], str(stage)

@@ -31,7 +31,7 @@ import tempfile
 from common.command.machine import say
 from common.show import counter_tables, floors, formats
 from common.show.records import BadInput, profiles_of
-from common.show.support import fail, run_main, write_json
+from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
@@ -47,7 +47,7 @@ def parse(words):
     parser.add_argument("files", nargs="+")
     for letter in "ID":
         parser.add_argument("-" + letter, action="append", default=[])
-    parser.add_argument("-std", "--std", default="c++17")
+    parser.add_argument("-std", "--std", default="c++17", choices=("c++17", "c++20", "c++23"))
     parser.add_argument("--count", action="store_true")
     parser.add_argument("--machine", default="h200")
     for name in ("--seed", "--seconds"):
@@ -74,6 +74,8 @@ def parse(words):
             fail(f"{file}: is neither a .cu nor a .cpp file", 2)
         if os.path.realpath(file) in map(os.path.realpath, filter(None, [options.keep, options.json])):
             fail(f"{file}: would be overwritten", 2)
+    for path in filter(None, (options.json, options.keep)):
+        require_folder(path)
     return options
 
 

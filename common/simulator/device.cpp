@@ -77,7 +77,7 @@ std::string reason_to_refuse(const Grid& grid) {
       return "a block of " + extents(threads) + ", and 64 is the most of z";
     const bool is_empty = grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0;
     return "a grid of " + extents(grid.blocks) +
-           (is_empty ? ", which has no blocks" : ", and 65535 is the most of y and z");
+           (is_empty ? ", which has no blocks" : ", and 2147483647 x 65535 x 65535 is the most");
   }
   const std::size_t limit = dynamic_limit(grid.kernel), own = static_shared_bytes(grid.kernel);
   if (own > DYNAMIC_BYTES) {

@@ -91,10 +91,12 @@ class Programs(unittest.TestCase):
                 ([source, "--seed", "-1"], "must be from 0"),
                 ([source, "--seed", "9" * 20], "must be from 0"), ([ROOT + "/README.md"], "is neither a .cu"),
                 ([source, "--keep", source], "would be overwritten"), ([source + "x"], "no such file"),
+                ([source, "--std", "c++11"], "invalid choice"),
+                ([source, "--json", "/dev/full"], "can't be written"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten")):
             with self.subTest(words):
                 status, _, said = called(sim.parse, words)
-                self.assertEqual(status, 2)
+                self.assertEqual(status, 1 if "can't" in message else 2)
                 self.assertIn(message, said)
 
 

@@ -273,6 +273,18 @@ class Operator(unittest.TestCase):
         for plain, compiled in zip(*results):
             self.assertTrue(torch.equal(plain, compiled))
 
+    def test_what_is_no_gradient_says_so(self):
+        for function in (lambda: torch.func.vjp(lambda x: convladder.conv2d(x, W), X),
+                         lambda: torch.func.jvp(lambda x: convladder.conv2d(x, W), (X,), (X,)),
+                         lambda: torch.func.grad(lambda w: convladder.conv2d(X, w).sum())(W)):
+            self.assertRaisesRegex(NotImplementedError, "use backward", function)
+
+    def test_the_operator_alone_takes_no_other_numbers(self):
+        steps = [1, 1, 0, 0, 1, 1]
+        for x, w in ((X.double(), W), (X, W.half())):
+            with self.assertRaisesRegex(TypeError, "must be torch.float32"):
+                torch.ops.convladder.conv2d(x, w, None, steps, 1, "auto", False)
+
     def test_vmap(self):
         several = torch.stack([X, X + 1])
         self.assertTrue(torch.equal(torch.vmap(lambda x: convladder.conv2d(x, W))(several),

@@ -5,7 +5,7 @@
 // seen: cudaErrorInvalidConfiguration cudaSuccess
 // seen: invalid argument, invalid device ordinal
 // seen: a block of 2048 threads, and 1024 is the most
-// seen: a grid of 1 x 70000 x 1, and 65535 is the most of y and z
+// seen: a grid of 1 x 70000 x 1, and 2147483647 x 65535 x 65535 is the most
 // seen: stack 4096
 // seen: called back 2
 // status: 1
