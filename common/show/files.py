@@ -56,6 +56,8 @@ def existing(path):
 
 def read(path):
     """The file's text."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe, or a device without an end
+        raise OSError(errno.EINVAL, "Not a regular file", path)
     with open(path, encoding="utf-8") as file:
         return file.read()
 

@@ -74,7 +74,7 @@ def require_folder(path):
     """Fails unless a file can be made at `path`: better before measuring than after."""
     folder = os.path.dirname(os.path.abspath(path))
     there = os.path.exists(path) and not os.path.isfile(path)
-    if not path or there or not os.access(folder, os.W_OK):
+    if not path or there or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         fail(f"'{path}' can't be written: it is no file, or there is no folder {folder} to write to")
 
 

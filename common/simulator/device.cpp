@@ -79,6 +79,7 @@ std::string reason_to_refuse(const Grid& grid) {
     return "a grid of " + extents(grid.blocks) +
            (is_empty ? ", which has no blocks" : ", and 2147483647 x 65535 x 65535 is the most");
   }
+  if (!is_stream(grid.stream)) return "on a stream that there is not, or no longer";
   const std::size_t limit = dynamic_limit(grid.kernel), own = static_shared_bytes(grid.kernel);
   if (own > DYNAMIC_BYTES) {
     return fmt::format("{} bytes of __shared__ variables, and nvcc takes {}", own, DYNAMIC_BYTES);
@@ -398,9 +399,10 @@ void run_grid(Grid grid) {
   const std::string refused = reason_to_refuse(grid);
   if (!refused.empty()) {
     const std::string name = read_symbols(grid.kernel).name;
-    set_last_error(
-        is_valid(blocks, grid.threads) ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration,
-        is_program() ? "" : "kernel " + name + ": " + refused);
+    const cudaError_t error = !is_valid(blocks, grid.threads) ? cudaErrorInvalidConfiguration
+                              : !is_stream(grid.stream)       ? cudaErrorInvalidResourceHandle
+                                                              : cudaErrorInvalidValue;
+    set_last_error(error, is_program() ? "" : "kernel " + name + ": " + refused);
     if constexpr (COUNTING) {
       if (is_program()) {
         add_finding(name, 0, 0, [&] {

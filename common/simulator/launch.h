@@ -30,6 +30,8 @@ std::vector<LaunchWork> plan_launches(const std::function<void()>& enqueue);
 // Notes the launch and returns true while plan_launches() is under way on this host thread.
 bool is_planned(const LaunchWork& launch);
 
+// Whether there is such a stream: it is the default one, or was made and not destroyed.
+bool is_stream(cudaStream_t stream);
 // Kernels and library calls that were put on `stream` so far; nullptr: the default stream. All work
 // is done at once here, so that a stage that uses another stream than it was told to would not show
 // in its results.

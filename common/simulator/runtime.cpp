@@ -7,6 +7,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <unordered_set>
 
 #include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
@@ -33,9 +35,39 @@ namespace {
 CUstream_st default_stream;
 std::atomic<int> multiprocessors{132};  // an H200's
 
+// The streams and events that there are: a program may come with one that it has destroyed.
+class Handles {
+ public:
+  bool hold(const void* handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return handles_.count(handle) > 0;
+  }
+  template <typename Handle>
+  Handle* make(Handle* handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    handles_.insert(handle);
+    return handle;
+  }
+  template <typename Handle>
+  cudaError_t destroy(Handle* handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (handles_.erase(handle) == 0) return set_last_error(cudaErrorInvalidResourceHandle);
+    delete handle;
+    return cudaSuccess;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<const void*> handles_;
+};
+Handles& handles() {
+  static Handles all;
+  return all;
+}
+
 // What cudaStreamLegacy and cudaStreamPerThread stand for, and no stream.
 CUstream_st& stream_of(cudaStream_t stream) {
-  return reinterpret_cast<uintptr_t>(stream) <= 2 ? default_stream : *stream;
+  return handles().hold(stream) ? *stream : default_stream;
 }
 
 // An H200's, but for its memory.
@@ -126,6 +158,10 @@ std::atomic<cudaError_t> failure{cudaSuccess};  // of a program's kernel: every 
 }  // namespace
 
 namespace convladder::simulator {
+
+bool is_stream(cudaStream_t stream) {
+  return reinterpret_cast<uintptr_t>(stream) <= 2 || handles().hold(stream);
+}
 
 int64_t work_on(cudaStream_t stream) { return stream_of(stream).work; }
 
@@ -321,7 +357,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (!stream || flags > cudaStreamNonBlocking) return set_last_error(cudaErrorInvalidValue);
   Enqueueing::note("makes a stream");
-  *stream = new CUstream_st;
+  *stream = handles().make(new CUstream_st);
   return cudaSuccess;
 }
 
@@ -329,18 +365,14 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   return cudaStreamCreateWithFlags(stream, flags);
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  if (!stream) return set_last_error(cudaErrorInvalidResourceHandle);
-  delete stream;
-  return cudaSuccess;
-}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) { return handles().destroy(stream); }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 
 cudaError_t cudaStreamQuery(cudaStream_t) { return failed_before(); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
-  return set_last_error(event ? cudaSuccess : cudaErrorInvalidResourceHandle);
+  return set_last_error(handles().hold(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* data,
@@ -363,34 +395,31 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (!event) return set_last_error(cudaErrorInvalidValue);
   Enqueueing::note("makes an event");
-  *event = new CUevent_st{!(flags & cudaEventDisableTiming)};
+  *event = handles().make(new CUevent_st{!(flags & cudaEventDisableTiming)});
   return cudaSuccess;
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  if (!event) return set_last_error(cudaErrorInvalidResourceHandle);
-  delete event;
-  return cudaSuccess;
-}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return handles().destroy(event); }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  if (!event) return set_last_error(cudaErrorInvalidResourceHandle);
+  if (!handles().hold(event)) return set_last_error(cudaErrorInvalidResourceHandle);
   event->recorded = Clock::now();
   return failed_before();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return event ? cudaDeviceSynchronize() : set_last_error(cudaErrorInvalidResourceHandle);
+  return handles().hold(event) ? cudaDeviceSynchronize()
+                               : set_last_error(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event ? failed_before() : set_last_error(cudaErrorInvalidResourceHandle);
+  return handles().hold(event) ? failed_before() : set_last_error(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   if (!milliseconds) return set_last_error(cudaErrorInvalidValue);
   for (auto* event : {start, stop}) {
-    if (!event || !event->timing || event->recorded == Clock::time_point()) {
+    if (!handles().hold(event) || !event->timing || event->recorded == Clock::time_point()) {
       return set_last_error(cudaErrorInvalidResourceHandle);
     }
   }

@@ -88,7 +88,7 @@ class Formulas(unittest.TestCase):
         self.assertNotEqual(nothing, nothing)  # NaN meets no goal
 
     def test_what_is_no_formula_is_said(self):
-        for formula in ("__import__('os')", "K + J", "K + 'a'", "2 *"):
+        for formula in ("__import__('os')", "K + J", "K + 'a'", "2 *", "9**9**9", "K.real"):
             with self.subTest(formula), self.assertRaises(tasks.BadTask):
                 tasks.evaluate(formula, {"K": 1})
 
@@ -185,13 +185,19 @@ class Command(FolderTest):
         self.assertIn("tail.2.cu", self.files())
 
     def test_notes_that_are_no_json_are_kept(self):
-        self.save("notes.json", "{")
+        for text in ("{", "[]", "null", "[" * 100000, '{"tail": 5}', '{"tail": {"done": "x"}}'):
+            self.save("notes.json", text)
+            self.assertEqual(self.run_command()[0], 0)
+            self.assertEqual(self.read("notes.json.unreadable"), text)
+        os.symlink("/dev/zero", self.path("notes.json"))
         self.assertEqual(self.run_command()[0], 0)
-        self.assertIn("notes.json.unreadable", self.files())
 
     def test_what_students_hand_in_instead(self):
         """A class is judged to its end: no build is needed for any of these."""
         pathlib.Path(self.path("<\x1b\udcff>")).mkdir()
+        odd = self.path("\udcfe")  # no UTF-8
+        os.mkdir(odd)
+        pathlib.Path(odd, "halo.cu").write_text("int x;", encoding="utf-8")
         for name, make in {
                 "coalesce": lambda path: os.symlink("/etc/passwd", path), "tail": os.mkfifo,
                 "race": lambda path: path.write_bytes(b"\xe9\xff"), "halo": os.mkdir,
@@ -201,18 +207,19 @@ class Command(FolderTest):
         marks = [self.path("marks.xml"), self.path("marks.json")]
         for path in marks:
             status, said = self.run_command("--all", "--folder", self.folder, "--grade", path)
-            self.assertEqual((status, "0 of 5 passed" in said), (1, True), said)
+            self.assertEqual((status, "0 of 6 passed" in said), (1, True), said)
         self.assertIn("is no regular file", self.read("marks.json"))
         self.assertIn("can't be read", self.read("marks.json"))
-        self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 5)
-        for words in (["--json", "/nowhere/x"], ["--grade", "/dev/full"], ["--grade", self.folder]):
+        self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 6)
+        for words in (["--json", "/nowhere/x"], ["--grade", "/dev/full"], ["--grade", self.folder],
+                      ["--grade", __file__ + "/x"]):
             self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)
         self.assertFalse(os.path.isfile("/dev/full"))
 
     def test_usage_errors(self):
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],
                       ["--folder", "x"], ["tail", "--folder", "x"], ["tail", "--all"], ["--json", "x.json"],
-                      ["--all", "--json", "x", "--grade", "x"], ["tail", "--hint", "--show"],
+                      ["--all", "--json", "x", "--grade", "./x"], ["tail", "--hint", "--show"],
                       ["tail", "--grade", "x.json"], ["--seed", "x"],
                       ["tail", "--predict", "stores=nan"],
                       ["tail", "--predict", "stores=-5"], ["tail", "--predict", "loads=1"]):

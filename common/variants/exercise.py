@@ -1,5 +1,6 @@
 """Kernels to write, judged by what is right, by races and stray accesses, and by exact counters."""
 import argparse
+import copy
 import datetime
 import json
 import math
@@ -23,6 +24,7 @@ from common.variants.task import number
 
 MINE = os.path.join(ROOT, "exercises.mine")
 NOTES = os.path.join(MINE, "notes.json")
+FRESH = {"done": False, "checks": 0, "hints": 0, "predicted": {}}  # what is remembered of an exercise
 PAGE = ["-m", "common.measure.profile", "--program"]
 TIMES = os.path.join(ROOT, "docs", "results", "exercises_{}.json")  # of a GPU: --measure
 WIDTH = 100
@@ -46,13 +48,17 @@ class Notes:
     def __init__(self):
         self.all = {}
         try:
-            self.all = json.loads(files.read_existing(NOTES) or "{}")
-        except (OSError, ValueError) as error:
+            found = json.loads(files.read_existing(NOTES) or "{}")
+            if any(type(note[key]) is not type(fresh)
+                   for note in found.values() for key, fresh in FRESH.items()):
+                raise ValueError("is not as it was written")
+            self.all = found
+        except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
             os.replace(NOTES, NOTES + ".unreadable")
             print(f"{shown(NOTES)}: {error}; kept as {shown(NOTES)}.unreadable", file=sys.stderr)
 
     def of(self, name):
-        return self.all.setdefault(name, {"done": False, "checks": 0, "hints": 0, "predicted": {}})
+        return self.all.setdefault(name, copy.deepcopy(FRESH))
 
     def save(self):
         os.makedirs(MINE, exist_ok=True)
@@ -440,7 +446,7 @@ def parse(arguments):
     for option in ("folder", "grade", "seed"):
         if getattr(options, option) and options.action != "all":
             parser.error(f"--{option} goes with --all")
-    if options.json and options.json == options.grade:
+    if options.json and options.grade and os.path.realpath(options.json) == os.path.realpath(options.grade):
         parser.error("--json and --grade are the same file")
     for path in filter(None, (options.json, options.grade)):
         require_folder(path)

@@ -97,6 +97,7 @@ def unreadable(source):
         return f"has more than {MOST_BYTES:,} bytes"
     try:
         files.read(source)
+        os.path.abspath(source).encode()  # as a compiler prints it
     except (OSError, ValueError) as error:
         return f"can't be read: {error}"
     return ""

@@ -6,6 +6,8 @@
 // seen: invalid argument, invalid device ordinal
 // seen: a block of 2048 threads, and 1024 is the most
 // seen: a grid of 1 x 70000 x 1, and 2147483647 x 65535 x 65535 is the most
+// seen: on a stream that there is not, or no longer
+// seen: cudaErrorInvalidResourceHandle 400 400 400
 // seen: stack 4096
 // seen: called back 2
 // status: 1
@@ -39,6 +41,13 @@ int main() {
   printf("%s %s\n", cudaGetErrorName(last), cudaGetErrorName(cudaGetLastError()));
   printf("%s, %s\n", cudaGetErrorString(cudaMalloc(static_cast<float**>(nullptr), 4)),
          cudaGetErrorString(cudaSetDevice(7)));
+  cudaStream_t stream;
+  cudaEvent_t event;
+  cudaStreamCreate(&stream), cudaEventCreate(&event);
+  cudaStreamDestroy(stream), cudaEventDestroy(event);
+  kernel<<<1, 32, 0, stream>>>(nullptr);
+  printf("%s", cudaGetErrorName(cudaGetLastError()));
+  printf(" %d %d %d\n", cudaStreamDestroy(stream), cudaEventDestroy(event), cudaEventRecord(event));
   cudaDeviceSetLimit(cudaLimitStackSize, 4096);
   size_t stack = 0;
   cudaDeviceGetLimit(&stack, cudaLimitStackSize);
