@@ -407,7 +407,7 @@ function roofline() {
     return;
   }
   const points = Object.entries(roof.points).flatMap(([level, list]) => list.map(([stage, x, y]) => ({level, stage, x, y})));
-  const width = Math.max(place.clientWidth, 300), height = Math.min(480, width), left = 40, right = 14, top = 12, bottom = 36;
+  const width = Math.max(place.clientWidth, 300), height = Math.min(480, width), left = 60, right = 14, top = 12, bottom = 52;
   const axis = (values, low, high, from, to) => {
     const [least, most] = [Math.min(...values) / low, Math.max(...values) * high].map(Math.log10);
     return Object.assign(value => from + (Math.log10(value) - least) / (most - least) * (to - from), {least: 10 ** least, most: 10 ** most});
@@ -428,11 +428,22 @@ function roofline() {
   const marks = points.map(p => svg("text", {x: x(p.x), y: y(p.y) + 5, class: `mark ${p.level}${p.stage === state.stage ? " chosen" : ""}`, tabindex: 0, role: "img",
     "aria-label": `${p.stage}, ${p.level}: ${p.x.toPrecision(3)} FLOP per byte, ${p.y.toPrecision(3)} TFLOP/s`,
     "data-tip": `${p.stage}, ${p.level}: ${p.x.toPrecision(3)} FLOP per byte, ${p.y.toPrecision(3)} TFLOP/s`}, LEVELS[p.level]));
-  const names = points.filter(p => p.stage === state.stage).map(p => svg("text", {x: x(p.x), y: y(p.y) - 12, class: "tag"}, short(p.stage)));
+  const named = [];  // the chosen stage's first; none where another stands already
+  const free = p => named.every(other => Math.abs(x(other.x) - x(p.x)) > 18 || Math.abs(y(other.y) - y(p.y)) > 12);
+  for (const p of [...points].sort((a, b) => (b.stage === state.stage) - (a.stage === state.stage))) if (free(p)) named.push(p);
+  const names = named.map(p => svg("text", {x: x(p.x), y: y(p.y) - 12, class: "tag"}, short(p.stage)));
+  const titles = [
+    svg("text", {x: (left + width - right) / 2, y: height - 6, class: "label middle"}, "FLOP per byte that crosses a level"),
+    svg("text", {x: 0, y: 0, class: "label middle", transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`}, "TFLOP/s, cold L2"),
+    svg("text", {x: left + 6, y: y(roof.peak) - 6, class: "label"}, "FMA ceiling"),
+    ...Object.entries(roof.slopes).map(([level, rate]) => {
+      const at = Math.max(x.least, y.least / rate) * 1.15;
+      return svg("text", {x: x(at) + 8, y: y(at * rate) + 4, class: "label"}, level);
+    })];
   place.replaceChildren(
-    h("p", {class: "small"}, `TFLOP/s (cold L2) over FLOP per byte that crosses a level; the chosen stage is the large one. `,
+    h("p", {class: "small"}, `The chosen stage is the large one. `,
       Object.keys(roof.points).map(level => h("span", {class: "legend " + level}, `${LEVELS[level]} ${level} `)), " Lines: what was measured as the most."),
-    svg("svg", {width, height, role: "group", "aria-label": "roofline"}, grid, climbs, roofs, peak, marks, names));
+    svg("svg", {width, height, role: "group", "aria-label": "roofline"}, grid, climbs, roofs, peak, titles, marks, names));
 }
 
 function traffic() {
