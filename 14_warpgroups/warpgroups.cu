@@ -116,7 +116,8 @@ __global__ void __launch_bounds__(THREADS, 1)
       UNROLL for (int k = 0; k < BK / 8; ++k) multiply<BM>(sum, x + 4 * k, w + 2 * k, 1);
     }
     products_commit();
-    products_wait();
+    products_wait(sum, d);
+    __syncwarp();  // all lanes have read their pixels
     if (tid % 32 == 0) arrive(&empty[i]);
     if constexpr (THREE) {
       UNROLL for (int j = 0; j < BM / 2; ++j) sum[j] += d[j];

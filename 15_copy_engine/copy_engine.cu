@@ -136,13 +136,15 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
       ++tile, k0 = 0, chunk = chunk + 1 < view.chunks ? chunk + 1 : 0;
     }
     if (tile < tiles) read(tile, k0);  // while products are made
-    if (THREE) products_wait();
-    if (THREE && k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
     if constexpr (THREE) {
+      products_wait(d);
+      if (k0 == 0) fence_async_proxy();  // this lane has read its pixels
+      __syncwarp();
+      if (k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
       UNROLL for (int j = 0; j < BM / 2; ++j) sum[j] += d[j];
     }
   }
-  products_wait();
+  products_wait(sum);
 
   // Partial sums lie like the output, part by part. The first has the bias; ReLU comes when all are added.
   if (parts > 1) output += part * shape.output_count(), relu = 0, bias = part ? nullptr : bias;

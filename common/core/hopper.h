@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/core/launch.h"
+
 namespace convladder {
 
 __device__ inline unsigned shared_address(const void* shared) {
@@ -27,7 +29,7 @@ __device__ inline void init_barrier(Barrier* barrier, int arrivals) {
                "r"(arrivals)
                : "memory");
 }
-// What this thread has initialised is seen by the copy engine, too.
+// What this thread has initialised is seen by other threads, and by the copy engine.
 __device__ inline void start_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -83,6 +85,13 @@ __device__ inline void copy_windows(void* to_shared, const CUtensorMap* map, int
       : "memory");
 }
 
+// The copy engine and the tensor cores reach shared memory on a way of their own (the "async proxy"), and barriers
+// don't keep it in order with the threads' own. Behind this fence and a barrier they see what this thread has
+// stored, and write over nothing that it still reads.
+__device__ inline void fence_async_proxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // ---- Products of a warpgroup ----
 
 // How a warpgroup finds rows of 32 TF32 numbers (128 bytes) in shared memory, from an address that is a
@@ -102,11 +111,17 @@ __device__ inline void products_begin() { asm volatile("wgmma.fence.sync.aligned
 __device__ inline void products_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
+// To the compiler these registers change here, so that it uses them no earlier.
+template <int COUNT>
+__device__ inline void fence_registers(float (&registers)[COUNT]) {
+  UNROLL for (float& one : registers) asm volatile("" : "+f"(one)::"memory");
+}
 // Until all products that were committed are made, but for the last so many commits': before that nobody may
-// touch their registers.
-template <int MORE = 0>
-__device__ inline void products_wait() {
+// touch their registers. `sums` are those that are used next.
+template <int MORE = 0, class... Sums>
+__device__ inline void products_wait(Sums&... sums) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(MORE) : "memory");
+  (fence_registers(sums), ...);
 }
 
 // sum += a * b, or = where `add` is 0, with a [64 x 8], b [N x 8] in shared memory and the sum [64 x N] in

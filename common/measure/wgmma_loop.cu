@@ -14,7 +14,7 @@ constexpr int ITERATIONS = 4000, REPEATS = 15;
 __global__ void __launch_bounds__(WARPGROUPS * 128) wgmma_loop(float* sink) {
   __shared__ alignas(1024) float tiles[(M + N) * TILE];
   for (int i = threadIdx.x; i < (M + N) * TILE; i += blockDim.x) tiles[i] = 1.0f;
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fence_async_proxy();
   __syncthreads();  // the tiles are complete, for the tensor cores as well
   float sums[M * N / 128] = {};
   for (int i = 0; i < ITERATIONS; ++i) {
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(WARPGROUPS * 128) wgmma_loop(float* sink) {
     products_commit();
     products_wait<1>();
   }
-  products_wait();
+  products_wait(sums);
   // In a case that never comes, which the compiler can't know: so nothing is left out.
   UNROLL for (float sum : sums) {
     if (sum == -1.0f) *sink = sum;

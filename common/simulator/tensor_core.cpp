@@ -263,35 +263,49 @@ float multiply_add_tf32(const float (&x)[8], const float (&w)[8], float addend) 
 void multiply(void* const* parts) {
   const LaneProduct& any = part_of(parts, 0);
   const int each = 32 / SIZES[any.a];  // in a register
-  Factors a[M], b[N];
+  float a[M * MOST], b[N * MOST];      // [M][k], [N][k]
   for (int lane = 0; lane < 32; ++lane) {
     const LaneProduct& part = part_of(parts, lane);
     for (int i = 0; i < M * any.k / 32; ++i) {
       const int row = lane / 4 + i / each % 2 * 8;
-      a[row].set((i / each / 2 * 4 + lane % 4) * each + i % each, number(part.left, any.a, i),
-                 least_exponent(any.a));
+      a[row * any.k + (i / each / 2 * 4 + lane % 4) * each + i % each] =
+          static_cast<float>(number(part.left, any.a, i));
     }
     for (int i = 0; i < N * any.k / 32; ++i) {
-      b[lane / 4].set((i / each * 4 + lane % 4) * each + i % each, number(part.right, any.b, i),
-                      least_exponent(any.b));
+      b[lane / 4 * any.k + (i / each * 4 + lane % 4) * each + i % each] =
+          static_cast<float>(number(part.right, any.b, i));
     }
   }
-  for (int lane = 0; lane < 32; ++lane) {
-    LaneProduct& part = part_of(parts, lane);
-    for (int i = 0; i < 4; ++i) {
-      const Factors &x = a[lane / 4 + i / 2 * 8], &w = b[lane % 4 * 2 + i % 2];
-      const double addend = number(part.addend, any.c, i);
-      if (any.d == LaneProduct::kInteger) {  // goes round
-        const double sum = std::inner_product(x.value, x.value + any.k, w.value, addend);
+  const auto row_of = [](int lane, int i) { return lane / 4 + i / 2 * 8; };
+  const auto column_of = [](int lane, int i) { return lane % 4 * 2 + i % 2; };
+  if (any.d == LaneProduct::kInteger) {  // goes round
+    for (int lane = 0; lane < 32; ++lane) {
+      LaneProduct& part = part_of(parts, lane);
+      for (int i = 0; i < 4; ++i) {
+        const float* const row = a + row_of(lane, i) * any.k;
+        const double sum = std::inner_product(row, row + any.k, b + column_of(lane, i) * any.k,
+                                              number(part.addend, any.c, i));
         part.result[i] = static_cast<uint32_t>(static_cast<int64_t>(sum));
-        continue;
       }
-      const double sum = exact_sum(x, w, static_cast<float>(addend));
-      if (any.d == LaneProduct::kFloat) {
-        part.result[i] = bits_of(toward_zero(sum));
-      } else {
-        part.result[i / 2] = (i % 2 ? part.result[i / 2] : 0) | half_of(sum) << i % 2 * 16;
-      }
+    }
+    return;
+  }
+  float sums[M * N];
+  const auto sum = [&](int lane, int i) -> float& {
+    return sums[row_of(lane, i) * N + column_of(lane, i)];
+  };
+  for (int i = 0; i < M * N; ++i) {
+    sum(i / 4, i % 4) = static_cast<float>(number(part_of(parts, i / 4).addend, any.c, i % 4));
+  }
+  const bool to_half = any.d != LaneProduct::kFloat;
+  multiply_add(a, b, M, N, any.k, any.a == LaneProduct::kHalf, to_half, sums);
+  for (int i = 0; i < M * N; ++i) {
+    uint32_t* const result = part_of(parts, i / 4).result;
+    const float value = sum(i / 4, i % 4);
+    if (!to_half) {
+      result[i % 4] = bits_of(value);
+    } else {
+      result[i % 4 / 2] = (i % 2 ? result[i % 4 / 2] : 0) | half_of(value) << i % 2 * 16;
     }
   }
 }

@@ -439,7 +439,7 @@ class Unit:
             code = ptx.Assembly(text).translated()
         except ptx.Unknown as unknown:
             self.refuse(i, f'inline PTX "{unknown}" is not simulated')
-        if code:
+        if code or operands:  # without both it is a barrier of the compiler alone
             named = "".join(f"auto&& o{number} = {operand}; " for number, operand in enumerate(operands))
             lines = "\n" * self.text.count("\n", self.starts[i], self.starts[last])
             self.uses_ptx = True

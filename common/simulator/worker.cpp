@@ -496,7 +496,12 @@ void Worker::meet(const LaneCall& call) {
                       to_string(call) + ": the mask " + hexadecimal(call.mask) +
                           " leaves out the calling lane, " + std::to_string(self.thread % WARP));
   }
-  for (const Carrier* other : warp.waiting) require_agreement(call, *other);
+  const LaneCall* const last = warp.waiting.empty() ? &call : warp.waiting.back()->call;
+  warp.alike = (warp.alike || warp.waiting.empty()) && call.mask == last->mask &&
+               call.name == last->name && call.place == last->place;
+  if (!warp.alike) {
+    for (const Carrier* other : warp.waiting) require_agreement(call, *other);
+  }
   self.call = &call;
   warp.waiting.push_back(&self);
   if (!any) release_lanes(warp, call.mask);
@@ -510,7 +515,6 @@ void Worker::meet(const LaneCall& call) {
 void Worker::require_agreement(const LaneCall& call, const Carrier& other) const {
   const LaneCall& there = *other.call;
   const bool is_matrix = call.kind == LaneCall::Kind::kMatrix;
-  if (call.mask == there.mask && call.name == there.name && !is_matrix) return;  // most
   if (!(call.mask & lane_bit(other.thread)) || !(there.mask & lane_bit(running_->thread))) return;
   const bool same = call.mask == there.mask && std::strcmp(call.name, there.name) == 0;
   if (same && (!is_matrix || call.place == there.place)) return;
@@ -526,6 +530,8 @@ void Worker::require_agreement(const LaneCall& call, const Carrier& other) const
 // Lets those go on that wait for the lanes in `mask`, once all of these are there; or, where a place
 // is given, those that wait there for no lane in particular.
 void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
+  const std::size_t waited_for = __builtin_popcount(mask & warp.alive);
+  if (!place && warp.waiting.size() < waited_for) return;  // most
   const auto is_meant = [&](const Carrier* carrier) {
     return carrier->call->mask == mask && (!place || carrier->call->place == *place);
   };

@@ -106,6 +106,7 @@ class Worker {
   struct Warp {
     unsigned alive = 0;             // a bit per lane that has not left the kernel
     std::vector<Carrier*> waiting;  // for other lanes
+    bool alike = true;              // whether these are known to ask for the same
   };
 
   void start_block(const Grid& grid, uint64_t index);
