@@ -119,11 +119,6 @@ double number(const uint32_t* words, LaneProduct::Number kind, int index) {
   return 0;
 }
 
-// That subnormal numbers share.
-int least_exponent(LaneProduct::Number kind) {
-  return kind == LaneProduct::kHalf ? HALF_LEAST : -126;
-}
-
 LaneProduct& part_of(void* const* parts, int lane) {
   return *static_cast<LaneProduct*>(parts[lane]);
 }
