@@ -135,7 +135,7 @@ def print_findings(report):
         verdict = f"{len(own)} found" if own else "nothing found"
         launches = f"{kernel['launches']:,} launch" + ("" if kernel["launches"] == 1 else "es")
         repeats = kernel["repeats"]
-        also = f" ({repeats:,} of them repeat the one before, and need not run)" if repeats else ""
+        also = f" ({repeats:,} of them repeat an earlier one, and need not run)" if repeats else ""
         print(f"{kernel['kernel']}: {launches}{also}, {verdict}")
         for finding in own:
             print_finding(finding)

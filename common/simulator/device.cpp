@@ -422,7 +422,7 @@ void run_grid(Grid grid) {
   grid.seed = order_seed();
   if constexpr (COUNTING) {
     if (is_program()) {
-      const bool repeats = repeats_last_launch(grid);
+      const bool repeats = repeats_earlier_launch(grid);
       note_launch(grid, repeats);
       if (repeats) return;
     }

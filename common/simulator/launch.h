@@ -144,8 +144,6 @@ Deduced<Find> deduced(const Find& find) {
 // As at the process's end.
 void free_device_memory();
 
-int64_t times_in_reach();  // so far: as often as device memory may have changed
-
 // While one lives, the host's touching device memory is a fault; in a program it always is ...
 struct DeviceMemoryOutOfReach {
   DeviceMemoryOutOfReach();

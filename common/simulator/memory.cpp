@@ -64,7 +64,6 @@ std::map<char*, Block>& allocations() {
   return *all;
 }
 int in_reach = 0, out_of_reach = 0;  // DeviceMemoryInReach and its opposite
-int64_t changes = 0;                 // how often it has been in reach
 
 // The allocation with the address in it, or the end of all.
 std::map<char*, Block>::iterator find_allocation(const void* address) {
@@ -89,7 +88,6 @@ void change_reach(int& reason, int by) {
   const bool before = is_out_of_reach();
   reason += by;
   if (is_out_of_reach() == before) return;
-  changes += before;
   for (const auto& [begin, block] : allocations()) protect(begin, block);
 }
 
@@ -199,11 +197,6 @@ DeviceMemoryOutOfReach::DeviceMemoryOutOfReach() { change_reach(out_of_reach, 1)
 DeviceMemoryOutOfReach::~DeviceMemoryOutOfReach() { change_reach(out_of_reach, -1); }
 DeviceMemoryInReach::DeviceMemoryInReach() { change_reach(in_reach, 1); }
 DeviceMemoryInReach::~DeviceMemoryInReach() { change_reach(in_reach, -1); }
-
-int64_t times_in_reach() {
-  const std::lock_guard lock(allocations_mutex);
-  return changes;
-}
 
 void free_device_memory() {
   const std::lock_guard lock(allocations_mutex);

@@ -27,9 +27,9 @@ void begin_launch(const Grid& grid);
 void end_launch();
 std::vector<KernelCounts> take_launch_counts();  // as take_kernel_counts()
 
-// Whether the launch of a program does once more what the launch before has done, with nothing between: it need
-// not run, and is counted like that one.
-bool repeats_last_launch(const Grid& grid);
+// Whether the launch of a program does once more what one of the last has done: it need not run, and is counted like
+// that one.
+bool repeats_earlier_launch(const Grid& grid);
 
 // An asynchronous copy of that thread is done; -1: of the running one.
 void note_end_of_copy(void* to, std::size_t bytes, int thread);

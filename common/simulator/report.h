@@ -20,7 +20,7 @@ void end_program(const std::string& memory);
 
 int64_t finding_count();  // with those found again
 
-// A launch that runs; or one that need not, as repeats_last_launch() says.
+// A launch that runs; or one that need not, as repeats_earlier_launch() says.
 void note_launch(const Grid& grid, bool repeats);
 
 }  // namespace convladder::simulator

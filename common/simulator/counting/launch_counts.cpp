@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,26 +32,38 @@ const KernelFacts& facts_of(const void* kernel) {
   return found->second;
 }
 
-// The last launch of a program, once it has ended without a finding.
-struct LastLaunch {
-  const void* kernel = nullptr;
+bool same(dim3 a, dim3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+// A launch of a program that would do the same again, as long as what it has touched is as it has left it: it has
+// found nothing, and written nothing that it had read before, or that the host may change.
+struct Repeatable {
+  const void* kernel;
   dim3 blocks, threads;
-  std::size_t dynamic_bytes = 0;
+  std::size_t dynamic_bytes;
   std::vector<char> arguments;
-  int64_t times_in_reach = 0, findings = 0;
-  std::optional<bool> is_repeatable;  // once it has been asked for
-} last;
+  std::vector<uint64_t> versions;  // of what it has touched
+  uint64_t constants;
+  KernelCounts counts;
+
+  bool is(const Grid& grid) const {
+    const char* const argument = static_cast<const char*>(grid.argument);
+    return grid.kernel == kernel && same(grid.blocks, blocks) && same(grid.threads, threads) &&
+           grid.dynamic_bytes == dynamic_bytes &&
+           std::equal(argument, argument + grid.argument_bytes, arguments.begin(), arguments.end());
+  }
+};
+std::deque<Repeatable> repeatable;  // the last ones
+constexpr std::size_t MOST_REPEATABLE = 16;
+std::map<const void*, bool> effects_in_memory_alone;  // of the kernels that were asked for
 
 // What a kernel may call whose effects are all in memory.
 constexpr const char* CALLED =
-    "__tsan_(unaligned_)?(read|write).*|__sanitizer_cov_trace_pc|__sync(threads|warp)|__pipeline_.*"
-    "|"
+    "__tsan_(unaligned_)?(read|write).*|__sanitizer_cov_trace_pc|__pipeline_.*|"
+    "convladder::simulator::(sync_threads|sync_grid|named_barrier|meet|lane_id|shared_pointer)|"
     "(a?(sin|cos|tan)h?|atan2|sqrt|cbrt|hypot|exp|exp2|expm1|log|log2|log10|log1p|pow|erfc?|fma|"
     "fmin|fmax|"
     "fmod|floor|ceil|trunc|round|rint)f?|"
     "mem(cpy|set)";
-
-bool same(dim3 a, dim3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
 Launch current;    // changes between launches alone
 std::mutex mutex;  // for what follows
@@ -67,6 +79,37 @@ void add_finished(const KernelCounts& counts) {
     }
   }
   finished.push_back(counts);
+}
+
+// To read that takes milliseconds, so only once a launch may be a repeat.
+bool has_effects_in_memory_alone(const void* kernel) {
+  const auto [found, is_new] = effects_in_memory_alone.try_emplace(kernel);
+  if (is_new) found->second = calls_only(kernel, facts_of(kernel).symbols.bytes, CALLED);
+  return found->second;
+}
+
+// The launch has ended.
+void keep_repeatable() {
+  const Grid& grid = *current.grid;
+  std::vector<uint64_t> versions;
+  for (const auto& allocation : current.memory) {
+    if (allocation->was_overwritten() || allocation->was_written_by_host()) return;
+    if (allocation->was_touched()) versions.push_back(allocation->version());
+  }
+  const auto known = effects_in_memory_alone.find(grid.kernel);
+  if (finding_count() != current.findings ||
+      (known != effects_in_memory_alone.end() && !known->second))
+    return;
+  const char* const argument = static_cast<const char*>(grid.argument);
+  repeatable.push_front({grid.kernel,
+                         grid.blocks,
+                         grid.threads,
+                         grid.dynamic_bytes,
+                         {argument, argument + grid.argument_bytes},
+                         versions,
+                         version_of_constants(),
+                         current_counts});
+  if (repeatable.size() > MOST_REPEATABLE) repeatable.pop_back();
 }
 
 // The floats of the matrix that no kernel or copy has written, as one line; empty if none.
@@ -124,26 +167,23 @@ void add_block(const KernelCounts& block) {
   if (block.hopper.columns > 0) ++work.wgmma_columns[block.hopper.columns];
 }
 
-bool repeats_last_launch(const Grid& grid) {
-  const char* const argument = static_cast<const char*>(grid.argument);
-  const bool is_same = grid.kernel == last.kernel && same(grid.blocks, last.blocks) &&
-                       same(grid.threads, last.threads) &&
-                       grid.dynamic_bytes == last.dynamic_bytes &&
-                       std::equal(argument, argument + grid.argument_bytes, last.arguments.begin(),
-                                  last.arguments.end()) &&
-                       times_in_reach() == last.times_in_reach && finding_count() == last.findings;
-  if (!is_same) {
-    last = {};
+bool repeats_earlier_launch(const Grid& grid) {
+  const auto is_it = [&](const Repeatable& earlier) { return earlier.is(grid); };
+  const auto found = std::find_if(repeatable.begin(), repeatable.end(), is_it);
+  if (found == repeatable.end()) return false;
+  std::vector<uint64_t> versions;
+  for (const auto& allocation : device_memory()) versions.push_back(allocation->version());
+  const auto is_there = [&](uint64_t version) {
+    return std::find(versions.begin(), versions.end(), version) != versions.end();
+  };
+  if (found->constants != version_of_constants() ||
+      !std::all_of(found->versions.begin(), found->versions.end(), is_there) ||
+      !has_effects_in_memory_alone(grid.kernel)) {
+    repeatable.erase(found);
     return false;
   }
-  if (!last.is_repeatable) {
-    last.is_repeatable =
-        calls_only(grid.kernel, current.symbols->bytes, CALLED) &&
-        std::all_of(current.memory.begin(), current.memory.end(),
-                    [](const auto& allocation) { return allocation->is_repeatable(); });
-  }
-  if (*last.is_repeatable) add_finished(current_counts);
-  return *last.is_repeatable;
+  add_finished(found->counts);
+  return true;
 }
 
 void end_launch() {
@@ -155,18 +195,7 @@ void end_launch() {
   current_counts.work[0].sectors_read = current_counts.sectors_read;
   current_counts.work[0].sectors_written = current_counts.sectors_written;
   add_finished(current_counts);
-  if (is_program()) {
-    const Grid& grid = *current.grid;
-    const char* const argument = static_cast<const char*>(grid.argument);
-    last = {grid.kernel,
-            grid.blocks,
-            grid.threads,
-            grid.dynamic_bytes,
-            {argument, argument + grid.argument_bytes},
-            times_in_reach(),
-            current.findings == finding_count() ? current.findings : -1,
-            std::nullopt};
-  }
+  if (is_program()) keep_repeatable();
 }
 
 std::string library_call(const std::string& function, const LaunchWork& work,

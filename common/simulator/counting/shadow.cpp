@@ -113,6 +113,8 @@ Allocations variables() {
   return {all};
 }
 
+std::atomic<uint64_t> last_version{0}, constants_version{0};
+
 std::mutex mutex;
 Allocations freed;  // since the launch began: a worker may still hold one
 // Where the last that were freed lay, as (begin, end). The host may get such addresses next.
@@ -297,11 +299,15 @@ void Allocation::set_state(std::size_t first, std::size_t count, MemoryState sta
 
 Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed) {
   if (!write && state_[word] == settled_) return {};
+  if (write) note_write();
   Line& line = lines_[word / Line::WORDS];
   const LineLock lock(line);
   begin_launch(line);
   if (line.touch_first(word % Line::WORDS, now, write)) return {};
   ShadowWord shadow = line.load(word % Line::WORDS);
+  if (write && shadow.read.present && !(shadow.write.present && shadow.write_bytes == 15)) {
+    overwritten_ = true;
+  }
   if (!write && repeats_read(shadow.read, now) && !shadow.write.present) return {};
   const Touch before = write ? enter_write(shadow, now, Scope::kGrid, allowed)
                              : enter_read(shadow, now, Scope::kGrid, allowed);
@@ -329,7 +335,10 @@ bool Allocation::touch_first(uintptr_t address, unsigned bytes, const Touch& now
       if (!line.touch_first(word % Line::WORDS, now, write)) return false;
     }
   }
-  if (write) set_state(first, last - first + 1, MemoryState::kDefined);
+  if (write) {
+    note_write();
+    set_state(first, last - first + 1, MemoryState::kDefined);
+  }
   return true;
 }
 
@@ -354,14 +363,13 @@ void Allocation::for_each_touched(const Seen& seen) const {
 
 bool Allocation::is_filled(Fill fill) const {
   return fill.begin == fill_.begin && fill.bytes == fill_.bytes && fill.value == fill_.value &&
-         !host_writes_ && std::none_of(touched_.begin(), touched_.end(), [](uint8_t touched) {
-           return touched != 0;
-         });
+         !host_writes_ && !was_touched();
 }
 
 void Allocation::forget_touches() {
   if (!is_filled(fill_)) fill_ = {};
   ++launch_;
+  overwritten_ = false;
   std::fill(touched_.begin(), touched_.end(), 0);
   settled_ += 4;
   if (settled_ > FIRST_SETTLED) return;
@@ -369,13 +377,14 @@ void Allocation::forget_touches() {
   for (std::size_t i = 0; i < words(); ++i) state_[i] &= 3;
 }
 
-bool Allocation::is_repeatable() const {
-  uint32_t both = 0;
-  for_each_touched([&](const Line& line) {
-    const uint32_t read = line.touched(false), written = line.touched(true);
-    both |= host_writes_ ? read | written : read & written;
-  });
-  return both == 0;
+bool Allocation::was_touched() const {
+  return std::any_of(touched_.begin(), touched_.end(),
+                     [](uint8_t touched) { return touched != 0; });
+}
+
+uint64_t Allocation::version() {
+  if (written_.exchange(false) || version_ == 0) version_ = ++last_version;
+  return version_;
 }
 
 int64_t Allocation::sectors_touched(bool written) const {
@@ -499,7 +508,9 @@ bool is_device_memory(const void* begin) {
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state) {
   const std::lock_guard lock(mutex);
   Allocation* allocation = find(allocations(), reinterpret_cast<uintptr_t>(begin));
+  if (is_constant(reinterpret_cast<uintptr_t>(begin))) constants_version = ++last_version;
   if (!allocation || bytes == 0) return;
+  allocation->note_write();
   const std::size_t offset = reinterpret_cast<uintptr_t>(begin) - allocation->begin();
   const std::size_t end = std::min(offset + bytes, allocation->bytes());
   allocation->note_fill({});
@@ -520,6 +531,8 @@ void note_fill(const void* begin, std::size_t bytes, int value) {
     allocation->note_fill({address, bytes, value});
   }
 }
+
+uint64_t version_of_constants() { return constants_version; }
 
 bool is_constant(uintptr_t address) {
   const std::size_t bytes = __stop_convladder_constant - __start_convladder_constant;

@@ -126,9 +126,16 @@ class Allocation {
     return true;
   }
 
-  // Whether the same launch would do the same again: it has touched nothing that the host may have changed
-  // since, and written nothing that it has read.
-  bool is_repeatable() const;
+  // What was done to it in this launch.
+  bool was_touched() const;
+  bool was_written_by_host() const { return host_writes_ && was_touched(); }  // or may have been
+  // Whether something that was read before has been written.
+  bool was_overwritten() const { return overwritten_; }
+  void note_write() {  // also by the host
+    if (!written_.load(std::memory_order_relaxed)) written_ = true;
+  }
+  // Of what is in it: another number, that nothing else has, once it may have changed.
+  uint64_t version();
 
   // cudaMemset() has filled it from `begin` on; and whether the same once more would change nothing.
   struct Fill {
@@ -156,6 +163,9 @@ class Allocation {
   uint8_t* state_;
   uint8_t settled_;
   uint32_t launch_ = 1;
+  std::atomic<bool> written_{false};  // since version() was asked for
+  std::atomic<bool> overwritten_{false};
+  uint64_t version_ = 0;
   Line* lines_;
   std::vector<uint8_t> touched_;  // stretches with lines that were touched in this launch
   Fill fill_{};                   // the last one, unless something has changed it since
@@ -176,6 +186,8 @@ using Allocations = std::vector<std::shared_ptr<Allocation>>;
 
 // All that there is now.
 Allocations device_memory();
+// As Allocation::version(), of all __constant__ memory.
+uint64_t version_of_constants();
 
 // The allocation with `address` in it, or null.
 Allocation* find(const Allocations& all, uintptr_t address);
