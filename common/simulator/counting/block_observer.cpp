@@ -5,9 +5,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include "common/core/program.h"
-#include "common/simulator/fibre.h"
-#include "common/simulator/hopper.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/report.h"
 
@@ -26,11 +23,6 @@ unsigned most_barriers() { return is_program() ? MOST_BARRIERS_OF_PROGRAM : MOST
 
 std::string plural(uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-// The bytes of one word that are touched.
-unsigned bytes_of(const Access& access) {
-  return access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
 }
 
 }  // namespace
@@ -61,7 +53,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
 
   launch_number_ = launch_->number;
   std::fill(std::begin(recent_), std::end(recent_), nullptr);
-  last_variable_ = nullptr;
+  std::fill(std::begin(recent_variables_), std::end(recent_variables_), nullptr);
   found_ = nullptr;
   shared_begin_ = reinterpret_cast<uintptr_t>(worker_.memory().begin);
   shared_bytes_ = worker_.memory().bytes;
@@ -92,7 +84,8 @@ void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
   }
   stamp_ = stamp(thread);
   polled_ = 0;
-  watching = this;
+  go_on();
+  forget_known();
 }
 
 // When all lanes of a warp have left, their logs are put together.
@@ -121,7 +114,8 @@ void BlockObserver::sync_warp(unsigned thread) {
   const auto lanes = seen_.begin() + thread / WARP * WARP;
   const auto end = seen_.begin() + std::min<std::size_t>(threads_, (thread / WARP + 1) * WARP);
   seen_[thread] = *std::max_element(lanes, end);
-  watching = this;
+  go_on();
+  forget_known();
 }
 
 void BlockObserver::sync_threads() {
@@ -130,10 +124,14 @@ void BlockObserver::sync_threads() {
   if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
 }
 
-void BlockObserver::fence() { publish(stamp_); }
+void BlockObserver::fence() {
+  publish(stamp_);
+  forget_known();
+}
 
 void BlockObserver::look() {
   seen_[thread_] = publication_time();
+  forget_known();
   worker_.hopper().look();
 }
 
@@ -259,19 +257,26 @@ void BlockObserver::check_global(const Access& access) {
     const std::size_t last = (access.address + access.bytes - 1 - allocation->begin()) / 4;
     Touch now = touch_of(access);
     now.stamp.strong = access.strong;
+    bool objected = false;
+    const auto complain = [&](uint32_t code, const auto& text) {
+      objected = true;
+      object(access, code, text);
+    };
     for (std::size_t i = first; i <= last; ++i) {
       if ((!write || atomic) && allocation->state(i) == MemoryState::kUndefined) {
-        object(access, 0,
-               [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
+        complain(0, [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
       }
       for (const bool allowed : {false, true}) {
         const Touch before = allocation->enter(i, now, write, allowed);
         if (!before.stamp.present) break;
         if (is_ordered(before)) continue;
-        object(access, before.code, [&] { return race(access, Space::kGlobal, before); });
+        complain(before.code, [&] { return race(access, Space::kGlobal, before); });
       }
     }
     if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
+    if (objected || access.strong || access.operation == Operation::kCopy) return;
+    known_[place_of_known(access.address, access.pc)] = {turn_, access.address, access.pc,
+                                                         access.bytes, access.operation};
   }
 }
 
@@ -306,11 +311,6 @@ void BlockObserver::object(uint32_t code, uint32_t other,
     return "block " + to_string(unflatten(block_, grid_)) + ", thread " +
            to_string(worker_.thread_index(worker_.running_thread())) + ": " + text();
   });
-}
-
-void BlockObserver::enter(const Access& access, Space space, uintptr_t address) {
-  if (!counts_accesses_) return log_->pass(access.pc);
-  log_->access(access.pc, space, access.operation, access.bytes, address, access.other_end);
 }
 
 void BlockObserver::begin_copy(void* to, const void* from, std::size_t bytes, std::size_t zfill,
@@ -349,14 +349,15 @@ bool BlockObserver::is_shared_variable(const Access& access) {
     const std::size_t inside = offset - variable->begin;
     return inside < variable->bytes && inside + access.bytes <= variable->bytes;
   };
-  if (last_variable_ && holds(last_variable_)) return true;
   for (SharedVariable& variable : variables_) {
     if (!holds(&variable)) continue;
     if (!variable.function.empty()) {  // which the kernel may call, or not
       if (!is_inside(code_offset(access.pc), variable.function)) continue;
       variable.function.clear();
     }
-    last_variable_ = &variable;
+    if (recent_variables_[0] != &variable) {
+      recent_variables_[1] = std::exchange(recent_variables_[0], &variable);
+    }
     return true;
   }
   for (const SharedVariable& guard : launch_->symbols->guards) {
@@ -405,10 +406,6 @@ void BlockObserver::poll(const Access& access) {
 bool BlockObserver::is_ordered(const Touch& before) const {
   const uint64_t time = std::max(block_seen_, seen_[thread_]);
   return time > 0 && was_published(before.stamp, time);
-}
-
-Touch BlockObserver::touch_of(const Access& access) const {
-  return {stamp_, code_offset(access.pc), bytes_of(access)};
 }
 
 Stamp BlockObserver::stamp(unsigned thread) const {

@@ -2,18 +2,23 @@
 // in shadow memory, for finding bugs.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/core/program.h"
 #include "common/simulator/counting/launch_counts.h"
 #include "common/simulator/counting/shadow.h"
 #include "common/simulator/counting/warp_log.h"
 #include "common/simulator/counting/warp_trace.h"
+#include "common/simulator/fibre.h"
+#include "common/simulator/hopper.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/tensor_map.h"
 #include "common/simulator/worker.h"
@@ -75,8 +80,12 @@ class BlockObserver {
 
   // From here on the running thread is in the simulator's own code, until it has its turn again, or
   // comes out of the call that said so.
-  void pause() { watching = nullptr; }
+  void pause() {
+    watching = nullptr;
+    forget_known();
+  }
   void go_on() { watching = this; }
+  void forget_known() { ++turn_; }
 
   // An asynchronous copy of the running thread, asked for by the call that returns to `pc`, and its
   // end. Nothing is read from `from` where bytes == zfill.
@@ -108,15 +117,13 @@ class BlockObserver {
 
   // Called by the hooks, for the running thread. Do not return when the access is wrong.
   void access(const Access& access);
-  // Whether it was an access with which nothing can be wrong, and is done with.
+  // Whether it was an access with which nothing can be wrong, and is done with. Of most reads in long
+  // programs that is known at once: several blocks have read the same.
   bool is_plain(const void* address, unsigned bytes, bool write, const void* pc) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
-    Allocation* const allocation = counts_accesses_ ? nullptr : recent(begin);
-    if (!allocation) return is_index(begin);
-    if ((write || !allocation->is_settled(begin, bytes)) &&
-        !allocation->touch_first(begin, bytes, touch_of({begin, bytes, Operation::kLoad, pc}),
-                                 write)) {
-      return false;
+    Allocation* const allocation = recent(begin);
+    if (counts_accesses_ || !allocation || write || !allocation->is_settled(begin, bytes)) {
+      return enter_plain(begin, bytes, write, pc, allocation);
     }
     log_->pass(pc);
     return true;
@@ -140,7 +147,63 @@ class BlockObserver {
   void enter_again(const void* pc);
 
  private:
-  void enter(const Access& access, Space space, uintptr_t address);
+  void enter(const Access& access, Space space, uintptr_t address) {
+    if (!counts_accesses_) return log_->pass(access.pc);
+    log_->access(access.pc, space, access.operation, access.bytes, address, access.other_end);
+  }
+  // Enters it where nothing can be wrong with it; else false, and it is for access().
+  // Not inlined: is_plain(), called at every access, then needs few registers.
+  [[gnu::noinline]] bool enter_plain(uintptr_t begin, unsigned bytes, bool write, const void* pc,
+                                     Allocation* allocation) {
+    const Access access = {begin, bytes, write ? Operation::kStore : Operation::kLoad, pc};
+    // To make room takes memory, which would be the kernel's while it is watched.
+    if (counts_accesses_ && !log_->has_room()) return false;
+    if (allocation) {
+      if ((write || !allocation->is_settled(access.address, access.bytes)) && !is_known(access) &&
+          !allocation->touch_first(access.address, access.bytes, touch_of(access), write)) {
+        return false;
+      }
+      enter(access, Space::kGlobal, access.address);
+      return true;
+    }
+    if (is_shared(access.address) && enter_shared(access)) {
+      enter(access, Space::kShared, access.address - shared_begin_);
+      return true;
+    }
+    const bool is_own = fibre_->holds(reinterpret_cast<const void*>(access.address));
+    return (is_own && !worker_.hopper().has_pending_sums()) || is_index(access.address);
+  }
+  bool enter_shared(const Access& access) {
+    const std::size_t offset = access.address - shared_begin_;
+    const bool write = access.operation == Operation::kStore;
+    const auto holds = [&](const SharedVariable* variable) {
+      return variable && offset - variable->begin < variable->bytes &&
+             offset - variable->begin + access.bytes <= variable->bytes;
+    };
+    if ((access.address & (access.bytes - 1)) != 0 || worker_.hopper().is_active() ||
+        !std::any_of(std::begin(recent_variables_), std::end(recent_variables_), holds)) {
+      return false;
+    }
+    const Touch now = touch_of(access);
+    for (std::size_t i = offset / 4; i <= (offset + access.bytes - 1) / 4; ++i) {
+      ShadowWord& word = shared_shadow_[i];
+      if (!write && join_readers(word, now)) continue;
+      const bool written = word.write.present && word.write.block == block_;
+      if (written ? word.write.in_flight : !write) return false;
+      const Touch before =
+          write ? enter_write(word, now, Scope::kBlock) : enter_read(word, now, Scope::kBlock);
+      if (before.stamp.present) return false;
+    }
+    return true;
+  }
+
+  // Whether the running thread has touched it before by this instruction, and has called nothing since
+  // that orders what threads do: to enter it once is enough.
+  bool is_known(const Access& access) const {
+    const Known& known = known_[place_of_known(access.address, access.pc)];
+    return known.turn == turn_ && known.address == access.address && known.pc == access.pc &&
+           known.bytes == access.bytes && known.operation == access.operation;
+  }
   void access_own(const Access& access);
   void access_shared(const Access& access);
   void check_shared(const Access& access);
@@ -159,7 +222,12 @@ class BlockObserver {
     return nullptr;
   }
   Stamp stamp(unsigned thread) const;
-  Touch touch_of(const Access& access) const;
+  Touch touch_of(const Access& access) const {
+    const auto code = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(access.pc)) + code_origin_;
+    const unsigned bytes =  // of the word
+        access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
+    return {stamp_, code, bytes};
+  }
   bool is_ordered(const Touch& before) const;
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
   std::string distance(const Access& access) const;
@@ -170,7 +238,19 @@ class BlockObserver {
   std::string describe(const Access& access, Space space) const;
   std::string describe(const Touch& touch) const;
 
+  struct Known {
+    uint64_t turn;
+    uintptr_t address;
+    const void* pc;
+    unsigned bytes;
+    Operation operation;
+  };
+  std::size_t place_of_known(uintptr_t address, const void* pc) const {
+    return (address / 4 ^ reinterpret_cast<uintptr_t>(pc) * 8) % std::size(known_);
+  }
+
   Worker& worker_;
+  const uint32_t code_origin_ = code_offset(nullptr);
   const bool counts_accesses_ = counts_accesses();
   std::size_t most_steps_ = 0;  // of one thread between two barriers
   const Launch* launch_ = nullptr;
@@ -206,7 +286,9 @@ class BlockObserver {
   unsigned oldest_ = 0;                     // of these
   std::atomic<int64_t>* found_ = nullptr;   // how often was found what was found last ...
   std::pair<uint32_t, uint32_t> found_at_;  // ... at these places in the code
-  const SharedVariable* last_variable_ = nullptr;
+  const SharedVariable* recent_variables_[2] = {};
+  Known known_[256] = {};
+  uint64_t turn_ = 1;  // counts up when what is known no longer holds
 };
 
 }  // namespace convladder::simulator

@@ -224,6 +224,7 @@ bool free_in_kernel(void* memory) {
   BlockObserver* const observer = std::exchange(watching, nullptr);
   const bool freed = is_device_memory(memory) && cudaFree(memory) == cudaSuccess;
   kernel_allocations -= freed;
+  if (observer) observer->forget_known();
   watching = observer;
   return freed;
 }

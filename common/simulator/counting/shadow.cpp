@@ -26,21 +26,6 @@ extern char __stop_convladder_constant[] __attribute__((weak));
 namespace convladder::simulator {
 namespace {
 
-constexpr unsigned WARP = 32;
-
-bool same_interval(Stamp a, Stamp b) { return a.block == b.block && a.interval == b.interval; }
-bool same_warp(Stamp a, Stamp b) { return a.thread / WARP == b.thread / WARP; }
-
-// Whether nothing orders `before` and `now`, two touches of one word by different threads.
-bool is_concurrent(Stamp before, Stamp now, Scope scope) {
-  if (!before.present || (before.strong && now.strong)) return false;
-  if (scope == Scope::kGrid && (before.several_blocks || before.block != now.block)) return true;
-  if (!same_interval(before, now)) return false;  // in shared memory: also what blocks before left
-  if (before.several_warps || !same_warp(before, now)) return true;
-  if (before.phase != now.phase) return false;  // a __syncwarp() between
-  return before.several_threads || before.thread != now.thread;
-}
-
 constexpr unsigned SECTOR_WORDS = 8;
 constexpr std::size_t STRETCH = 128;  // lines
 constexpr uint8_t FIRST_SETTLED = 4 | static_cast<uint8_t>(MemoryState::kDefined);
@@ -126,43 +111,6 @@ Allocations& allocations() {
 }
 
 }  // namespace
-
-Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed) {
-  if (!allowed && (word.write_bytes & now.bytes) && is_concurrent(word.write, now.stamp, scope)) {
-    return {word.write, word.write_code, word.write_bytes};
-  }
-  const Stamp before = word.read;
-  Stamp read = now.stamp;
-  word.read_code = now.code;
-  const bool share = before.present && (word.read_bytes & now.bytes);
-  word.read_bytes = share ? word.read_bytes & now.bytes : now.bytes;
-  if (share) {
-    read.strong = before.strong && read.strong;
-    if (scope == Scope::kGrid) {
-      read.several_blocks = before.several_blocks || before.block != read.block;
-    }
-    if (same_interval(before, read)) {
-      read.several_warps = before.several_warps || !same_warp(before, read);
-      if (before.phase == read.phase) {
-        read.several_threads = before.several_threads || before.thread != read.thread;
-      }
-    }
-  }
-  word.read = read;
-  return {};
-}
-
-Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed) {
-  for (const Touch& before : {Touch{word.write, word.write_code, word.write_bytes},
-                              Touch{word.read, word.read_code, word.read_bytes, true}}) {
-    const bool share = (before.bytes & now.bytes) != 0;
-    if (!allowed && share && is_concurrent(before.stamp, now.stamp, scope)) return before;
-  }
-  word.write = now.stamp;
-  word.write_code = now.code;
-  word.write_bytes = now.bytes;
-  return {};
-}
 
 Stamp Run::stamp(unsigned word) const {
   Stamp stamp = first;

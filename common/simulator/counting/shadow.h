@@ -45,10 +45,75 @@ struct ShadowWord {
 
 enum class Scope { kBlock, kGrid };  // which threads see the word: shared or global memory
 
+inline bool same_interval(Stamp a, Stamp b) {
+  return a.block == b.block && a.interval == b.interval;
+}
+inline bool same_warp(Stamp a, Stamp b) {
+  return a.thread / uint64_t{warpSize} == b.thread / uint64_t{warpSize};
+}
+
+// Whether nothing orders `before` and `now`, two touches of one word by different threads.
+inline bool is_concurrent(Stamp before, Stamp now, Scope scope) {
+  if (!before.present || (before.strong && now.strong)) return false;
+  if (scope == Scope::kGrid && (before.several_blocks || before.block != now.block)) return true;
+  if (!same_interval(before, now)) return false;  // in shared memory: also what blocks before left
+  if (before.several_warps || !same_warp(before, now)) return true;
+  if (before.phase != now.phase) return false;  // a __syncwarp() between
+  return before.several_threads || before.thread != now.thread;
+}
+
 // Enters a read (a write) in `word`. Returns the touch that it races with, and enters nothing;
 // .stamp.present is 0 when there is none, or one is `allowed`.
-Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed = false);
-Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed = false);
+inline Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed = false) {
+  if (!allowed && (word.write_bytes & now.bytes) && is_concurrent(word.write, now.stamp, scope)) {
+    return {word.write, word.write_code, word.write_bytes};
+  }
+  const Stamp before = word.read;
+  Stamp read = now.stamp;
+  word.read_code = now.code;
+  const bool share = before.present && (word.read_bytes & now.bytes);
+  word.read_bytes = share ? word.read_bytes & now.bytes : now.bytes;
+  if (share) {
+    read.strong = before.strong && read.strong;
+    if (scope == Scope::kGrid) {
+      read.several_blocks = before.several_blocks || before.block != read.block;
+    }
+    if (same_interval(before, read)) {
+      read.several_warps = before.several_warps || !same_warp(before, read);
+      if (before.phase == read.phase) {
+        read.several_threads = before.several_threads || before.thread != read.thread;
+      }
+    }
+  }
+  word.read = read;
+  return {};
+}
+
+// The same of most reads of shared memory, for speed: others of the warp, or of several warps, have read the word
+// since the barrier, and it was written before. False: it is for enter_read().
+inline bool join_readers(ShadowWord& word, const Touch& now) {
+  const Stamp write = word.write, read = word.read;
+  if (!write.present || write.in_flight || write.block != now.stamp.block) return false;
+  if (write.interval == now.stamp.interval || !same_interval(read, now.stamp)) return false;
+  if (!read.present || read.strong || word.read_bytes != now.bytes) return false;
+  const bool same_part = same_warp(read, now.stamp) && read.phase == now.stamp.phase;
+  if (!read.several_warps && !(read.several_threads && same_part)) return false;
+  word.read.thread = now.stamp.thread;
+  word.read_code = now.code;
+  return true;
+}
+
+inline Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed = false) {
+  for (const Touch& before : {Touch{word.write, word.write_code, word.write_bytes},
+                              Touch{word.read, word.read_code, word.read_bytes, true}}) {
+    const bool share = (before.bytes & now.bytes) != 0;
+    if (!allowed && share && is_concurrent(before.stamp, now.stamp, scope)) return before;
+  }
+  word.write = now.stamp;
+  word.write_code = now.code;
+  word.write_bytes = now.bytes;
+  return {};
+}
 
 // ---- The global memory that kernels may touch ----
 

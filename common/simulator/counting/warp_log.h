@@ -107,6 +107,7 @@ class LaneLog {
   const std::vector<Event>& events() const { return events_; }
   // Memory for events. Warps that take turns share it, so that it stays in the processor's cache.
   bool has_memory() const { return events_.capacity() > 0; }
+  bool has_room() const { return events_.size() < events_.capacity(); }
   void take_memory(std::vector<Event>&& memory) { events_ = std::move(memory); }
   std::vector<Event> give_memory() { return std::exchange(events_, {}); }
   // Of the block before the last one: its last access, or its begin.
