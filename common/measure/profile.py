@@ -175,8 +175,9 @@ def show_page(trace, counts):
             pass
         files.write(paths[name], json.dumps(new) + "\n")
     there = {name: path if os.path.exists(path) else None for name, path in paths.items()}
+    benches = [there["bench"]] * bool(there["bench"])
     document = os.path.join(REPORT, "index.html")
-    page.write(document, page.Inputs(there["bench"], [paths["profile"]], there["run"], paths["trace"], ROOT,
+    page.write(document, page.Inputs(benches, [paths["profile"]], there["run"], paths["trace"], ROOT,
                                      trace["stages"][-1]["stage"]))
     print("wrote " + os.path.relpath(document))
     page.show(document)

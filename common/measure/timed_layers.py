@@ -26,7 +26,7 @@ def counts(text):
 
 def times(problem):
     return {name: timing.cold.median for name, timing in problem.stages.items()
-            if timing.cold and timing.precision == "fp32" and name != "auto"}
+            if timing.cold and timing.precision == "fp32" and name in files.stage_names()}
 
 
 def needed(layers):

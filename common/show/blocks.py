@@ -22,17 +22,22 @@ READINGS = "common/tests/data/ncu_stages.csv"  # readings.py stages
 
 
 class Results:
-    """What is committed in docs/results."""
+    """What is committed in docs/results, of one GPU or more. The lessons speak of the first; the second is
+    for what the first has not, and the front page shows the one that has the most stages."""
 
     def __init__(self):
-        benches = self.benches("bench_*.json")
-        if len(benches) > 1:
-            raise records.BadInput(f"{benches[1].path}: one bench_*.json is shown, and there are "
-                                   f"{len(benches)}")
-        self.bench = benches[0] if benches else None
         self.profiles = self.paths("profile_*.json")
-        self.problems = records.join(self.bench, [
+        self.cards = records.cards(self.benches("bench_*.json"), [
             profile for path in self.profiles for profile in records.read_profiles(path)])
+        self.bench, self.problems = self.cards[0]
+
+    def whole(self):
+        """The Card that knows the most stages."""
+        return max(self.cards, key=lambda card: len(card.stages()))
+
+    def card_of(self, stage):
+        """The first Card that knows it, if any does."""
+        return next((card for card in self.cards if stage in card.stages()), self.cards[0])
 
     def paths(self, pattern):
         """The files of docs/results that fit the pattern, in the order of their names."""
@@ -71,12 +76,12 @@ def all_renewed(data, trace=None, run=None):
     """[(path from the root, the text there, the text as it would be)] of the texts, the front page's picture
     and the page. Its trace and pictures are those that it has already, unless newer are given."""
     found = [(name, *renewed(data, name)) for name in texts()]
-    for problem in [each for each in data.problems[:1] if each.bench and each.profiles]:
+    card = data.whole()
+    for problem in [each for each in card.problems[:1] if each.bench and each.profiles]:
         found.append((PICTURE, files.read_existing(os.path.join(ROOT, PICTURE)), ladder_picture.draw(
-            problem, data.bench.machine["gpu"],
-            {stage: idea_of(stage) for stage in files.lessons()})))
+            problem, card.gpu, {stage: idea_of(stage) for stage in files.lessons()})))
     path = os.path.join(ROOT, PAGE)
-    own = page.page_data(page.Inputs(data.bench and data.bench.path, data.profiles, run, trace,
+    own = page.page_data(page.Inputs(data.paths("bench_*.json"), data.profiles, run, trace,
                                      kept=page.data_of(path) if os.path.exists(path) else None))
     return [*found, (PAGE, files.read_existing(path), page.html(own))]
 
@@ -106,14 +111,15 @@ def idea_of(stage):
 def summary(data, _):
     """README.md: each stage's idea, its time on the running example and the least that its counts allow,
     both of all images, and what its lesson says that limits it."""
-    if not data.problems:
+    bench, problems = data.whole()
+    if not problems:
         return
-    timed, rows = data.problems[0].bench, []
+    timed, rows = problems[0].bench, []
     cudnn = records.rival(timed, "cudnn", "fp32") if timed else None
-    counts = next((profile.stages for profile in data.problems[0].profiles if profile.source == "ncu"), {})
+    counts = next((profile.stages for profile in problems[0].profiles if profile.source == "ncu"), {})
     for stage in files.lessons():
         timing = timed.stages.get(stage) if timed else None
-        cells = time_tables.time_cells(timing, timed and timed.flop, data.bench)
+        cells = time_tables.time_cells(timing, timed and timed.flop, bench)
         floor = floors.of_stage(counts[stage]) if stage in counts else None
         exact = timing and timing.precision == "fp32"  # cuDNN's time, and the ceiling, are of FP32
         rows.append([f"[{stage[:2]}]({stage}/README.md)", idea_of(stage),
@@ -125,21 +131,22 @@ def summary(data, _):
                      files.limit_of(stage) if timing and timing.cold or files.is_side_rung(stage) else ""])
     yield formats.markdown(["stage", "idea", "time [ms]", "at least [ms]", "of FP32 ceiling",
                             "times as fast as cuDNN FP32", "what limits it"], rows)
-    yield time_tables.machine(data.bench) if data.bench else ""
+    yield time_tables.machine(bench) if bench else ""
 
 
 def ladder(data, stage):
     """A stage's README.md: the times of all stages in one line, this one's in bold."""
-    if not data.bench:
+    bench = data.card_of(stage).bench
+    if not bench:
         return
-    problem, cells = data.bench.problems[0], []
+    problem, cells = bench.problems[0], []
     for name in files.lessons():
         if files.is_side_rung(name):
             continue
         timing = problem.stages.get(name)
         cell = f"{name[:2]} {significant(timing.cold.median) if timing and timing.cold else '–'}"
         cells.append(f"**{cell}**" if name == stage else cell)
-    yield f"Milliseconds of `{problem.name}` on an {data.bench.machine['gpu']}: {' · '.join(cells)}\n"
+    yield f"Milliseconds of `{problem.name}` on an {bench.machine['gpu']}: {' · '.join(cells)}\n"
 
 
 def path(data, _, *steps):
@@ -161,28 +168,32 @@ def path(data, _, *steps):
     yield f"That is {(read + written) / 60:.1f} hours.\n"
 
 
-def layers(data, _):
-    """README.md: what the stages come to over many layers."""
-    for bench in data.benches("layers_*.json"):
-        yield (f"Over {len(bench.problems)} layers of published networks "
-               "([common/layers.csv](common/layers.csv)), with a cold cache: how many times as fast as "
-               "the library a stage is (geometric mean), and on how many layers it is faster. "
-               f"{bench.machine['gpu']}.\n")
-        yield time_tables.standings_table(bench)
-        slower = list(time_tables.losses(bench))
-        if slower:
-            yield ("Each stage is compared with the last one before it that is at least as exact. These "
-                   "layers became slower, by more than 5 %:\n")
-            yield "".join(slower)
+def layers(data, _, *shown):
+    """README.md: what these stages come to over many layers; docs/results/README.md: all stages, and the layers
+    on which a stage is slower than the one before."""
+    bench = max(data.benches("layers_*.json"), default=None,
+                key=lambda bench: len({name for problem in bench.problems for name in problem.stages}))
+    if not bench:
+        return
+    yield (f"Over {len(bench.problems)} layers of published networks (`common/layers.csv`), with a cold cache: "
+           "how many times as fast as the library a stage is (geometric mean), and on how many layers it is "
+           f"faster. {bench.machine['gpu']}.\n")
+    yield time_tables.standings_table(bench, shown)
+    slower = [] if shown else list(time_tables.losses(bench))
+    if slower:
+        yield ("Each stage is compared with the last one before it that is at least as exact. These layers "
+               "became slower, by more than 5 %:\n")
+        yield "".join(slower)
 
 
 def some_layers(data, stage, *names):
     """A stage's README.md: the times of this stage and the last before it that was timed with it, on these
-    layers. What the other files don't have comes from those of `auto`, under the name of their GPU."""
-    own = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *filter(None, [data.bench])]
+    layers. What the GPU of the lessons was not timed on comes from another, under its name."""
+    timed = [*data.benches("steps_*.json"), *data.benches("layers_*.json"), *data.benches("bench_*.json")]
     found = {}  # of (the stage before, the GPU): the rows
     for name in names:
-        for benches in (own, data.benches("auto_*.json")):
+        for card in data.cards:
+            benches = [bench for bench in timed if bench.machine["gpu"] == card.gpu]
             for before in reversed([each for each in files.stage_names() if each < stage]):
                 known = {problem.name: (problem, bench) for bench in benches
                          for problem in bench.problems if {before, stage} <= problem.stages.keys()}
@@ -286,19 +297,20 @@ def measured(data, stage, *rows):
     stage: its time, and those counters that its page names. The one before is of problems that have
     both: other results may be of a ladder with other stages. Times and counters of different batches
     stand apart."""
-    stages = sorted({name for problem in data.problems if stage in page.stages_of(problem)
-                     for name in page.stages_of(problem)})
+    bench, problems = card = data.card_of(stage)
+    stages = sorted({name for problem in problems if stage in problem.stages()
+                     for name in records.without_forms(problem.stages())})
     if stage not in stages:
         return
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None
     shown = []  # what is measured, in which words, and its rows
-    timed_problems = data.bench.problems if data.bench else []
+    timed_problems = bench.problems if bench else []
     for timed in [problem for problem in timed_problems if stage in problem.stages][:1]:
-        old, new, factor = time_tables.step_cells(timed, data.bench, before, stage)
-        shown.append((timed, f"on an {data.bench.machine['gpu']}", [
+        old, new, factor = time_tables.step_cells(timed, bench, before, stage)
+        shown.append((timed, f"on an {card.gpu}", [
             ["time [ms]", old.cold, new.cold, factor],
             [time_tables.HEADINGS.ceiling, old.ceiling, new.ceiling, ""]]))
-    profile = next((profile for problem in data.problems for source in ("ncu", "simulator")
+    profile = next((profile for problem in problems for source in ("ncu", "simulator")
                     for profile in problem.profiles
                     if profile.source == source and stage in profile.stages), None)
     if profile:
@@ -331,7 +343,7 @@ def waits(data, stage):
     """A stage's README.md: what a warp waits for in this stage and in the one before."""
     names = files.stage_names()
     shown = names[:names.index(stage) + 1][-2:]
-    for profile in [each for problem in data.problems for each in problem.profiles][:1]:
+    for profile in [each for problem in data.card_of(stage).problems for each in problem.profiles][:1]:
         yield counter_tables.waits_table(profile, shown)
 
 

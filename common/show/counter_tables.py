@@ -2,7 +2,7 @@
 from typing import NamedTuple
 from collections.abc import Callable
 
-from common.show import counters, floors, metrics
+from common.show import counters, floors, metrics, records
 from common.show.counters import LEVELS, Figure, sum_of, total
 from common.show.formats import markdown, milliseconds, percent, ratio, scaled, significant, size
 
@@ -139,10 +139,8 @@ def brief_table(profile, named=False):
     headings = {"requests": "requests", "shared wavefronts": "shared wavefronts", "touched": "DRAM, at least"}
     columns = [column for name in headings for column in COLUMNS if column.heading == name]
     rows = []
-    for stage, kernels in profile.stages.items():
-        if not named and any(stage.startswith(other + "_") for other in profile.stages):
-            continue
-        floor = floors.of_stage(kernels) or (None, "")
+    for stage in profile.stages if named else records.without_forms(profile.stages):
+        floor = floors.of_stage(profile.stages[stage]) or (None, "")
         rows.append([stage, *(cell(column.figure(profile, stage), column.text) for column in columns),
                      milliseconds(floor[0]) if floor[0] else "", floor[1] if floor[0] else ""])
     return markdown(["stage", *headings.values(), FLOOR.heading, "set by"], rows)

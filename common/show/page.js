@@ -524,6 +524,7 @@ function begin() {
     state.stage = [data.show, OPENS_ON[0], stages()[0]].find(stage => stages().includes(stage)) || "";
     if (!data.show && traced(OPENS_ON[1])) state.panels[1] = {stage: OPENS_ON[1]};
   }
+  document.getElementById("machine").textContent = problem() ? problem().machine : "";
   redraw(choices);
   choose(state.stage);
 }
@@ -554,6 +555,5 @@ window.addEventListener("resize", () => {
   width = document.documentElement.clientWidth;
   redraw(warp, roofline);
 });
-document.getElementById("machine").textContent = data.machine || "";
 begin();
 pictures();

@@ -26,7 +26,7 @@ COMMANDS = {"bench": "./ladder bench", "profile": "./ladder profile", "run": "./
 
 class Inputs(NamedTuple):
     """Paths, None for what there is none of."""
-    bench: str | None
+    benches: list
     profiles: list
     run: str | None          # run.json, beside what run has drawn
     trace: str | None
@@ -84,7 +84,8 @@ def page_data(inputs):
             notices.append({"about": kind, "text": text, "command": COMMANDS[kind], "path": path})
             return None
 
-    bench = attempt("bench", inputs.bench, records.read_bench)
+    benches = [bench for path in inputs.benches or [None]
+               if (bench := attempt("bench", path, records.read_bench))]
     profiles = [profile for path in inputs.profiles or [None]
                 for profile in attempt("profile", path, records.read_profiles) or []]
     kept = inputs.kept or {}
@@ -93,17 +94,19 @@ def page_data(inputs):
         trace = attempt("trace", inputs.trace, read_trace)
     if inputs.run or not pictures:
         pictures = attempt("run", inputs.run, read_pictures)
-    problems = records.join(bench, profiles)
+    cards = records.cards(benches, profiles)
+    problems = [problem for card in cards for problem in card.problems]
     return fitted({
-        "notices": notices, "machine": time_tables.machine(bench) if bench else None,
-        "problems": [problem_data(problem, bench) for problem in problems],
+        "notices": notices,
+        "problems": [problem_data(problem, card) for card in cards for problem in card.problems],
         "changes": changes(code_of(problems, trace, inputs.root)), "pictures": pictures, "trace": trace,
         "limits": {stage: files.limit_of(stage) for stage in files.lessons()}, "show": inputs.show})
 
 
-def problem_data(problem, bench):
-    timed = problem.bench
-    return {"title": formats.title_of(problem), "stages": stages_of(problem),
+def problem_data(problem, card):
+    timed, bench = problem.bench, card.bench
+    return {"title": formats.title_of(problem) + (f", on {counter_tables.with_article(card.gpu)}" if timed else ""),
+            "machine": time_tables.machine(bench) if bench else "", "stages": problem.stages(),
             "times": {name: time_data(timing, timed.flop, bench)
                       for name, timing in timed.stages.items()} if timed else {},
             "columns": [time_column(timed, bench)] if timed else [],
@@ -111,12 +114,6 @@ def problem_data(problem, bench):
                         **time_data(rival, timed.flop, bench, rival.precision)}
                        for rival in time_tables.ladder_of_competitors(timed)] if timed else [],
             "profiles": [profile_data(problem, profile, bench) for profile in problem.profiles]}
-
-
-def stages_of(problem):
-    """The stages that were timed or counted on it."""
-    timed = list(problem.bench.stages) if problem.bench else []
-    return sorted({*timed, *(name for profile in problem.profiles for name in profile.stages)})
 
 
 def time_data(timing, flop, bench, precision="fp32"):
@@ -185,7 +182,7 @@ def code_of(problems, trace, root):
         own = [name for name in stage["files"] if not name.startswith("common/")]
         if own:
             code[stage["stage"]] = stage["files"][own[0]]
-    for name in {name for problem in problems for name in stages_of(problem)} - set(code):
+    for name in {name for problem in problems for name in problem.stages()} - set(code):
         if root and name in files.stage_names():
             code[name] = files.read(files.kernel_file(name))
     return dict(sorted(code.items()))

@@ -134,6 +134,11 @@ def rival(problem, name, precision):
                  if (each.competitor, each.precision) == (name, precision)), None)
 
 
+def without_forms(names):
+    """The stages without their forms: 15_copy_engine_tf32 is one of 15_copy_engine."""
+    return [name for name in names if not any(name.startswith(other + "_") for other in names)]
+
+
 class Profile(NamedTuple):
     """One problem's kernels by one source of counts; the rest is what all their records say."""
     source: str
@@ -189,6 +194,11 @@ class Problem(NamedTuple):
     bench: Record | None
     profiles: list
 
+    def stages(self):
+        """Those that were timed or counted on it, in ladder order."""
+        timed = list(self.bench.stages) if self.bench else []
+        return sorted({*timed, *(name for profile in self.profiles for name in profile.stages)})
+
 
 def join(bench, profiles):
     """The problems of a Bench (or None), then those that only Profiles know, each in its file's
@@ -197,3 +207,27 @@ def join(bench, profiles):
     keys = list(dict.fromkeys([*measured, *((p.name, p.shape, p.bias) for p in profiles)]))
     return [Problem(*key, measured.get(key),
                     [p for p in profiles if (p.name, p.shape, p.bias) == key]) for key in keys]
+
+
+class Card(NamedTuple):
+    """A GPU, and the problems that it was measured on."""
+    bench: Bench | None
+    problems: list
+
+    @property
+    def gpu(self):
+        return self.bench and self.bench.machine["gpu"]
+
+    def stages(self):
+        """Those that were timed or counted on it."""
+        return {name for problem in self.problems for name in problem.stages()}
+
+
+def cards(benches, profiles):
+    """A Card for each Bench, at least one, that of most problems first. A card has the counters of its own
+    GPU; the first has those of others as well, and the simulator's."""
+    benches = sorted(benches, key=lambda bench: -len(bench.problems)) or [None]
+    of = [next((bench for bench in benches if bench and each.machine.startswith(bench.machine["gpu"])),
+               benches[0]) for each in profiles]
+    return [Card(bench, join(bench, [each for each, owner in zip(profiles, of) if owner is bench]))
+            for bench in benches]

@@ -57,7 +57,7 @@ def make_page(options):
     folder = options.out or REPORT
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "index.html")
-    notices = page.write(path, page.Inputs(bench, profiles, run, trace, ROOT))
+    notices = page.write(path, page.Inputs([bench] * bool(bench), profiles, run, trace, ROOT))
     bad = [notice["text"] for notice in notices if notice["path"]]
     if not bad:
         print("wrote " + shortened(path))

@@ -143,14 +143,14 @@ def layers_table(bench):
     return markdown(["problem", *stages], rows)
 
 
-def standings_table(bench):
-    """Puts each stage beside each competitor, over the problems on which both have passed: the geometric
-    mean of how many times as fast the stage is, and on how many it is faster. Where a library may use
-    TF32 and has not, it is no competitor in TF32."""
+def standings_table(bench, shown=()):
+    """Puts each stage, or those that are to be shown, beside each competitor, over the problems on which both
+    have passed: the geometric mean of how many times as fast the stage is, and on how many it is faster. Where
+    a library may use TF32 and has not, it is no competitor in TF32."""
     quotients = {}  # {stage: {competitor: [of each such problem]}}
     for problem in bench.problems:
         for stage, timing in with_best(problem).items():
-            for rival in problem.competitors:
+            for rival in problem.competitors if stage in (shown or [stage]) else ():
                 found = quotients.setdefault(stage, {}).setdefault(competitor_title(rival), [])
                 quotient = time_ratio(rival, timing) if rival.tf32_used else None
                 found += [quotient] if quotient else []
@@ -166,8 +166,9 @@ def standings_table(bench):
 def losses(bench, least=1.05):
     """Where a stage is slower than the last one before it that is at least as exact, a line for each stage:
     the layers, and how many times as long it takes. (A product in TF32 has no share of FP32's ceiling.)"""
-    is_exact = {name: timing.fraction_of_ceiling is not None for problem in bench.problems
-                for name, timing in problem.stages.items() if timing.cold}
+    is_exact = {name: problem.stages[name].fraction_of_ceiling is not None for problem in bench.problems
+                for name in records.without_forms(problem.stages)
+                if name != "auto" and problem.stages[name].cold}
     for stage in sorted(is_exact):
         before = max((name for name in is_exact if name < stage and is_exact[name] >= is_exact[stage]),
                      default=None)

@@ -17,7 +17,7 @@ RESULTS = os.path.join(ROOT, "docs/results")
 PUBLISHED = os.path.join(RESULTS, "index.html")
 MOST_BYTES = 3_000_000
 SHAPE = "n1 c1 8x8 k1 1x1 stride 1x1 pad 0x0 dil 1x1"
-NOTHING = page.Inputs(None, [], None, None)
+NOTHING = page.Inputs([], [], None, None)
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 

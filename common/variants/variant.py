@@ -15,6 +15,7 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import glob
 import hashlib
 import io
 import json
@@ -32,7 +33,7 @@ from common.variants import exercise, handin, variants
 from common.variants import task as tasks
 from common.variants.build import Build, BuildError, Failed, run_limited
 
-RECORDS = os.path.join(ROOT, "docs/results/experiments_h200.json")
+RECORDS = os.path.join(ROOT, "docs/results/experiments_*.json")  # one of each GPU
 FORMAT = "convladder experiments"
 # Small problems, every extent another, and cut down: a check of a few seconds.
 CHECK = ("check", "--max-gmac", "0.003", "--shapes",
@@ -335,7 +336,9 @@ def table_of(record):
 
 def try_experiments(chosen, options):
     """The exit status; tables on the way."""
-    recorded = read_records(RECORDS)
+    recorded = {}
+    for path in sorted(glob.glob(RECORDS)):
+        recorded |= read_records(path)
     if options.json:
         known = read_records(options.json)
         chosen = [each for each in chosen if known.get(each.name, {}).get("kernels") != digest(each)]
