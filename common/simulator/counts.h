@@ -30,7 +30,7 @@ struct HopperCounts {
   int64_t columns = 0;             // of their sums, added up: of each wgmma once
   int64_t operand_wavefronts = 0;  // passes through the banks in which they read operands
   int64_t copies = 0;              // instructions that have the copy engine load
-  int64_t copied_sectors = 0;      // 32-byte sectors that it reads for these
+  int64_t copied_sectors = 0;      // 32-byte sectors that it reads for these, zeros among them
 };
 
 enum class Space : uint8_t { kGlobal, kShared };

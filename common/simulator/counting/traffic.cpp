@@ -120,11 +120,18 @@ struct Parcel {
   uint32_t lanes;
 };
 
-// In one wavefront: neighbours within a 128-byte line on both sides, moved in the same way.
+// In one wavefront: neighbours within a 128-byte line on both sides, moved in the same way. Whole sectors may
+// also be moved by the same distance, if the lanes stand in the order of what they read.
 bool go_together(const Parcel& a, const Parcel& b) {
   const unsigned line = 4 * SECTOR / a.bytes;
+  const auto out_of_order = [](const Parcel& parcel) {
+    return parcel.from ^ __builtin_ctz(parcel.lanes) / (SECTOR / 16);
+  };
   return a.bytes == b.bytes && a.from != b.from && a.from / line == b.from / line &&
-         a.to / line == b.to / line && (a.from ^ a.to) == (b.from ^ b.to);
+         a.to / line == b.to / line &&
+         ((a.from ^ a.to) == (b.from ^ b.to) ||
+          (a.bytes == SECTOR && a.from - a.to == b.from - b.to &&
+           out_of_order(a) == out_of_order(b)));
 }
 
 // Whether lanes 2i and 2i + 1 of a copy of 16 bytes move the halves of one sector, from global to
@@ -180,12 +187,19 @@ Cost cost_of_copies(const WarpAccess& access, bool overlap, Services* services =
 }
 
 // What L1's data pipe is busy with at the least, for some stages less than Nsight Compute says of
-// the instructions: zeros add nothing, but for the one wavefront of a request of zeros alone.
+// the instructions: zeros add nothing, but for the one wavefront of a request of zeros alone. Copies past
+// the L1 that lie otherwise in a 128-byte line than where they go take a quarter (read in stage 16).
 int count_copy_passes(WarpAccess access) {
+  bool moved = false;
   for (unsigned lane = 0; lane < LANES; ++lane) {
-    if (!copies(access, lane)) access.lanes &= ~(1u << lane);
+    if (!copies(access, lane)) {
+      access.lanes &= ~(1u << lane);
+    } else if ((access.address[lane] - access.other_end[lane]) % (4 * SECTOR) != 0) {
+      moved = true;
+    }
   }
-  return std::max(cost_of_copies(access, true).total, 1);
+  const int passes = cost_of_copies(access, true).total;
+  return std::max(access.bytes == 16 && moved ? passes / 4 : passes, 1);
 }
 
 // The data path gives a warp 128 bytes per pass, 4 for each lane, so that 8-byte accesses go by
