@@ -2,10 +2,13 @@
 
   python3 -m common.measure.timed_layers FILE...   of what ./ladder bench --shapes common/layers.csv wrote
 
-Stages in FP32 alone, and of them those that are the fastest on some layer by more than the times vary.
+Stages in FP32 alone, and of them those that are the fastest on some layer by more than the times vary. Says how far
+behind its fastest stage a layer would be if the table didn't have it.
 """
 import collections
+import math
 import os
+from statistics import geometric_mean
 
 from common.show import files, records, shape
 from common.show.files import ROOT
@@ -42,6 +45,20 @@ def needed(layers):
     return sorted(chosen)
 
 
+def unknown(layers):
+    """[(its time by the layer most like it, as choice.cpp chooses; by its own fastest stage; its name)]"""
+    def distance(a, b):
+        return sum(math.log2(x / y) ** 2 for x, y in zip(counts(a.shape), counts(b.shape)))
+
+    for problem, found in layers:
+        alike = counts(problem.shape)[0] == 1 and counts(problem.shape)[2] == 1
+        known = [(distance(other, problem), times) for other, times in layers
+                 if other is not problem and (not alike or found.keys() <= times.keys())]
+        like = min(known, key=lambda each: each[0])[1]
+        chosen = min(found.keys() & like.keys(), key=like.get)
+        yield found[chosen] / min(found.values()), problem.name
+
+
 def table(layers, gpus):
     stages = needed(layers)
     yield f"// Made by common/measure/timed_layers.py; milliseconds with a cold L2, on an {' and an '.join(gpus)}.\n"
@@ -66,6 +83,12 @@ def main(paths):
     if not layers:
         fail("no layer of these files has a time", 2)
     files.write(PLACE, "".join(table(layers, sorted({bench.machine["gpu"] for bench in benches}))))
+    stages = needed(layers)
+    behind = sorted(unknown([(problem, {name: found[name] for name in stages if name in found})
+                             for problem, found in layers]), reverse=True)
+    print(f"each of {len(layers)} layers left out in turn: {100 * geometric_mean(b for b, _ in behind) - 100:.1f} % "
+          f"behind in the mean, more than 3 % on {sum(b > LEAST_GAIN for b, _ in behind)}, and {behind[0][0]:.2f} "
+          f"times as long on {behind[0][1]}")
     return 0
 
 

@@ -110,7 +110,8 @@ class CommittedTexts(unittest.TestCase):
     def test_all_of_them_have_their_block(self):
         wanted = {"README.md": ["path", "summary", "layers"], "docs/cuda.md": ["gpus"],
                   "docs/profiling.md": ["profiled"],
-                  "docs/results/README.md": ["report", "layers"], "docs/reliability.md": ["campaigns", "programs", "known_bugs"],
+                  "docs/results/README.md": ["report", "layers"],
+                  "docs/reliability.md": ["campaigns", "programs", "known_bugs"],
                   "docs/your-own-kernel.md": ["programs"]}
         wanted.update((name, ["time"] if "exercises" in name else ["ladder", "measured", "waits"])
                       for name in blocks.texts() if name[0].isdigit() and name < "90")
