@@ -135,7 +135,7 @@ function details() {
   }
   if (!lines.length) lines.push("How long it takes and what its warps wait for, a GPU tells: there is neither here.");
   const verdict = data.limits[state.stage];
-  if (verdict) lines.push(`What limits it on an H200, with 256 images of AlexNet's layer, by its lesson: ${verdict}.`);
+  if (verdict) lines.push(`What limits it with 256 images of AlexNet's layer, by its lesson: ${verdict}.`);
   return h("div", {class: "card", id: "details"}, h("h3", {}, state.stage), lines.map(line => h("p", {}, line)));
 }
 

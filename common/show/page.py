@@ -94,7 +94,7 @@ def page_data(inputs):
         trace = attempt("trace", inputs.trace, read_trace)
     if inputs.run or not pictures:
         pictures = attempt("run", inputs.run, read_pictures)
-    cards = records.cards(benches, profiles)
+    cards = sorted(records.cards(benches, profiles), key=lambda card: len(card.stages()), reverse=True)
     problems = [problem for card in cards for problem in card.problems]
     return fitted({
         "notices": notices,
