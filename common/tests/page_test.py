@@ -45,7 +45,7 @@ class Data(FolderTest):
         self.assertNotRegex(text, r"\{\{\w+\}\}")
 
     def test_figures_are_those_of_the_tables(self):
-        problem = page.data_of(PUBLISHED)["problems"][0]
+        problem = next(each for each in page.data_of(PUBLISHED)["problems"] if each["title"].endswith("H200"))
         with open(f"{RESULTS}/README.md", encoding="utf-8") as file:
             tables = file.read()
         cells = problem["columns"][0]["cells"]
