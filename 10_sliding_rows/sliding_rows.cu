@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TM))
       __align__(16) float w[TM];
       const int s = i * STRIDE % TAPS, tap = i / TAPS * TAPS + s;  // phase by phase
       UNROLL for (int m = 0; m < TM; m += 4) vec4(w + m) = vec4(&slot->w[tap][m * 8 + ty * RUN]);
-      // The first tap of a phase reads, the others slide over its values: from BN on there are none.
+      // The first tap of a phase reads. For others j begins at BN: they slide over its values.
       const float* xs = &slot->x[i / TAPS][tx][s % STRIDE * Tile::SPAN];
       UNROLL for (int j = s < STRIDE ? 0 : BN; j < Tile::SPAN; j += 4) vec4(x + j) = vec4(xs + j);
       UNROLL for (int m = 0; m < TM; ++m) {
