@@ -250,9 +250,7 @@ def programs(data, _, briefly=""):
     """docs/reliability.md: how the programs of others ended, by the table that they stand in;
     docs/your-own-kernel.md, briefly: how many in all."""
     for path in data.paths("programs.csv"):
-        counted = collections.Counter(  # an earlier run called a program wrong that was not done in time
-            (row["set"], "long" if row["detail"].startswith("not done in ") else row["result"])
-            for row in files.read_rows(path))
+        counted = collections.Counter((row["set"], row["result"]) for row in files.read_rows(path))
         results = ["right", "found", "refused", "long", "wrong"]
         rows = [[name, *(str(counted[name, result]) for result in results)]
                 for name in dict.fromkeys(name for name, _ in counted)]
