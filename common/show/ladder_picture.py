@@ -13,7 +13,7 @@ PANELS = (("time", "ms", PINK), ("global memory", "requests", ORANGE), ("shared 
 NOTES = ("Shorter is better. Requests (loads, stores and copies) and wavefronts are those of a warp, "
          "32 threads,",
          "per multiply-add that the layer needs. A multiprocessor gives one wavefront per cycle, and could",
-         "do four such multiply-adds in that time.")
+         "do four such multiply-adds in that time. Measured on an {gpu}.")
 
 
 def text(x, y, words, size=14, bold=False, fill=BLACK):
@@ -34,13 +34,13 @@ def bars(problem, stage):
 
 
 def draw(problem, gpu, ideas):
-    """The picture's text, of a problem that was timed and counted: a row for each stage, a bar in each panel.
-    `ideas`: {stage: words}."""
-    stages = {stage: bars(problem, stage) for stage in problem.profiles[0].stages}
-    left, width, top, step = 250, 147, 74, 48
+    """The picture's text, of a problem that was timed and counted: a row for each stage that has an idea, a bar in
+    each panel. `ideas`: {stage: words}."""
+    stages = {stage: bars(problem, stage) for stage in problem.profiles[0].stages if stage in ideas}
+    left, width, top, step = 262, 143, 74, 48
     bottom = top + len(stages) * step
     parts = [text(15, 26, "AlexNet's first layer", 15, bold=True),
-             text(15, 48, f"256 images, {gpu}", 13)]
+             text(15, 48, "256 images", 13)]
     for i, (name, unit, colour) in enumerate(PANELS):
         x = left + i * width
         parts += [text(x, 26, name, 15, bold=True), text(x, 48, unit, 13)]
@@ -54,9 +54,9 @@ def draw(problem, gpu, ideas):
             parts.append(text(x + length + 7, y + 21, said))
     for row, stage in enumerate(stages):
         parts += [text(15, top + 12 + row * step, stage, bold=True),
-                  text(15, top + 31 + row * step, ideas.get(stage, ""))]
+                  text(15, top + 31 + row * step, ideas[stage], 12)]
     parts.append(f'<path d="M15 {bottom + 1}h800" stroke="{BLACK}" stroke-width="0.5"/>')
-    parts += [text(15, bottom + 24 + 20 * i, note) for i, note in enumerate(NOTES)]
+    parts += [text(15, bottom + 24 + 20 * i, note.format(gpu=gpu)) for i, note in enumerate(NOTES)]
     height = bottom + 24 + 20 * len(NOTES)
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
