@@ -181,8 +181,8 @@ def layers(data, _, *shown):
     yield time_tables.standings_table(bench, shown)
     slower = [] if shown else list(time_tables.losses(bench))
     if slower:
-        yield ("These layers became slower by more than 5 %, against the last stage before that is at least as "
-               "exact:\n")
+        yield ("These layers became slower by more than 5 %, against the last stage before that is at least "
+               "as exact:\n")
         yield "".join(slower)
 
 

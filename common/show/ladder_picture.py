@@ -34,8 +34,8 @@ def bars(problem, stage):
 
 
 def draw(problem, gpu, ideas):
-    """The picture's text, of a problem that was timed and counted: a row for each stage that has an idea, a bar in
-    each panel. `ideas`: {stage: words}."""
+    """The picture's text, of a problem that was timed and counted: a row for each stage that has an idea, a
+    bar in each panel. `ideas`: {stage: words}."""
     stages = {stage: bars(problem, stage) for stage in problem.profiles[0].stages if stage in ideas}
     left, width, top, step = 262, 143, 74, 48
     bottom = top + len(stages) * step
