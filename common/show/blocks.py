@@ -169,8 +169,8 @@ def path(data, _, *steps):
 
 
 def layers(data, _, *shown):
-    """README.md: what these stages come to over many layers; docs/results/README.md: all stages, and the layers
-    on which a stage is slower than the one before."""
+    """README.md: what these stages come to over many layers; docs/results/README.md: all stages, and the
+    layers on which a stage is slower than the one before."""
     bench = max(data.benches("layers_*.json"), default=None,
                 key=lambda bench: len({name for problem in bench.problems for name in problem.stages}))
     if not bench:
