@@ -150,7 +150,8 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
   enqueue_tiles<8>(conv, plan, stream);
 }
 
-CONVLADDER_REGISTER_STAGE({"12_tensor_cores", "products in TF32", enqueue, workspace, true, TF32});
+CONVLADDER_REGISTER_STAGE({"12_tensor_cores", "products in TF32", enqueue, workspace, true, TF32,
+                           true, 80});
 
 }  // namespace
 }  // namespace convladder

@@ -162,7 +162,7 @@ void enqueue(const Convolution& conv, cudaStream_t stream) {
 }
 
 CONVLADDER_REGISTER_STAGE({"13_three_products", "three products for each, in FP32", enqueue,
-                           workspace, true, FP32, true});
+                           workspace, true, FP32, true, 80});
 
 }  // namespace
 }  // namespace convladder

@@ -1,12 +1,15 @@
 """`./ladder doctor`: what this machine has, what it lacks, and how to get it. It installs nothing, and
 fails where ./ladder run can't work."""
+import itertools
 import os
 import shutil
 
 from common.command import building, machine
+from common.show import files
 from common.show.support import tell
 
 TOOLKIT = "part of NVIDIA's CUDA Toolkit"
+ONE_ALONE = "9.0"  # no later one has its wgmma
 
 
 def of_the_gpu(nvcc):
@@ -20,6 +23,34 @@ def of_the_gpu(nvcc):
            "sanitize: stray accesses and races on a GPU", "", TOOLKIT)
     yield ("counter access", machine.counter_access(), "lets ncu read them", "",
            "be root, or NVreg_RestrictProfilingToAdminUsers=0 for the driver (docs/profiling.md)")
+
+
+def numbers(stages):
+    """"01 to 11 and 16"."""
+    runs = [[stage[:2] for stage in run]
+            for inside, run in itertools.groupby(files.stage_names(), stages.__contains__) if inside]
+    return " and ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else " and ".join(run) for run in runs)
+
+
+def of_the_stages(gpus):
+    """Which stages run where: on this machine's GPU, or on which one if it has none."""
+    by_need = {}
+    for stage in files.stage_names():
+        by_need.setdefault(files.capability_of(stage), []).append(stage)
+    anywhere = by_need.pop("", [])
+    words = {need: f"compute capability {need} " + ("alone" if need == ONE_ALONE else "or more")
+             for need in by_need}
+    if not gpus:
+        others = [f"{words[need]} {numbers(by_need[need])} as well" for need in sorted(by_need)]
+        return "; ".join([f"any GPU runs {numbers(anywhere)}", *others, "the simulator runs all"])
+    own = float(gpus[0].rpartition("compute ")[2])
+    lacking = [need for need in sorted(by_need)
+               if own < float(need) or (own > float(need) and need == ONE_ALONE)]
+    if not lacking:
+        return "this GPU runs all, and so does the simulator"
+    here = anywhere + [stage for need in by_need if need not in lacking for stage in by_need[need]]
+    others = [f"{words[need]} is for {numbers(by_need[need])}" for need in lacking]
+    return "; ".join([f"this GPU runs {numbers(here)}", *others, "the simulator runs all"])
 
 
 def doctor(chosen, nvcc):
@@ -39,6 +70,7 @@ def doctor(chosen, nvcc):
             tell(f"{name:18} found    {found} ({purpose}){detail and ', ' + detail}")
         else:
             tell(f"{name:18} missing  {purpose}. Get it: {remedy}")
+    tell(f"{'stages':18} {of_the_stages(machine.gpus())}")
     if lacking:
         tell(f"missing: {' '.join(lacking)}; what else there is will be found out when they are there")
     lacks = [] if lacking else building.missing(chosen, "run")

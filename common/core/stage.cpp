@@ -12,6 +12,7 @@ namespace convladder {
 namespace {
 
 constexpr std::size_t WORKSPACE_ALIGNMENT = 256;
+constexpr int ONE_ALONE = 90;  // of Stage::compute_capability
 
 std::vector<Stage>& registry() {
   static std::vector<Stage> stages;
@@ -61,9 +62,9 @@ std::string lack_of(const Stage& stage) {
   if (needed == 0) return "";
   const int here = device_attribute<cudaDevAttrComputeCapabilityMajor>() * 10 +
                    device_attribute<cudaDevAttrComputeCapabilityMinor>();
-  if (here == needed) return "";
+  if (here == needed || (here > needed && needed != ONE_ALONE)) return "";
   return "needs compute capability " + std::to_string(needed / 10) + "." +
-         std::to_string(needed % 10);
+         std::to_string(needed % 10) + (needed == ONE_ALONE ? "" : " or more");
 #else
   static_cast<void>(stage);
   return "";  // the simulator runs all

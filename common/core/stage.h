@@ -67,7 +67,7 @@ struct Stage {
   // Tensor cores multiply, and not the FP32 units. In FP32 a factor is then cut in TF32 numbers, of which the
   // smallest is 2^-136: to the rule for errors a factor below 2^-113 counts as 2^-113.
   bool tensor_cores = precision == TF32;
-  // The only one that runs it, times ten: 90 for 9.0, whose wgmma no later one has. 0: any.
+  // The first that runs it, times ten. 90, for 9.0, is the only one: no later one has its wgmma. 0: any.
   int compute_capability = 0;
   Layout layout = NCHW;  // of input and output
   // Null: the stage takes every legal problem. Else what it wants instead of one that it doesn't take
@@ -75,7 +75,7 @@ struct Stage {
   const char* (*wants)(const ConvShape& shape) = nullptr;
 };
 
-// "needs compute capability 9.0" where the current device has another; else empty.
+// "needs compute capability 9.0" (or "8.0 or more") where the current device doesn't run it; else empty.
 std::string lack_of(const Stage& stage);
 
 // All stages linked into this program, ordered by name.

@@ -31,6 +31,12 @@ def is_side_rung(stage):
     return bool(re.search(r"REGISTER_STAGE\(\{[^}]*\bwants\}", read(kernel_file(stage))))
 
 
+def capability_of(stage):
+    """The compute capability that the stage registers: "9.0"; empty where any GPU runs it."""
+    found = re.search(r"REGISTER_STAGE\(\{[^}]*, (\d)(\d)(?:, \w+)*\}", read(kernel_file(stage)))
+    return f"{found[1]}.{found[2]}" if found else ""
+
+
 def limit_of(stage):
     """What the stage's lesson names in bold, first thing under its heading on what limits it."""
     lesson = read_existing(os.path.join(ROOT, stage, "README.md"))

@@ -13,12 +13,39 @@ import time
 import unittest
 import unittest.mock
 
-from common.command import building, testing
+from common.command import building, doctor, testing
 from common.command.__main__ import USAGE
+from common.show import files
 from common.tests.folder_test import ROOT, FolderTest, called
 
 ERROR = "^ladder: error: "
 BARE = ("bash", "dirname", "env", "readlink", "sed", "sort", "mktemp", "rm")
+
+
+class Stages(unittest.TestCase):
+    """Which GPU runs which stage."""
+
+    def test_what_a_stage_registers_is_what_its_instructions_need(self):
+        for stage in files.stage_names():
+            kernel = files.read(files.kernel_file(stage))
+            need = "9.0" if "core/hopper.h" in kernel else "8.0" if "core/mma.h" in kernel else ""
+            self.assertEqual(files.capability_of(stage), need, stage)
+
+    def test_doctor_says_it(self):
+        needs = {"01_a": "", "02_b": "", "03_c": "", "04_d": "8.0", "05_e": "9.0", "06_f": "9.0", "07_g": ""}
+        with unittest.mock.patch.object(files, "stage_names", lambda: list(needs)), \
+                unittest.mock.patch.object(files, "capability_of", needs.get):
+            without_9 = ("this GPU runs 01 to 04 and 07; compute capability 9.0 alone is for 05 and 06; "
+                         "the simulator runs all")
+            for gpu, said in (
+                    (None, "any GPU runs 01 to 03 and 07; compute capability 8.0 or more 04 as well; "
+                           "compute capability 9.0 alone 05 and 06 as well; the simulator runs all"),
+                    ("7.5", "this GPU runs 01 to 03 and 07; compute capability 8.0 or more is for 04; "
+                            "compute capability 9.0 alone is for 05 and 06; the simulator runs all"),
+                    ("8.6", without_9), ("12.0", without_9),
+                    ("9.0", "this GPU runs all, and so does the simulator")):
+                gpus = [f"NVIDIA GPU, driver 580.1, compute {gpu}"] if gpu else []
+                self.assertEqual(doctor.of_the_stages(gpus), said)
 
 
 class Ladder(unittest.TestCase):
@@ -118,7 +145,8 @@ class Ladder(unittest.TestCase):
 
     def test_4_doctor_and_what_changes(self):
         self.check("./ladder doctor", 1, f"{ERROR}CXX is '/none', which makes no program", CXX="/none")
-        output = self.check("./ladder doctor", 0, r"^CBLAS  +found", r"^\./ladder run works here; backend: ")
+        output = self.check("./ladder doctor", 0, r"^CBLAS  +found", r"^\./ladder run works here; backend: ",
+                            r"^stages +(any|this) GPU runs .*the simulator")
         self.assertNotRegex(output, "found .*missing|Traceback")
         for _ in range(2):  # configured by doctor: not again
             output = self.check("./ladder build sim nosuch", 1, f"{ERROR}building build/sim failed")

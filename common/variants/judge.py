@@ -45,7 +45,7 @@ FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue"),
             (STRAY, r"illegal memory access|misaligned|^around the"))
-LACKS = re.compile(r"needs compute capability \S+$")  # said of a GPU, not of the kernel
+LACKS = re.compile(r"needs compute capability \S+( or more)?$")  # said of a GPU, not of the kernel
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
 
 
