@@ -813,14 +813,25 @@ void Hopper::sync_threads() {
   if (!active_) return;
   Clock all;
   for (const Clock& clock : clocks_) join(all, clock);
-  for (unsigned thread = 0; thread < clocks_.size(); ++thread) clocks_[thread] = all;
+  for (unsigned thread = 0; thread < clocks_.size(); ++thread) {
+    clocks_[thread] = all;
+    ++clocks_[thread][thread];  // what comes now is known to nobody yet
+  }
 }
 
-void Hopper::sync_warp(unsigned thread) {
+void Hopper::sync_lanes(unsigned warp, uint32_t lanes) {
   if (!active_) return;
-  const std::size_t first = thread / 32 * 32,
-                    end = std::min<std::size_t>(first + 32, clocks_.size());
-  for (std::size_t lane = first; lane < end; ++lane) join(clocks_[thread], clocks_[lane]);
+  const auto for_each = [&](const auto& act) {
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      if (lanes >> lane & 1) act(warp * 32 + lane);
+    }
+  };
+  Clock all;
+  for_each([&](unsigned thread) { join(all, clocks_[thread]); });
+  for_each([&](unsigned thread) {
+    clocks_[thread] = all;
+    ++clocks_[thread][thread];
+  });
 }
 
 void Hopper::meet(unsigned number, bool leaves) {

@@ -66,7 +66,7 @@ class Hopper {
 
   bool is_active() const { return active_; }  // else nothing but __syncthreads() orders threads
   void sync_threads();
-  void sync_warp(unsigned thread);
+  void sync_lanes(unsigned warp, uint32_t lanes);
   void meet(unsigned number, bool leaves);  // the running thread, at a barrier with a number
   // An access of the running thread to a word of shared memory; what is wrong with it, empty if nothing.
   std::string touch(std::size_t word, bool write);

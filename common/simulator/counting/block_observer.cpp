@@ -110,7 +110,6 @@ void BlockObserver::leave(unsigned thread) {
 void BlockObserver::sync_warp(unsigned thread) {
   ++phase_[thread];
   stamp_ = stamp(thread);
-  worker_.hopper().sync_warp(thread);
   const auto lanes = seen_.begin() + thread / WARP * WARP;
   const auto end = seen_.begin() + std::min<std::size_t>(threads_, (thread / WARP + 1) * WARP);
   seen_[thread] = *std::max_element(lanes, end);
