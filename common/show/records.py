@@ -219,8 +219,10 @@ class Card(NamedTuple):
         return self.bench and self.bench.machine["gpu"]
 
     def stages(self):
-        """Those that were timed or counted on it."""
-        return {name for problem in self.problems for name in problem.stages()}
+        """Those that were timed or counted on it; the simulator counts all."""
+        return {name for problem in self.problems for measured in (
+            problem.bench, *(each for each in problem.profiles if each.source != "simulator")) if measured
+            for name in measured.stages}
 
 
 def cards(benches, profiles):
