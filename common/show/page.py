@@ -103,8 +103,19 @@ def page_data(inputs):
         "limits": {stage: files.limit_of(stage) for stage in files.lessons()}, "show": inputs.show})
 
 
+def without_forms(problem):
+    """The problem without its stages' forms, which are no steps of the ladder."""
+    def kept(stages):
+        return {name: stages[name] for name in records.without_forms(stages)}
+
+    bench = problem.bench and records.Record(**{**vars(problem.bench), "stages": kept(problem.bench.stages)})
+    return problem._replace(bench=bench, profiles=[
+        profile._replace(stages=kept(profile.stages)) for profile in problem.profiles])
+
+
 def problem_data(problem, card):
-    timed, bench = problem.bench, card.bench
+    problem, bench = without_forms(problem), card.bench
+    timed = problem.bench
     return {"title": formats.title_of(problem) + (f", on {counter_tables.with_article(card.gpu)}" if timed else ""),
             "machine": time_tables.machine(bench) if bench else "", "stages": problem.stages(),
             "times": {name: time_data(timing, timed.flop, bench)
