@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(THREADS)
         sum[m] += f.x * v.x + f.y * v.y + f.z * v.z + f.w * v.w;
       }
     }
-    __syncthreads();  // the tiles are read to the end
+    fence_async_proxy();  // the copy engine will write over what this thread has read
+    __syncthreads();      // the tiles are read to the end
   }
   UNROLL for (int m = 0; m < BM; ++m) {
     if (at.n < shape.N && k0 + m < shape.K) output[offset(at, k0 + m, shape)] = sum[m];
