@@ -243,10 +243,13 @@ uint64_t Hopper::arrive(void* at, unsigned count, int bytes, bool drops, const v
 
 uint64_t Hopper::arrive(Barrier& barrier, unsigned count, bool drops, uint32_t code) {
   if (count > barrier.pending) {
-    fail(fmt::format("{} at a barrier that waits for {} more in this phase, and for {}",
-                     plural(count, "arrival"), barrier.pending,
-                     plural(std::max<int64_t>(0, barrier.bytes), "byte")),
-         code);
+    const auto own = std::find_if(barriers_.begin(), barriers_.end(),
+                                  [&](const auto& each) { return &each.second == &barrier; });
+    fail(
+        fmt::format("makes {} at the barrier {}, which waits for {} more in this phase, and for {}",
+                    plural(count, "arrival"), name_of(own->first), barrier.pending,
+                    plural(std::max<int64_t>(0, barrier.bytes), "byte")),
+        code);
   }
   const uint64_t phase = barrier.phase;
   barrier.pending -= count;

@@ -136,7 +136,7 @@ class Messages(unittest.TestCase):
         for message, kind in (("data race: x", judge.RACE), ("4 bytes out of bounds", judge.STRAY),
                               ("that nobody has written", judge.UNWRITTEN), ("=1, expected 2", judge.WRONG),
                               ("waits for ever at", judge.BARRIER),
-                              ("1 arrival at a barrier that waits for 0", judge.BARRIER),
+                              ("makes 1 arrival at the barrier full, which waits for 0", judge.BARRIER),
                               ("a sum of the product begun at a:1 before wgmma.wait_group", judge.RACE),
                               ("has come to no end", judge.ENDLESS)):
             self.assertEqual(judge.kind_of(message), kind)

@@ -36,11 +36,11 @@ COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTE
     "does not compile", "refused", "crash", "wrong result", "data race", "stray access",
     "unwritten read", "barrier", "no end", "counters")
 # Which of the simulator's messages and the GPU's means what.
-FINDINGS = ((RACE, r"data race"), (RACE, r"asynchronous copy is under way"),
+FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asynchronous copy is under way"),
             (RACE, r"before wgmma\.wait_group|wgmma\.fence is missing|barrier has not been waited for"),
             (RACE, r"fence\.proxy\.async"), (STRAY, r"leads out of shared memory"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
-            (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at a barrier"),
+            (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at the barrier"),
             (ENDLESS, r"come to no end"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue"),

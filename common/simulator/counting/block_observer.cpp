@@ -19,6 +19,9 @@ constexpr unsigned WARP = warpSize;
 constexpr std::size_t MOST_STEPS = std::size_t{1} << 24, MOST_OF_PROGRAM = std::size_t{1} << 30;
 constexpr unsigned MOST_BARRIERS = 1u << 16, MOST_BARRIERS_OF_PROGRAM = 1u << 24;
 
+// Behind a block's shared memory lies what the system keeps of its thread: no array of the host.
+constexpr std::size_t BEHIND_SHARED = 2048;
+
 unsigned most_barriers() { return is_program() ? MOST_BARRIERS_OF_PROGRAM : MOST_BARRIERS; }
 
 std::string plural(uint64_t count, const char* noun) {
@@ -384,6 +387,9 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     if (!found) {
       const std::string near = was_freed(access.address) ? ": it has been freed"
                                                          : nearest(launch_->memory, access.address);
+      if (near.empty() && access.address - shared_begin_ < shared_bytes_ + BEHIND_SHARED) {
+        stop(access, Space::kShared, " out of bounds");
+      }
       const bool is_host = near.empty() && is_mapped(access.address);
       stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
     }

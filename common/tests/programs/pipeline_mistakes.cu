@@ -4,13 +4,13 @@
 // no_wait: the product begun at .*{product}.* reads shared memory \(a.*\), into which the copy begun at .*{copy}.* writes
 // consumer_parity: the product begun at .*{product}.* reads shared memory \(.*\), into which the copy begun at|thread \(\d+,0,0\) waits at .*{full}.*
 // producer_parity: (waits for ever|thread \(0,0,0\)) at .*{empty}.* for the end of phase 0 \(parity 0\) of the barrier empty, which lacks 1 of 1 arrival
-// no_empty: the copy begun at .*{copy}.* writes to shared memory \(.*\), which the product begun at .*{product}.* reads|1 arrival at a barrier that waits for 0 more in this phase, and for 20480 bytes, at .*{expect}|into which the copy begun at .*{copy}.* writes: its barrier has not been waited for
+// no_empty: the copy begun at .*{copy}.* writes to shared memory \(.*\), which the product begun at .*{product}.* reads|makes 1 arrival at the barrier full, which waits for 0 more in this phase, and for 20480 bytes, at .*{expect}|into which the copy begun at .*{copy}.* writes: its barrier has not been waited for
 // early: the copy begun at .*{copy}.* writes to shared memory \(.*\), which the product begun at .*{product}.* reads
 // short_bytes: waits for ever at .*{full}.* of the barrier full.*; \d+ bytes more have come than were expected
 // long_bytes: waits for ever at .*{full}.* of the barrier full.*, which lacks 0 of 1 arrival and 64 bytes
 // swizzle: reads shared memory \(.*\) with a swizzle of 64 bytes, into which the copy begun at .*{copy}.* writes with one of 128
 // arrivals: waits for ever at .*{empty}.* of the barrier empty, which lacks 1 of 2 arrivals
-// twice: 1 arrival at a barrier that waits for 0 more in this phase|waits for ever|writes to shared memory
+// twice: makes 1 arrival at the barrier (full|empty), which waits for 0 more in this phase|waits for ever|writes to shared memory
 // unshown: a copy ends at a barrier that was not shown to the copy engine: .*{copy}
 // no_sync: uses the barrier full at .*{full}.*, and nothing orders that and mbarrier.init by thread \(0,0,0\) at .*{init}|no barrier has been made \(mbarrier.init\) full
 // proxy: reads shared memory \(scale.*\) that thread \(\d+,0,0\) wrote at .*{scale}.*, without fence.proxy.async
