@@ -71,6 +71,8 @@ class Folders(unittest.TestCase):
         for task in TASKS:
             with self.subTest(task.name):
                 self.assertTrue(task.varied(1))
+                self.assertLessEqual({key.partition(": ")[0] for key in task.goal.get("think", {})},
+                                     set(exercise.THOUGHTS))
                 metrics = {metric: 1 for names in tasks.COUNTERS.values() for metric in names}
                 kernels = [{**metrics, "kernel": name} for name in ("conv2d", "add_parts")]
                 results = task.results({problem: kernels for problem in task.counted()})

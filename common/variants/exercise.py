@@ -201,7 +201,14 @@ def thought(task, verdict):
     if not verdict.kind:
         return task.goal["next"]
     missed = [result.think for result in verdict.results if result.met is False]
-    return missed[0] if missed else task.goal.get("think", {}).get(verdict.kind, THOUGHTS[verdict.kind])
+    if missed:
+        return missed[0]
+    said = f"{verdict.message} on {verdict.problem}"
+    for key, think in task.goal.get("think", {}).items():
+        kind, _, words = key.partition(": ")
+        if kind == verdict.kind and words in said:
+            return think
+    return THOUGHTS[verdict.kind]
 
 
 def show(task, source, verdict, predicted, screen=None):
