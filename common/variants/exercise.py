@@ -173,10 +173,13 @@ def show_counts(task, verdict, predicted, screen):
             print(" " * 8, name.ljust(widths[0]), "", "  ".join(
                 [cell.rjust(width) for cell, width in zip(figures, widths[1:])] + [state]).rstrip(),
                 file=screen)
+    if predicted and verdict.kind:
+        paragraph("", "what you predicted is compared when the goals are met", screen)
+        return
     for key, value in task.predictable(verdict.counted).items():
         if key in predicted:
             said = predicted[key]
-            off = f", {said / value:.3g} of what was counted" if value and said != value else ""
+            off = f", {said / value:,.2f} times what was counted" if value and said != value else ""
             off = ", just so" if said == value else off
             paragraph("", f"{key} = {number(value)}; you predicted {number(said)}{off}", screen)
 
@@ -222,7 +225,8 @@ def show(task, source, verdict, predicted, screen=None):
         paragraph("right", f"no: {verdict.message}", screen)
     else:
         if verdict.checked:
-            paragraph("right", f"{verdict.checked} problems of awkward sizes", screen)
+            paragraph("right", f"{verdict.checked} problem{'s' * (verdict.checked > 1)} of awkward sizes",
+                      screen)
         sound = "races, unwritten reads: needs the simulator" if verdict.on_gpu else \
             "no race, no stray access, nothing read before it is written"
         paragraph("memory", f"{kind}: {verdict.message}" if kind in judge.MEMORY_KINDS else sound, screen)
@@ -438,7 +442,7 @@ def parse(arguments):
             ("measure", "on a GPU: what each exercise gains in time, for the pages")):
         action.add_argument("--" + option, action="store_const", const=option, dest="action", help=text)
     parser.add_argument("--predict", nargs="+", metavar="KEY=NUMBER", default=[],
-                        help="what you expect to be counted; kept, shown beside it")
+                        help="what you expect of your kernel; kept, and compared when the goals are met")
     parser.add_argument("--folder", help="with --all: files to be judged, NAME.cu at any depth")
     parser.add_argument("--json", metavar="FILE", help="what was found, for other programs")
     parser.add_argument("--grade", metavar="FILE",
