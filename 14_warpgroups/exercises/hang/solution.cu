@@ -1,10 +1,10 @@
-  // Slot i has tiles i, i + SLOTS, i + 2 * SLOTS, ...
   constexpr int SLOTS = 4;
   __shared__ Tile slots[SLOTS];
   __shared__ Barrier full[SLOTS], empty[SLOTS];
   if (tid == 0) {
     for (Barrier& barrier : full) init_barrier(&barrier, BN);
     for (Barrier& barrier : empty) init_barrier(&barrier, MULTIPLYING / 32);
+    start_barriers();
   }
   __syncthreads();  // the barriers are ready
   if (tid >= MULTIPLYING) {

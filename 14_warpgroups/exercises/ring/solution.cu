@@ -5,6 +5,7 @@
   if (tid == 0) {
     for (Barrier& barrier : full) init_barrier(&barrier, BN);
     for (Barrier& barrier : empty) init_barrier(&barrier, MULTIPLYING);
+    start_barriers();
   }
   __syncthreads();  // the barriers are ready
   if (tid >= MULTIPLYING) {

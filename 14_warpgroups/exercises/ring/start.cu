@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(THREADS) conv2d(ConvShape shape, int blocks_m,
   // All tiles go through one slot: it is filled, read, and filled again.
   __shared__ Tile slot;
   __shared__ Barrier full, empty;  // a phase ends when the slot is filled; when it is read
-  if (tid == 0) init_barrier(&full, BN), init_barrier(&empty, MULTIPLYING);
+  if (tid == 0) init_barrier(&full, BN), init_barrier(&empty, MULTIPLYING), start_barriers();
   __syncthreads();  // the barriers are ready
   if (tid >= MULTIPLYING) {
     for (int tile = 0; tile < tiles; ++tile) {
