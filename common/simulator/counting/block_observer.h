@@ -122,6 +122,7 @@ class BlockObserver {
   bool is_plain(const void* address, unsigned bytes, bool write, const void* pc) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     Allocation* const allocation = recent(begin);
+    if (!allocation && is_index(begin)) return true;
     if (counts_accesses_ || !allocation || write || !allocation->is_settled(begin, bytes)) {
       return enter_plain(begin, bytes, write, pc, allocation);
     }
@@ -170,8 +171,8 @@ class BlockObserver {
       enter(access, Space::kShared, access.address - shared_begin_);
       return true;
     }
-    const bool is_own = fibre_->holds(reinterpret_cast<const void*>(access.address));
-    return (is_own && !worker_.hopper().has_pending_sums()) || is_index(access.address);
+    return fibre_->holds(reinterpret_cast<const void*>(access.address)) &&
+           !worker_.hopper().has_pending_sums();
   }
   bool enter_shared(const Access& access) {
     const std::size_t offset = access.address - shared_begin_;
