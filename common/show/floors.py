@@ -77,6 +77,21 @@ def sum_of(floors):
     return sum(limits.values()), max(limits, key=limits.get, default="launch")
 
 
+def of_tensor_cores(metrics, rates):
+    """Milliseconds of a kernel's tensor instructions: those of a warp by the rate of a loop of them; those of a
+    warpgroup, which are of many sizes, by the cycles in which they were under way, at the highest clock."""
+    if metrics.get("sm__inst_executed_pipe_tensor_op_gmma.sum"):
+        shares = [metrics.get(f"{name}.avg.pct_of_peak_sustained_active")
+                  for name in ("sm__pipe_tensor_cycles_active", "smsp__issue_active")]
+        instructions = metrics.get("smsp__inst_executed.sum")
+        if None in (*shares, instructions):
+            return None
+        schedulers = 4 * rates["multiprocessors"]
+        return instructions / schedulers * shares[0] / shares[1] / (1e3 * rates["clock_mhz"])
+    count = metrics.get("sm__inst_executed_pipe_tensor_op_hmma.sum")
+    return None if count is None else count * TENSOR_FLOP / (1e9 * rates.get("tf32_tflops", math.inf))
+
+
 def of_counters(metrics, rates):
     """(milliseconds, what limits it) of a kernel that Nsight Compute has read, all launches together; None
     without any of these counters."""
@@ -89,8 +104,7 @@ def of_counters(metrics, rates):
     return longest({
         "multiplications": time(metrics.get("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"),
                                 rates["fmas_per_cycle"] * per_cycle),
-        "tensor cores": time(metrics.get("sm__inst_executed_pipe_tensor_op_hmma.sum"),
-                             1e9 * rates.get("tf32_tflops", math.inf) / TENSOR_FLOP),
+        "tensor cores": of_tensor_cores(metrics, rates),
         "L1's data pipe": time(metrics.get("l1tex__data_pipe_lsu_wavefronts.sum"),
                                rates["wavefronts_per_cycle"] * per_cycle),
         "DRAM": time(counters.dram_bytes(kernel), 1e9 * rates["dram_tb_per_s"])})

@@ -209,6 +209,9 @@ class LeastTimes(FolderTest):
         for counted_by_it, milliseconds, limit in (
                 ({"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 3e6}, 3, "multiplications"),
                 ({"l1tex__data_pipe_lsu_wavefronts.sum": 60e3}, 6, "L1's data pipe"),
+                ({"sm__inst_executed_pipe_tensor_op_gmma.sum": 1, "smsp__inst_executed.sum": 80e3,
+                  "smsp__issue_active.avg.pct_of_peak_sustained_active": 20,
+                  "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": 50}, 5, "tensor cores"),
                 ({"dram__bytes_read.sum": 32e3, "dram__bytes_write.sum": 96e3}, 4, "DRAM")):
             floor = floors.of_counters(counted_by_it, self.RATES)
             self.assertAlmostEqual(floor[0], milliseconds)
