@@ -16,6 +16,7 @@
 #include <new>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -136,8 +137,8 @@ class Device {
   ~Device();
 
   // Runs `grid`, or its last blocks where only they are asked for, to the end, after any other that
-  // another host thread has under way. Throws what the first failing block threw (KernelError,
-  // std::bad_alloc); blocks not begun are left out.
+  // another host thread has under way. Throws what the first failing block in order threw (KernelError,
+  // std::bad_alloc), whichever is the first in time; blocks not begun are left out.
   void run(const Grid& grid);
 
  private:
@@ -166,6 +167,8 @@ class Device {
   uint64_t turn_ = 0;              // counts up when there is one less of these
   std::vector<std::thread> more_;  // workers for this grid alone, since blocks wait for others
   std::exception_ptr error_;
+  uint64_t failed_ = 0;                // whose that is, in the grid's order
+  std::set<std::thread::id> gave_up_;  // workers whose block waited for one that has failed
   bool closing_ = false;
 
   std::vector<std::thread> threads_;
@@ -220,6 +223,7 @@ void Device::run(const Grid& grid) {
   began_ = seconds();
   grid_arrivals = 0;
   error_ = nullptr;
+  gave_up_.clear();
   openings_ = busy_ = static_cast<int>(std::min<uint64_t>(threads_.size(), order.count()));
   wake_.notify_all();
   wait_for_blocks(lock);
@@ -260,17 +264,19 @@ void Device::work() {
 
 void Device::work_on_grid(std::optional<Worker>& worker) {
   std::exception_ptr error;
+  uint64_t i = 0;
   try {
     if (!worker) worker.emplace();
-    for (uint64_t i; (i = next_block_++) < order_->count();) {
-      worker->run_block(*grid_, (*order_)[i]);
-    }
+    while ((i = next_block_++) < order_->count()) worker->run_block(*grid_, (*order_)[i]);
   } catch (...) {
     error = std::current_exception();
     next_block_ = order_->count();  // the others stop after the block they are at
   }
   const std::lock_guard lock(mutex_);
-  if (!error_) error_ = error;
+  // All blocks before it have begun: so it is the same one in every run.
+  if (error && (!error_ || (i < failed_ && gave_up_.count(std::this_thread::get_id()) == 0))) {
+    error_ = error, failed_ = i;
+  }
   if (--busy_ == 0) done_.notify_one();
 }
 
@@ -300,7 +306,10 @@ std::string wait_for_other_blocks(unsigned rounds) {
                           return now - one.second < std::chrono::milliseconds(300);
                         });
   if (rounds == 0 || turn != device.turn_ || !all_idle) turn = device.turn_, since = now;
-  if (device.error_) return "another block has failed";
+  if (device.error_) {
+    device.gave_up_.insert(std::this_thread::get_id());
+    return "another block has failed";
+  }
   if (device.openings_ == 0 && device.may_begin_another()) {
     ++device.busy_;
     try {
