@@ -9,10 +9,10 @@ NAME@COMMIT beside the table holds it), commit, folder in it, files, options and
 
 Of a program that checks itself, `says` is what it prints when its check has passed (a regular expression;
 empty where the exit status says it), and it prints no FAIL. `faulty`, where it has one, is FILE:LINE... of
-faults of the program that NVIDIA's compute-sanitizer names as well. right: the check passed; found: it
-passed, or the simulator names such a fault, and races, unwritten values or stray accesses are named;
-refused: not compiled, and a line says what is not simulated; long: it takes longer than --seconds, and a
-line says how long it would; wrong: all else.
+faults of the program that NVIDIA's compute-sanitizer names as well, or CUDA's manual. right: the check
+passed; found: it passed, or the simulator names such a fault, and races, unwritten values or stray accesses
+are named; refused: not compiled, and a line says what is not simulated; long: it takes longer than
+--seconds, and a line says how long it would; wrong: all else.
 
 Of a known bug, `fault` is where the report sees it (FILE:LINE...), `reported` where that stands.
 found: the simulator names one of these lines; missed: it does not.
@@ -37,12 +37,15 @@ REFUSED = re.compile(r"^(\S+:\d+): error: (.* (?:is|are) not simulated)$|"
                      r"^(\S+:\d+):\d+: fatal error: (\S+: No such file or directory)$", re.MULTILINE)
 
 
-def run(row, beside, seconds):
-    """What a program printed, and the simulator's report (None where there is none)."""
+def folder_of(row, beside):
     name = os.path.basename(row["repository"])
     at_commit = os.path.join(beside, f"{name}@{row['commit']}")
     repository = at_commit if os.path.isdir(at_commit) else os.path.join(beside, name)
-    folder = os.path.join(repository, row["folder"])
+    return os.path.join(repository, row["folder"])
+
+
+def run(row, folder, seconds):
+    """What a program printed, and the simulator's report (None where there is none)."""
     with tempfile.TemporaryDirectory() as own:
         report = os.path.join(own, "report.json")
         command = [os.path.join(ROOT, "ladder"), "sim", *row["files"].split(), *shlex.split(row["options"]),
@@ -110,14 +113,18 @@ def main():
     parser.add_argument("tables", nargs="+")
     parser.add_argument("--only", action="append", help="these programs alone; the other results stay")
     parser.add_argument("--results", default=os.path.join(ROOT, "docs", "results"))
-    parser.add_argument("--seconds", type=int, default=120, help="of a processor, for each program")
+    parser.add_argument("--seconds", type=int, default=300, help="of a processor, for each program")
     options = parser.parse_args()
     for path in options.tables:
         table = files.read_rows(path)
         for row in table:
             if options.only and row["name"] not in options.only:
                 continue
-            printed, told = run(row, os.path.dirname(os.path.abspath(path)), options.seconds)
+            folder = folder_of(row, os.path.dirname(os.path.abspath(path)))
+            if not os.path.isdir(folder):
+                print(f"{row['name']:32} its folder is not there: its result stays", flush=True)
+                continue
+            printed, told = run(row, folder, options.seconds)
             bug = "fault" in row
             row["result"], row["detail"] = (judge_bug(row, told) if bug
                                             else judge_program(row, printed, told))
