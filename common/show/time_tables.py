@@ -77,8 +77,8 @@ BEST = "the ladder's best"
 
 def with_best(problem):
     """Its stages' timings, and last, where there are several in FP32, the fastest of those, as BEST."""
-    timed = [each for name, each in problem.stages.items()
-             if each.cold and each.precision == "fp32" and name != "auto"]
+    timed = [problem.stages[name] for name in records.without_forms(problem.stages) if name != "auto"]
+    timed = [each for each in timed if each.cold and each.precision == "fp32"]
     if len(timed) < 2:
         return problem.stages
     return {**problem.stages, BEST: min(timed, key=lambda each: each.cold.median)}
