@@ -2,8 +2,8 @@
 
   python3 -m common.measure.timed_layers FILE...   of what ./ladder bench --shapes common/layers.csv wrote
 
-Stages in FP32 alone, and of them those that are the fastest on some layer by more than the times vary. Says how far
-behind its fastest stage a layer would be if the table didn't have it.
+Stages in FP32 alone, and of them those that are the fastest on some layer by more than the times vary. Says
+how far behind its fastest stage a layer would be if the table didn't have it.
 """
 import collections
 import math
@@ -61,7 +61,8 @@ def unknown(layers):
 
 def table(layers, gpus):
     stages = needed(layers)
-    yield f"// Made by common/measure/timed_layers.py; milliseconds with a cold L2, on an {' and an '.join(gpus)}.\n"
+    yield (f"// Made by common/measure/timed_layers.py; milliseconds with a cold L2, on an "
+           f"{' and an '.join(gpus)}.\n")
     names = ", ".join(f'"{name}"' for name in stages)
     yield f"constexpr const char* TIMED_STAGES[] = {{{names}}};\n"
     yield "struct TimedLayer {\n  const char* name;\n  Counts counts;\n"
@@ -86,9 +87,9 @@ def main(paths):
     stages = needed(layers)
     behind = sorted(unknown([(problem, {name: found[name] for name in stages if name in found})
                              for problem, found in layers]), reverse=True)
-    print(f"each of {len(layers)} layers left out in turn: {100 * geometric_mean(b for b, _ in behind) - 100:.1f} % "
-          f"behind in the mean, more than 3 % on {sum(b > LEAST_GAIN for b, _ in behind)}, and {behind[0][0]:.2f} "
-          f"times as long on {behind[0][1]}")
+    mean, far = geometric_mean(b for b, _ in behind), sum(b > LEAST_GAIN for b, _ in behind)
+    print(f"each of {len(layers)} layers left out in turn: {100 * mean - 100:.1f} % behind in the mean, more "
+          f"than 3 % on {far}, and {behind[0][0]:.2f} times as long on {behind[0][1]}")
     return 0
 
 

@@ -175,8 +175,8 @@ def layers(data, _, *shown):
                 key=lambda bench: len({name for problem in bench.problems for name in problem.stages}))
     if not bench:
         return
-    yield (f"Over {len(bench.problems)} layers of published networks (`common/layers.csv`), with a cold cache: "
-           "how many times as fast as the library a stage is (geometric mean), and on how many layers it is "
+    yield (f"Over {len(bench.problems)} layers of published networks (`common/layers.csv`), with a cold "
+           "cache: how many times as fast as the library a stage is (geometric mean), and on how many layers it is "
            f"faster. {bench.machine['gpu']}.\n")
     yield time_tables.standings_table(bench, shown)
     slower = [] if shown else list(time_tables.losses(bench))

@@ -177,7 +177,8 @@ STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 WAITS = {"not_selected": "another warp's turn", "wait": "the instruction before",
          "long_scoreboard": "global memory", "lg_throttle": "the queue to global memory",
          "short_scoreboard": "shared memory, or a special unit", "mio_throttle": "the queue to shared memory",
-         "barrier": "a barrier", "gmma": "products of a warpgroup", "math_pipe_throttle": "a unit that is busy",
+         "barrier": "a barrier", "gmma": "products of a warpgroup",
+         "math_pipe_throttle": "a unit that is busy",
          "dispatch_stall": "dispatch"}
 LEAST_WAIT = 0.1  # what no stage of a table waits for as long is among the rest
 

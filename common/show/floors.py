@@ -78,8 +78,8 @@ def sum_of(floors):
 
 
 def of_tensor_cores(metrics, rates):
-    """Milliseconds of a kernel's tensor instructions: those of a warp by the rate of a loop of them; those of a
-    warpgroup, which are of many sizes, by the cycles in which they were under way, at the highest clock."""
+    """Milliseconds of a kernel's tensor instructions: those of a warp by the rate of a loop of them; those of
+    a warpgroup, which are of many sizes, by the cycles in which they were under way, at the highest clock."""
     if metrics.get("sm__inst_executed_pipe_tensor_op_gmma.sum"):
         shares = [metrics.get(f"{name}.avg.pct_of_peak_sustained_active")
                   for name in ("sm__pipe_tensor_cycles_active", "smsp__issue_active")]

@@ -116,7 +116,8 @@ def without_forms(problem):
 def problem_data(problem, card):
     problem, bench = without_forms(problem), card.bench
     timed = problem.bench
-    return {"title": formats.title_of(problem) + (f", on {counter_tables.with_article(card.gpu)}" if timed else ""),
+    where = f", on {counter_tables.with_article(card.gpu)}" if timed else ""
+    return {"title": formats.title_of(problem) + where,
             "machine": time_tables.machine(bench) if bench else "", "stages": problem.stages(),
             "times": {name: time_data(timing, timed.flop, bench)
                       for name, timing in timed.stages.items()} if timed else {},

@@ -145,8 +145,8 @@ def layers_table(bench):
 
 def standings_table(bench, shown=()):
     """Puts each stage, or those that are to be shown, beside each competitor, over the problems on which both
-    have passed: the geometric mean of how many times as fast the stage is, and on how many it is faster. Where
-    a library may use TF32 and has not, it is no competitor in TF32."""
+    have passed: the geometric mean of how many times as fast the stage is, and on how many it is faster.
+    Where a library may use TF32 and has not, it is no competitor in TF32."""
     quotients = {}  # {stage: {competitor: [of each such problem]}}
     for problem in bench.problems:
         for stage, timing in with_best(problem).items():

@@ -442,7 +442,8 @@ class Dangers(unittest.TestCase):
         impatient = dataclasses.replace(TASK["first_kernel"], seconds=3)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             found = list(pool.map(lambda name: judged(
-                impatient if HOSTILE[name][0] == judge.ENDLESS else TASK["first_kernel"], texts[name]), texts))
+                impatient if HOSTILE[name][0] == judge.ENDLESS else TASK["first_kernel"],
+                texts[name]), texts))
         for (name, (kind, message, at, *_)), (verdict, source) in zip(HOSTILE.items(), found):
             with self.subTest(name):
                 self.assertEqual(verdict.kind, kind, verdict.message)
