@@ -38,14 +38,15 @@ constexpr int BLOCKS = TM == 4                  ? 3
 template <int TM, bool THREE>
 constexpr int SLOTS = 225 * 1024 / BLOCKS<TM, THREE> / sizeof(Tiles<8 * TM, THREE>);
 
-template <int TM, bool THREE>  // an eighth of the block's filters
+template <int TM, bool THREE, bool PLANES>  // an eighth of the block's filters; how the input lies
 __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     conv2d_copy_engine(View view,
                        const __grid_constant__ CUtensorMap map,  // of the input
-                       const float* __restrict__ input,          // channels last
-                       const float* __restrict__ packed,         // [rows][all tiles][W]
-                       const float* __restrict__ bias,           // [K], or null
-                       float* __restrict__ output,               // [N,K,P,Q], or [parts][N,K,P,Q]
+                       const __grid_constant__ CUtensorMap filters,
+                       const float* __restrict__ input,   // channels last, or PLANES as they lie
+                       const float* __restrict__ packed,  // [rows][all tiles][W]; null: as they lie
+                       const float* __restrict__ bias,    // [K], or null
+                       float* __restrict__ output,        // [N,K,P,Q], or [parts][N,K,P,Q]
                        bool relu) {
   constexpr int BM = 8 * TM, COUNT = SLOTS<TM, THREE>;
   using Tile = Tiles<BM, THREE>;
@@ -57,13 +58,14 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
   const int all = view.tiles, first = all / parts * part + min(part, all % parts);
   const int tiles = all / parts + (part < all % parts);
   const Block block(blockIdx.x, shape, BM);
-  const PixelRange pixels(int64_t{block.column} * BN, shape);
-  packed += (int64_t{block.row} * all + first) * Tile::W;
+  const PixelRange pixels(int64_t{block.column} * BN, shape, PLANES ? BN : 1);
+  if (packed) packed += (int64_t{block.row} * all + first) * Tile::W;
   if (tid == 0) {
     for (Barrier& barrier : full) init_barrier(&barrier, 1);
     for (Barrier& barrier : empty) init_barrier(&barrier, MULTIPLYING / 32);
     start_barriers();
   }
+  wait_for_kernel_before();
   __syncthreads();  // the barriers are ready
 
   if (tid >= MULTIPLYING) {
@@ -75,13 +77,21 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     const int channel = view.together ? block.group * shape.C : 0;
     const int image = (view.together ? 0 : block.group * shape.N) + at.n;
     for (int tile = 0; tile < tiles; ++tile) {
-      const int i = tile % COUNT, c = (first + tile) % view.chunks,
-                rs = (first + tile) / view.chunks;
+      const int i = tile % COUNT, c = (first + tile) % view.chunks * BK;
+      const int rs = (first + tile) / view.chunks, r = rs / shape.S, s = rs % shape.S;
       wait(&empty[i], tile / COUNT % 2 ^ 1);  // the tile that was there is read to the end
       arrive_and_expect(&full[i], sizeof(Tile));
-      copy_bulk(slots[i].w, packed + int64_t{tile} * Tile::W, sizeof(slots[i].w), &full[i]);
-      copy_windows(slots[i].x, &map, channel + c * BK, w0, h0, image, rs % shape.S * shape.dil_w,
-                   rs / shape.S * shape.dil_h, &full[i]);
+      if (THREE || packed) {
+        copy_bulk(slots[i].w, packed + int64_t{tile} * Tile::W, sizeof(slots[i].w), &full[i]);
+      } else {
+        copy_windows(slots[i].w, &filters, c, 0, 0, block.k0, s, r, &full[i]);
+      }
+      UNROLL for (int p = 0; p < BN && PLANES; p += 32) {  // a channel's pixels in a row
+        copy_windows(slots[i].x + p * BK, &map, at.q + p, channel + c, 0, image, 0, 0, &full[i]);
+      }
+      if (PLANES) continue;
+      copy_windows(slots[i].x, &map, channel + c, w0, h0, image, s * shape.dil_w, r * shape.dil_h,
+                   &full[i]);
     }
     return;
   }
@@ -91,21 +101,24 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
   constexpr int CHAIN = BLOCKS<TM, THREE> == 1 ? BK : BK / 2;
   take_registers < TM == 4 ? 72 : CHAIN<BK ? 104 : 240>();
   const int t = tid % 4, row = tid / 32 * 16 + tid % 32 / 4;
+  constexpr bool LOADS = THREE || PLANES;  // or the tensor cores read the pixels, too
   float sum[BM / 2] = {}, whole[CHAIN / 2];
   const auto read = [&](int tile, int k0) {
     const int i = tile % COUNT;
     if (k0 == 0) wait(&full[i], tile / COUNT % 2);  // the tile is there
-    UNROLL for (int e = 0; e < CHAIN / 2 && THREE; ++e) {
-      whole[e] = slots[i].x[swizzled(row + e % 2 * 8, k0 + e / 2 * 4 + t)];
+    UNROLL for (int e = 0; e < CHAIN / 2 && LOADS; ++e) {
+      const int pixel = row + e % 2 * 8, c = k0 + e / 2 * 4 + t;
+      whole[e] =
+          slots[i].x[PLANES ? pixel / 32 * 32 * BK + swizzled(c, pixel % 32) : swizzled(pixel, c)];
     }
   };
   if (tiles > 0) read(0, 0);
   for (int tile = 0, k0 = 0, chunk = first % view.chunks; tile < tiles;) {
     const int i = tile % COUNT;
     float x[CHAIN / 2], x_low[CHAIN / 2];
-    UNROLL for (int e = 0; e < CHAIN / 2 && THREE; ++e) {
+    UNROLL for (int e = 0; e < CHAIN / 2 && LOADS; ++e) {
       x[e] = to_tf32(whole[e]);
-      x_low[e] = rest_in_tf32<true>(whole[e], x[e]);
+      if (THREE) x_low[e] = rest_in_tf32<true>(whole[e], x[e]);
     }
     const uint64_t w = descriptor(slots[i].w) + k0 / 4;
     const uint64_t w_low = descriptor(slots[i].w + (THREE ? BM * BK : 0)) + k0 / 4;
@@ -119,6 +132,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
         UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x_low + 4 * k, w + 2 * k, k > 0);
         UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x + 4 * k, w_low + 2 * k, 1);
         UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(d, x + 4 * k, w + 2 * k, 1);
+      } else if constexpr (PLANES) {
+        UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(sum, x + 4 * k, w + 2 * k, 1);
       } else {
         UNROLL for (int k = 0; k < STEPS; ++k) multiply<BM>(sum, rows + 2 * k, w + 2 * k, 1);
       }
@@ -129,26 +144,32 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     } else {
       products(std::integral_constant<int, CHAIN / 8>());
     }
-    if (!THREE) products_wait<1>();  // those of the chain before
-    if (!THREE && k0 == 0 && tile > 0 && tid % 32 == 0) arrive(&empty[(tile - 1) % COUNT]);
+    if (!LOADS) products_wait<1>();  // those of the chain before
+    if (!LOADS && k0 == 0 && tile > 0 && tid % 32 == 0) arrive(&empty[(tile - 1) % COUNT]);
     k0 += CHAIN;
     if (k0 == BK || left <= CHAIN) {  // the tile's last
       ++tile, k0 = 0, chunk = chunk + 1 < view.chunks ? chunk + 1 : 0;
     }
     if (tile < tiles) read(tile, k0);  // while products are made
-    if constexpr (THREE) {
-      products_wait(d);
+    if constexpr (LOADS) {
+      products_wait(sum, d);
       if (k0 == 0) fence_async_proxy();  // this lane has read its pixels
       __syncwarp();
       if (k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
-      UNROLL for (int j = 0; j < BM / 2; ++j) sum[j] += d[j];
+      UNROLL for (int j = 0; j < BM / 2 && THREE; ++j) sum[j] += d[j];
     }
   }
   products_wait(sum);
 
+  bool again = false;
+  if (view.mixed) UNROLL for (int j = 0; j < BM / 2; ++j) again |= isnan(sum[j]);
   // Partial sums lie like the output, part by part. The first has the bias; ReLU comes when all are added.
   if (parts > 1) output += part * shape.output_count(), relu = 0, bias = part ? nullptr : bias;
   const Pixel out[2] = {pixels[row], pixels[row + 8]};
+  const auto inside = [&](const Pixel& at) {
+    return at.n < shape.N && (!PLANES || at.q < shape.W);
+  };
+  const bool is_pixel[2] = {inside(out[0]), inside(out[1])};
   float* const to[2] = {output + view.offset(out[0], block.k0),
                         output + view.offset(out[1], block.k0)};
   const int step = view.layout == NHWC ? 1 : shape.PQ();
@@ -163,12 +184,12 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     const int m = j / 4 * 8 + t * 2 + j % 2, e = j / 2 % 2;
     sum[j] += b[j / 4 * 2 + j % 2];
     if (relu && sum[j] < 0.0f) sum[j] = 0.0f;  // false for NaN, which stays
-    if (out[e].n < shape.N & block.k0 + m < block.k_end) {
+    if (is_pixel[e] & block.k0 + m < block.k_end) {
       if (!pairs) to[e][m * step] = sum[j];
       if (pairs && j % 2) vec2(to[e] + m - 1) = make_float2(sum[j - 1], sum[j]);
     }
   }
-  for (int j = 0; j < BM / 2 && view.mixed(); ++j) {  // once more, where NaN
+  for (int j = 0; j < BM / 2 && again; ++j) {  // where NaN, which may be others'
     const int m = j / 4 * 8 + t * 2 + j % 2, k = block.k0 + m;
     const Pixel at = j / 2 % 2 ? out[1] : out[0];
     float* const y = (j / 2 % 2 ? to[1] : to[0]) + m * step;
@@ -195,13 +216,18 @@ void enqueue_tiles(const Convolution& conv, const ConvShape& given, const View& 
   constexpr int BM = 8 * TM, BYTES = SLOTS<TM, THREE> * sizeof(Tiles<BM, THREE>);
   const Packed to = plan.packed(conv, BK);
   using Order = std::conditional_t<THREE, CutSwizzled, RoundedSwizzled>;
-  enqueue_prepare<BM, Order>(given, view, conv.filters, to.filters, conv.input, turned, stream);
+  const bool packs = THREE || !view.takes_filters(conv.filters);
+  enqueue_prepare<BM, Order>(given, view, packs ? conv.filters : nullptr, to.filters, conv.input,
+                             turned, stream);
   const float* const input = view.as_it_lies ? conv.input : turned;
-  const dim3 grid(tile_grid(view.shape, BM, BN), plan.parts);
-  auto* const kernel = conv2d_copy_engine<TM, THREE>;
+  const CUtensorMap map = view.map(input, BN, !THREE);
+  const dim3 grid(tile_grid(view.shape, BM, BN, view.planes ? BN : 1), plan.parts);
+  auto* const kernel =
+      view.planes ? conv2d_copy_engine<TM, THREE, true> : conv2d_copy_engine<TM, THREE, false>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
-  kernel<<<grid, THREADS, BYTES, stream>>>(view, view.map(input, BN, !THREE), input, to.filters,
-                                           conv.bias, plan.output(conv), conv.relu);
+  launch_early(kernel, grid, THREADS, BYTES, stream, view, map,
+               packs ? map : view.filter_map(conv.filters, BM), input, packs ? to.filters : nullptr,
+               conv.bias, plan.output(conv), conv.relu);
   add_parts(plan.parts, conv, stream);
 }
 

@@ -47,7 +47,7 @@ typedef struct convladder_problem {
 typedef struct convladder_convolution {
   convladder_problem problem;
   const float* input;   /* [N,C,H,W], or channels last, as the stage's name says */
-  const float* filters; /* [K,C/groups,R,S] */
+  const float* filters; /* [K,C/groups,R,S], or [K,R,S,C/groups] */
   const float* bias;    /* [K], or null for none: bias_count is not looked at then */
   float* output;        /* [N,K,P,Q], or channels last */
   int64_t input_count, filter_count, bias_count, output_count;
@@ -64,7 +64,8 @@ CONVLADDER_API int convladder_abi_version(void);
 CONVLADDER_API const char* convladder_backend(void);
 
 /* The stages in order, ended by a null pointer: "01_naive", ... Valid for ever. Where a name ends with "_nhwc",
- * input and output lie channels last, [N,H,W,C] and [N,P,Q,K]; such a stage has no gradients. Wherever one is
+ * input, filters and output lie channels last, [N,H,W,C], [K,R,S,C/groups] and [N,P,Q,K]; such a stage has no
+ * gradients. Wherever one is
  * named, "auto" is the stage that suits the problem. A stage may not be for a problem: CONVLADDER_INVALID_ARGUMENT,
  * and a message that begins "not for this shape". */
 CONVLADDER_API const char* const* convladder_stage_names(void);

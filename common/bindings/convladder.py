@@ -247,7 +247,7 @@ def _forward(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, steps: li
              stage: str, relu: bool) -> torch.Tensor:
     library, problem, name = _library(), _problem(x.shape, w.shape, steps, groups), stage.encode()
     memory_format = _memory_format(stage)
-    x, w, b = _dense(x, memory_format), _dense(w), _dense(b)
+    x, w, b = _dense(x, memory_format), _dense(w, memory_format), _dense(b)
     with _placed(x) as stream:
         size, bytes_ = (ctypes.c_int64 * 4)(), ctypes.c_size_t()
         _check(library.convladder_output_size(problem, size))
@@ -323,7 +323,9 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage="auto"
     padding also 'valid', or 'same' where both sides get as much. What is not contiguous, or is a
     view with the negative bit, is copied first. Under autocast it is computed in float32.
     Returns a new [N,K,P,Q] on PyTorch's current stream: contiguous, but channels last where the stage has
-    a form for that ("15_copy_engine_nhwc", and x lies so or that form is named: then x is not copied).
+    a form for that ("15_copy_engine_nhwc", and x lies so or that form is named: then x is not copied, nor is w
+    if it lies so).
+
     Only stages that fuse it take relu=True. stage="auto" is the one that suits the problem: chosen_stage() says which.
 
     It has gradients, by the same stage's forward kernels (not gradients of gradients), and is a custom

@@ -54,7 +54,8 @@ Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& pl
           DeviceBuffer(problem.shape.output_count(), placement.offsets[3], guards)}),
       workspace_(floats_for(workspace_bytes_), 0, guards) {
   with_input([&](const float* input) { tensors_->input.upload(input); });
-  tensors_->filters.upload(problem.filters);
+  with_filters([&](const float* filters) { tensors_->filters.upload(filters); });
+
   if (problem.bias) tensors_->bias.upload(problem.bias);
 }
 
@@ -72,6 +73,12 @@ void Trial::with_input(const std::function<void(const float*)>& use) const {
   const ConvShape& shape = problem_.shape;
   if (stage_.layout == NCHW) return use(problem_.input);
   use(turned(problem_.input, shape.N, shape.total_C(), int64_t{shape.H} * shape.W).data());
+}
+
+void Trial::with_filters(const std::function<void(const float*)>& use) const {
+  const ConvShape& shape = problem_.shape;
+  if (stage_.layout == NCHW) return use(problem_.filters);
+  use(turned(problem_.filters, shape.total_K(), shape.C, int64_t{shape.R} * shape.S).data());
 }
 
 Convolution Trial::arguments() const {
@@ -135,7 +142,9 @@ std::string Trial::damage() const {
   bool whole = true;
   with_input([&](const float* input) { whole = tensors_->input.holds(input); });
   if (!whole) return "the input was changed";
-  if (!tensors_->filters.holds(problem_.filters)) return "the filters were changed";
+  with_filters([&](const float* filters) { whole = tensors_->filters.holds(filters); });
+  if (!whole) return "the filters were changed";
+
   if (problem_.bias && !tensors_->bias.holds(problem_.bias)) return "the bias was changed";
   return "";
 }

@@ -64,6 +64,7 @@ class Trial {
  private:
   std::array<std::pair<const char*, const DeviceBuffer*>, 5> buffers() const;
   void with_input(const std::function<void(const float*)>& use) const;  // in the stage's layout
+  void with_filters(const std::function<void(const float*)>& use) const;
 
   const Stage& stage_;
   HostProblem problem_;

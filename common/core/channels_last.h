@@ -16,14 +16,14 @@ namespace convladder {
 struct Channel {
   int c, r, s;
 
-  __device__ Channel(int channel, const ConvShape& shape, const View& view) {
-    const int tap = channel / view.per_tap, taps = shape.S / view.shape.S;
-    c = channel % view.per_tap, r = tap / taps, s = tap % taps;
+  __device__ Channel(int channel, const View& view) {
+    const int tap = channel / view.per_tap;
+    c = channel % view.per_tap, r = tap % view.rows, s = tap / view.rows;
   }
   // To the next.
-  __device__ void step(const ConvShape& shape, const View& view) {
-    if (++c == view.per_tap) c = 0, ++s;
-    if (s == shape.S / view.shape.S) s = 0, ++r;
+  __device__ void step(const View& view) {
+    if (++c == view.per_tap) c = 0, ++r;
+    if (r == view.rows) r = 0, ++s;
   }
 };
 
@@ -67,16 +67,26 @@ __device__ inline void gather(int index, const ConvShape& shape, const View& vie
   const int channel = view.layout == NHWC ? 1 : shape.H * shape.W;
   const int end = min(pixels, plane - p0);
   input += n * shape.input_pitch() + int64_t{group} * shape.C * channel;
-  const Channel first(c0, shape, view);
+  const Channel first(c0, view);
   for (int p = threadIdx.x; p < end; p += 256) {
     const int h = (p0 + p) / view.columns * view.every_h - view.shift_h;
     const int w = (p0 + p) % view.columns * view.every_w - view.shift_w;
     Channel at = first;
-    UNROLL_BY(4) for (int i = 0; i < width; ++i) {
-      const int y = h + at.r * shape.dil_h, x = w + at.s * shape.dil_w;
-      const bool inside = c0 + i < view.channels && within(y, shape.H) && within(x, shape.W);
-      room[p * width + i] = inside ? input[at.c * channel + (y * shape.W + x) * pixel] : 0.0f;
-      at.step(shape, view);
+    for (int i = 0; i < width; i += 4) {
+      float four[4];
+      UNROLL for (int j = 0; j < 4; ++j) {
+        const int y = h + at.r * shape.dil_h, x = w + at.s * shape.dil_w;
+        const bool inside = c0 + i + j < view.channels && at.c < shape.C && within(y, shape.H) &&
+                            within(x, shape.W);
+        four[j] = inside ? input[at.c * channel + (y * shape.W + x) * pixel] : 0.0f;
+        at.step(view);
+      }
+      if (width % 4 == 0) {
+        vec4(room + p * width + i) = make_float4(four[0], four[1], four[2], four[3]);
+      }
+      UNROLL for (int j = 0; j < 4 && width % 4 != 0; ++j) {
+        if (i + j < width) room[p * width + i + j] = four[j];
+      }
     }
   }
   __syncthreads();  // a pixel's values are written by one thread, and read by several
@@ -94,7 +104,7 @@ __device__ inline void gather(int index, const ConvShape& shape, const View& vie
 // taps. It reads them as they lie, up to 9 taps of each channel at a time.
 template <int BM, class Order>
 __device__ void pack_view(int index, int parts, const ConvShape& shape, const View& view,
-                          const float* filters,  // [K,C,R,S]
+                          const float* filters,  // [K,C,R,S], or [K,R,S,C]
                           float* packed, float* room) {
   constexpr int FILTERS = 4, TAPS = 9;
   const ConvShape& seen = view.shape;
@@ -102,9 +112,13 @@ __device__ void pack_view(int index, int parts, const ConvShape& shape, const Vi
   const Block block(index / parts / (BM / 32), seen, BM);
   const int m0 = index / parts % (BM / 32) * 32 + threadIdx.x / 32 * FILTERS;
   const int seen_channel = block.column * View::BK + lane;
-  const Channel at(seen_channel, shape, view);
+  const Channel at(seen_channel, view);
   const int taps = seen.R * seen.S, per_part = (taps + parts - 1) / parts;
-  const int step = seen.S < shape.S ? shape.S : 1;  // from one tap of the shape to the next
+  const int step =
+      seen.S < shape.S ? view.rows * shape.S : 1;  // from a tap of the view to the next
+  const bool last = view.layout == NHWC;
+  const int per_channel = last ? 1 : shape.R * shape.S, hop = last ? shape.C : 1;
+  const int64_t filter_count = shape.filter_count();
   const int64_t tile = int64_t{block.row} * view.tiles + block.column;
   room += threadIdx.x / 32 * FILTERS * 32 * TAPS;
   const int end = min((part + 1) * per_part, taps);
@@ -114,20 +128,28 @@ __device__ void pack_view(int index, int parts, const ConvShape& shape, const Vi
     UNROLL for (int f = 0; f < FILTERS; ++f) {
       const int k = block.k0 + m0 + f, c = at.c - k / shape.K % view.merged * shape.C;
       const bool inside = seen_channel < seen.C && within(c, shape.C) && k < block.k_end;
-      const int from = inside ? (c * shape.R + at.r) * shape.S + at.s + first * step : -1;
-      UNROLL_BY(9) for (int i = lane, channel = i / some, tap = i % some; i < 32 * some; i += 32) {
+      const int rs = at.r * shape.S + at.s + first * step;
+      const int from = inside ? c * per_channel + rs * hop : -1;
+      // Neighbours read taps of a channel, or channels of a tap, as these lie.
+      const int channels = last ? 0 : 32 / some, more = last ? 1 : 32 % some;
+      UNROLL_BY(9)
+      for (int i = lane, channel = last ? lane : lane / some, tap = last ? 0 : lane % some;
+           i < 32 * some; i += 32) {
         const int begin = __shfl_sync(~0u, from, channel);
-        const int64_t tap_at = k * int64_t{shape.CRS()} + begin + tap * step;
-        room[(f * 32 + channel) * pitch + tap] = begin < 0 ? 0.0f : filters[tap_at];
-        channel += 32 / some, tap += 32 % some;
+        const int64_t tap_at = k * int64_t{shape.CRS()} + begin + tap * step * hop;
+        room[(f * 32 + channel) * pitch + tap] =
+            begin < 0 || tap_at >= filter_count ? 0.0f : filters[tap_at];
+        channel += channels, tap += more;
         if (tap >= some) tap -= some, ++channel;
       }
     }
     __syncwarp();  // written along taps, read along channels
     for (int rs = first; rs < first + some; ++rs) {
       const int64_t to = (tile + rs * view.chunks) * View::BK + lane;
+      const bool has = view.rows == 1 || at.r + rs * view.rows < shape.R;  // the filter, such a row
       UNROLL for (int f = 0; f < FILTERS; ++f) {
-        Order::template put<BM>(packed, to, m0 + f, room[(f * 32 + lane) * pitch + rs - first]);
+        const float value = room[(f * 32 + lane) * pitch + rs - first];
+        Order::template put<BM>(packed, to, m0 + f, has ? value : 0.0f);
       }
     }
   }
@@ -136,7 +158,7 @@ __device__ void pack_view(int index, int parts, const ConvShape& shape, const Vi
 // The first kernel. Some blocks put the filters in order, and the others write the input channels last, if it
 // doesn't lie so.
 template <int BM, class Order>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 4)
     prepare(ConvShape shape, View view, int packing,
             int parts,  // blocks that pack, and see pack_view()
             const float* __restrict__ filters, float* __restrict__ packed,
@@ -154,13 +176,14 @@ __global__ void __launch_bounds__(256)
   }
 }
 
+// Nothing is packed where `filters` is null.
 template <int BM, class Order>
 void enqueue_prepare(const ConvShape& shape, const View& view, const float* filters, float* packed,
                      const float* input, float* to, cudaStream_t stream) {
   const ConvShape& seen = view.shape;
   const int64_t blocks = seen.groups * ceil_div(seen.K, BM) * (BM / 32) * view.chunks;
   const int64_t parts = std::min<int64_t>(seen.R * seen.S, ceil_div(512, blocks));
-  const int64_t packing = blocks * parts, plane = view.plane();
+  const int64_t packing = filters ? blocks * parts : 0, plane = view.plane();
   int64_t writing = 0;
   if (!view.as_it_lies && view.layout == NCHW && view.plain) {
     writing = ceil_div(plane, 128) * ceil_div(view.pitch, 32) * view.images();
@@ -168,27 +191,32 @@ void enqueue_prepare(const ConvShape& shape, const View& view, const float* filt
     const int width = view.gathered();
     writing = ceil_div(plane, 16 / width * 256) * ceil_div(view.pitch, width) * view.images();
   }
+  if (packing + writing == 0) return;
   prepare<BM, Order><<<grid_x(packing + writing), 256, 0, stream>>>(
       shape, view, static_cast<int>(packing), static_cast<int>(parts), filters, packed, input, to);
 }
 
-// Filter k's output over some tiles, of its own group's channels: where others' made it NaN.
+// Filter k's output over some tiles, of its own group's channels and its window's rows: where others made it NaN.
 template <bool THREE>
 __device__ inline float own_sum(const View& view, const float* input, const Pixel& out, int k,
                                 int m, const float* tile, int W, int first, int tiles,
                                 const float* bias, bool relu) {
   const ConvShape& shape = view.shape;
-  const int from = k / view.group_K * view.group_C, c0 = k / shape.K * shape.C;
+  const int from = view.together ? k / view.group_K * view.group_C : 0, group = k / shape.K;
+  const int own = view.together ? view.group_C : shape.C, c0 = view.together ? group * shape.C : 0;
+  const int image = (view.together ? 0 : group * shape.N) + out.n;
   float sum = bias ? bias[k] : 0.0f;
   for (int i = first; i < first + tiles; ++i, tile += W) {
     const int rs = i / view.chunks, c_tile = c0 + i % view.chunks * View::BK;
     const int h = out.p * shape.stride_h - shape.pad_h + rs / shape.S * shape.dil_h;
     const int w = out.q * shape.stride_w - shape.pad_w + rs % shape.S * shape.dil_w;
     if (!within(h, shape.H) || !within(w, shape.W)) continue;
-    const float* const pixel =
-        input + ((int64_t{out.n} * shape.H + h) * shape.W + w) * view.pitch + c_tile;
+    const float* const pixel = input + (int64_t{image} * shape.H + h) * view.columns * view.pitch +
+                               int64_t{w} * view.step + c_tile;
     UNROLL_BY(1) for (int c = 0; c < View::BK; ++c) {  // rare: as little code as can be
-      if (!within(c_tile + c - from, view.group_C)) continue;
+      const int row = (c_tile + c) / view.per_tap % view.rows + rs * view.rows;
+      if (!within(c_tile + c - from, own)) continue;
+      if (view.rows > 1 && row >= view.filter_rows) continue;  // which is no row of the window
       const float* const f = tile + swizzled(m, c);
       sum += pixel[c] * (THREE ? f[0] + f[W / 2] : f[0]);
     }

@@ -92,6 +92,30 @@ __device__ inline void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// ---- A kernel that begins early ----
+
+// Until the kernel before it has ended, where this one was launched early.
+__device__ inline void wait_for_kernel_before() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+// Launches a kernel that may begin before the one before it on the stream has ended, once all blocks of that have
+// called cudaTriggerProgrammaticLaunchCompletion() or ended (compute capability 9.0). What that one writes it reads
+// behind wait_for_kernel_before() only.
+template <class... Parameters, class... Arguments>
+void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::size_t shared_bytes,
+                  cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid, config.blockDim = threads, config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream, config.attrs = &early, config.numAttrs = 1;
+  check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "cudaLaunchKernelEx");
+}
+
 // ---- Products of a warpgroup ----
 
 // How a warpgroup finds rows of 32 TF32 numbers (128 bytes) in shared memory, from an address that is a

@@ -22,7 +22,7 @@ constexpr Precision FP32 = Precision::kFp32, TF32 = Precision::kTf32;
 
 const char* to_string(Precision precision);  // "fp32" or "tf32"
 
-// How input and output lie: [N,C,H,W], or channels last, [N,H,W,C]. Filters are [K,C,R,S] either way.
+// How input and output lie: [N,C,H,W], or channels last, [N,H,W,C]. Filters then are [K,R,S,C], too.
 enum class Layout { kNchw, kNhwc };
 constexpr Layout NCHW = Layout::kNchw, NHWC = Layout::kNhwc;
 // A legal problem that one stage doesn't take, while others do: "not for this shape: ...".
@@ -40,9 +40,10 @@ struct NotForShape : InvalidArgument {
 struct Convolution {
   ConvShape shape;
   const float* input = nullptr;    // [N,C,H,W], or as the stage's layout says
-  const float* filters = nullptr;  // [K,C/groups,R,S]
-  const float* bias = nullptr;     // [K], or null for none
-  float* output = nullptr;         // [N,K,P,Q]
+  const float* filters = nullptr;  // [K,C/groups,R,S], or as the layout says
+
+  const float* bias = nullptr;  // [K], or null for none
+  float* output = nullptr;      // [N,K,P,Q]
   int64_t input_count = 0, filter_count = 0, bias_count = 0, output_count = 0;
   bool relu = false;  // max(x, 0), but NaN stays NaN; only stages with fuses_relu take it
 

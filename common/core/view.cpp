@@ -16,6 +16,8 @@ View::View(const ConvShape& given, Layout layout, const float* input)
       every_w(1),
       shift_h(0),
       shift_w(0),
+      rows(1),
+      filter_rows(given.R),
       per_tap(given.C) {
   bool fits_h = suits_tensor_map(given.stride_h, given.pad_h, given.dil_h, given.R);
   const bool fits_w = suits_tensor_map(given.stride_w, given.pad_w, given.dil_w, given.S);
@@ -27,26 +29,41 @@ View::View(const ConvShape& given, Layout layout, const float* input)
   }
   if (given.S > 1 && merged * given.C < 16) merged = 1;
   const bool few = merged * given.C < 16 && given.S > 1;
-  bool overlap = few && given.dil_w == 1 && fits_h;
-  if (overlap) {
-    while (given.stride_w * per_tap % 4 != 0) ++per_tap;
-    columns = round_up((given.Q() - 1) * given.stride_w + given.S, 4);
-    // A window's taps are all channels if that is less: tiles, and what is written, which costs as six of them.
-    const int row = (given.S - 1) * per_tap + given.C, all = given.CRS();
-    const double pixels = static_cast<double>(given.H) * columns / given.PQ();
-    const double by_rows = 6 * pixels * per_tap + given.R * round_up(row, BK);
-    overlap = by_rows <= 6 * round_up(all, 4) + round_up(all, BK), fits_h = overlap;
+  bool overlap = false;
+  if (few && given.dil_w == 1) {
+    // What costs least: tiles, and what is written, which costs as six of them. A window's taps are all channels,
+    // or those of a row, or of as many rows as windows are apart.
+    const int all = given.CRS(), wide = round_up((given.Q() - 1) * given.stride_w + given.S, 4);
+    double least = 6 * round_up(all, 4) + round_up(all, BK);
+    for (const int some : {1, given.dil_h == 1 ? given.stride_h : 1}) {
+      const int taps = (given.R + some - 1) / some,
+                high = some == 1 ? given.H : given.P() - 1 + taps;
+      if (!(some == 1 ? fits_h : suits_tensor_map(1, 0, 1, taps))) continue;
+      int padded = given.C;
+      while (given.stride_w * some * padded % 4 != 0) ++padded;
+      const int row = (given.S * some - 1) * padded + given.C;
+      const double pixels = static_cast<double>(high) * wide / given.PQ();
+      const double cost = 6 * pixels * some * padded + taps * round_up(row, BK);
+      if (cost <= least)
+        least = cost, overlap = true, rows = some, per_tap = padded, columns = wide;
+    }
+    fits_h = overlap;
+  }
+  if (rows > 1) {
+    shape.R = (given.R + rows - 1) / rows, shape.H = given.P() - 1 + shape.R;
+    every_h = rows, shift_h = given.pad_h, shape.stride_h = 1, shape.pad_h = 0;
   }
   shape.C *= merged, shape.K *= merged, shape.groups /= merged;
   if (!fits_h) {
     shape.C *= shape.R, shape.H = given.P(), every_h = given.stride_h, shift_h = given.pad_h;
+    rows = given.R;
     shape.R = shape.stride_h = shape.dil_h = 1, shape.pad_h = 0;
   }
   if (few || !fits_w) {
     shape.W = given.Q(), shift_w = given.pad_w;
     shape.S = shape.stride_w = shape.dil_w = 1, shape.pad_w = 0;
     if (overlap) {
-      shape.C = (given.S - 1) * per_tap + given.C;
+      shape.C = (given.S * rows - 1) * per_tap + given.C;
     } else {
       shape.C *= given.S, columns = shape.W, every_w = given.stride_w, per_tap = given.C;
     }
@@ -54,12 +71,20 @@ View::View(const ConvShape& given, Layout layout, const float* input)
   plain = fits_h && fits_w && !few;
   as_it_lies = layout == NHWC && plain && aligned(merged) && shape.total_C() % 4 == 0 &&
                reinterpret_cast<std::uintptr_t>(input) % 16 == 0;
+  const int64_t plane = int64_t{given.H} * given.W;
+  planes = layout == NCHW && plain && merged == 1 && given.R * given.S == 1 &&
+           given.stride_h == 1 && given.stride_w == 1 && given.pad_h + given.pad_w == 0 &&
+           given.C % BK == 0 && plane % 4 == 0 && plane < 1 << 30 &&
+           plane * 8 >= (plane + 127) / 128 * 128 * 7 &&
+           reinterpret_cast<std::uintptr_t>(input) % 16 == 0;
+  if (planes) shape.H = 1, shape.W = columns = static_cast<int>(plane), as_it_lies = true;
   // Written anew, groups that don't fill their tiles lie apart.
   together = plain && aligned(merged) && (as_it_lies || merged > 1 || shape.C % BK == 0);
-  if (!overlap) channels = together ? shape.total_C() : shape.C;
+  channels = overlap ? rows * per_tap : together ? shape.total_C() : shape.C;
   if (together) per_tap = channels;
-  pitch = overlap ? per_tap : round_up(channels, 4);
+  pitch = overlap ? channels : round_up(channels, 4);
   step = overlap ? given.stride_w * pitch : pitch;
+  mixed = merged > 1 || (together && shape.groups > 1 && shape.C % BK != 0) || given.R % rows != 0;
   chunks = (shape.C + BK - 1) / BK, tiles = chunks * shape.R * shape.S;
 }
 

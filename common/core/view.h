@@ -12,7 +12,8 @@
 namespace convladder {
 
 // A problem as the copy engine sees it, in tiles of one tap of BK channels. Where channels are few, a row's
-// taps are channels, too: pixels then overlap in memory, `step` floats apart. Where the copy engine's numbers
+// taps are channels, too: pixels then overlap in memory, `step` floats apart. Where windows are some rows apart, so
+// many rows may be one, of so many times the channels; the last of the filter's may be longer than it is. Where the copy engine's numbers
 // are too short for a row's or a column's taps, these become channels by being copied. Small groups are
 // one: a tile has 32 channels and as many filters anyway, and those that are not each other's multiply zeros.
 struct View {
@@ -23,12 +24,16 @@ struct View {
   int group_C, group_K, merged;  // of a group, and how many of them are one of the shape's
   bool plain;                    // no tap is a channel
   bool together;                 // pixels have all groups' channels
+  bool
+      mixed;  // tiles have another group's channels, or rows that no window has: a NaN there, times 0, is in the sum
+  bool planes;                   // a filter of one tap needs planes, of one row each, as they lie
   bool as_it_lies;               // else the input is written channels last:
   int columns, pitch, channels;  // of a row; floats a pixel; of them not 0
   int every_h, every_w, shift_h, shift_w;  // row h is the input's every_h * h - shift_h
   int step;                                // floats from pixel to pixel of the shape
-  int per_tap;                             // of the shape's channels
-  int chunks, tiles;                       // of BK channels; of all taps
+  int rows, filter_rows;  // of the input that are one, or are all channels; of the given filter
+  int per_tap;        // channel c of the shape is c % per_tap at a tap's rows c / per_tap % rows
+  int chunks, tiles;  // of BK channels; of all taps
 
   explicit View(const ConvShape& given, Layout layout = NCHW, const float* input = nullptr);
 
@@ -52,12 +57,27 @@ struct View {
     return int64_t{together ? 1 : shape.groups} * shape.N;
   }
   std::size_t input_bytes() const { return sizeof(float) * images() * plane() * pitch; }
-  // Whether tiles of one group have channels of others. A NaN there, times zero, reaches this group's sums.
-  __host__ __device__ bool mixed() const {
-    return merged > 1 || (together && shape.groups > 1 && shape.C % BK != 0);
+  // Whether filters as they lie are what a tile needs: [K,R,S,C], in TF32, which the copy engine rounds to.
+  bool takes_filters(const float* filters) const {
+    return plain && !mixed && (layout == NHWC || shape.R * shape.S == 1) && shape.C % 4 == 0 &&
+           reinterpret_cast<std::uintptr_t>(filters) % 16 == 0;
+  }
+  // Such filters as the copy engine sees them: images of one window each, in tiles of `count` filters.
+  CUtensorMap filter_map(const float* filters, int count) const {
+    ConvShape image = shape;
+    image.H = shape.R, image.W = shape.S;
+    image.stride_h = image.stride_w = image.dil_h = image.dil_w = 1, image.pad_h = image.pad_w = 0;
+    return window_map(filters, image, shape.total_K(), shape.C, shape.C, int64_t{shape.S} * shape.C,
+                      count, BK, true);
   }
   // Of the input as the copy engine sees it, in tiles of `pixels`; as TF32 numbers, if rounded.
   CUtensorMap map(const float* input, int pixels, bool rounded) const {
+    if (planes) {  // a pixel's channels are what a window's are else: tiles of 32 pixels of BK channels
+      ConvShape turned = shape;
+      turned.W = shape.total_C();
+      return window_map(input, turned, shape.N, shape.W, shape.W, int64_t{shape.W} * turned.W, BK,
+                        32, rounded);
+    }
     return window_map(input, shape, images(), together ? pitch : shape.C, step,
                       int64_t{columns} * pitch, pixels, BK, rounded);
   }
