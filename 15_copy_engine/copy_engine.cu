@@ -156,7 +156,9 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
       if (k0 == 0) fence_async_proxy();  // this lane has read its pixels
       __syncwarp();
       if (k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
-      UNROLL for (int j = 0; j < BM / 2 && THREE; ++j) sum[j] += d[j];
+      if constexpr (THREE) {
+        UNROLL for (int j = 0; j < BM / 2; ++j) sum[j] += d[j];
+      }
     }
   }
   products_wait(sum);
@@ -221,7 +223,9 @@ void enqueue_tiles(const Convolution& conv, const ConvShape& given, const View& 
                              turned, stream);
   const float* const input = view.as_it_lies ? conv.input : turned;
   const CUtensorMap map = view.map(input, BN, !THREE);
-  const dim3 grid(tile_grid(view.shape, BM, BN, view.planes ? BN : 1), plan.parts);
+  const int strip = view.planes ? BN : 1;  // a block's pixels are of one plane
+  const dim3 grid(tile_grid(view.shape, BM, BN, strip), plan.parts);
+
   auto* const kernel =
       view.planes ? conv2d_copy_engine<TM, THREE, true> : conv2d_copy_engine<TM, THREE, false>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
