@@ -80,6 +80,9 @@ void end_atomic(bool changed, Place place);
 // those that have then read by an atomic operation or a volatile access what was written after it.
 void fence();
 
+// From here on the thread may touch what the kernel before has, where its own was launched early.
+void wait_for_kernel_before();
+
 // What translate.py puts in the place of these, in builds that count: word by word where both ends are aligned,
 // else byte by byte.
 void* memcpy(void* to, const void* from, std::size_t bytes);

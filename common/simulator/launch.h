@@ -63,6 +63,7 @@ struct Grid {
   const void* kernel;  // its code
   cudaStream_t stream;
   std::size_t dynamic_bytes = 0;  // of shared memory, besides the kernel's __shared__ variables
+  bool early = false;             // on a GPU it may begin before the one before it has ended
   uint64_t seed = 0;              // of the order of blocks and threads; 0: that of their indices
 };
 
@@ -75,9 +76,9 @@ void run_grid(Grid grid);
 
 template <typename Body>
 void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Body& body, const void* kernel,
-            std::size_t dynamic_bytes = 0) {
+            std::size_t dynamic_bytes = 0, bool early = false) {
   const auto call = [](const void* argument) { (*static_cast<const Body*>(argument))(); };
-  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream, dynamic_bytes});
+  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream, dynamic_bytes, early});
 }
 
 // ---- What translate.py makes of `extern __shared__` and <<<>>> ----
@@ -99,15 +100,15 @@ template <typename... Params>
 struct KernelPointer {
   void (*pointer)(Params...);
 
-  auto on(dim3 blocks, dim3 threads, std::size_t dynamic_bytes = 0,
-          cudaStream_t stream = nullptr) const {
+  auto on(dim3 blocks, dim3 threads, std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr,
+          bool early = false) const {
     return [=, pointer = pointer](Params... arguments) {
       launch(
           blocks, threads, stream,
           [=]() __attribute__((no_sanitize_thread)) {
             pointer(arguments...);
           },  // which it takes over
-          reinterpret_cast<const void*>(pointer), dynamic_bytes);
+          reinterpret_cast<const void*>(pointer), dynamic_bytes, early);
     };
   }
 };
@@ -215,11 +216,12 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
-// A launch begins when the one before it has ended, which programmatic serialization allows. Clusters of
-// several blocks are not supported.
+// A launch begins when the one before it has ended, which programmatic serialization allows; builds that count find
+// what would go wrong if it began early. Clusters of several blocks are not supported.
 template <typename... Params, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
                                Arguments&&... arguments) {
+  bool early = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config->attrs[i];
     const auto& cluster = attribute.val.clusterDim;
@@ -227,11 +229,13 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
         (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
       return cudaErrorNotSupported;
     }
+    early |= attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+             attribute.val.programmaticStreamSerializationAllowed != 0;
   }
   convladder::simulator::kernel(kernel).on(config->gridDim, config->blockDim,
-                                           config->dynamicSmemBytes,
-                                           config->stream)(std::forward<Arguments>(arguments)...);
+                                           config->dynamicSmemBytes, config->stream,
+                                           early)(std::forward<Arguments>(arguments)...);
   return cudaPeekAtLastError();
 }
-inline void cudaGridDependencySynchronize() {}
+inline void cudaGridDependencySynchronize() { convladder::simulator::wait_for_kernel_before(); }
 inline void cudaTriggerProgrammaticLaunchCompletion() {}

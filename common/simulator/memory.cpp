@@ -118,6 +118,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
 
 cudaError_t free_memory(void* pointer, bool of_host) {
   Enqueueing::note("frees memory");
+  last_kernel_may_run = false;
   if (!pointer) return cudaSuccess;
   if (failed_before()) return failed_before();
   std::size_t bytes = 0;
@@ -180,6 +181,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (fault_due(Call::kMemcpy)) return set_last_error(cudaErrorUnknown);
   if (!to || !from) return set_last_error(cudaErrorInvalidValue);
   if (const cudaError_t error = check_copy(to, from, bytes, kind)) return error;
+  last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
   std::memmove(to, from, bytes);
   if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
@@ -383,6 +385,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   if (fault_due(Call::kMemset)) return set_last_error(cudaErrorUnknown);
   if (!to) return set_last_error(cudaErrorInvalidValue);
   if (failed_before()) return failed_before();
+  last_kernel_may_run = false;
   if (is_program()) {
     if (const cudaError_t error =
             refuse("cudaMemset()", wrong_end(to, bytes, true, "destination"))) {

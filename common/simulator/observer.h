@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,6 +27,10 @@ struct Grid;
 void begin_launch(const Grid& grid);
 void end_launch();
 std::vector<KernelCounts> take_launch_counts();  // as take_kernel_counts()
+
+// Whether the last kernel may still run on a GPU: the host has not waited for it, and nothing that is no kernel has
+// come behind it.
+inline std::atomic<bool> last_kernel_may_run{false};
 
 // Whether the launch of a program does once more what one of the last has done: it need not run, and is counted like
 // that one.

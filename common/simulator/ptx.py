@@ -330,4 +330,5 @@ FORMS = [  # (the instruction, what makes C++ of its operands and of the pattern
      constant("__threadfence()")),
     (r"nanosleep\.u32", lambda _, words: f"__nanosleep({words[0]})"),
     (r"trap", constant("__trap()")),
-    (r"prefetchu?\..*|griddepcontrol\..*|barrier\.cluster\.(?:arrive|wait).*", None)]
+    (r"griddepcontrol\.wait", constant("convladder::simulator::wait_for_kernel_before()")),
+    (r"prefetchu?\..*|griddepcontrol\.launch_dependents|barrier\.cluster\.(?:arrive|wait).*", None)]

@@ -266,6 +266,7 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return cudaGe
 
 cudaError_t cudaDeviceSynchronize() {
   Enqueueing::note("waits for the device");
+  last_kernel_may_run = false;
   return failed_before();
 }
 
@@ -369,21 +370,27 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) { return handles().destroy(st
 
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 
-cudaError_t cudaStreamQuery(cudaStream_t) { return failed_before(); }
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  last_kernel_may_run = false;
+  return failed_before();
+}
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+  last_kernel_may_run = false;
   return set_last_error(handles().hold(event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* data,
                                   unsigned) {
   if (!call) return set_last_error(cudaErrorInvalidValue);
+  last_kernel_may_run = false;
   call(stream, failure, data);
   return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t call, void* data) {
   if (!call) return set_last_error(cudaErrorInvalidValue);
+  last_kernel_may_run = false;
   call(data);
   return cudaSuccess;
 }
@@ -413,6 +420,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  last_kernel_may_run = false;
   return handles().hold(event) ? failed_before() : set_last_error(cudaErrorInvalidResourceHandle);
 }
 

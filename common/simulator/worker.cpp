@@ -484,6 +484,14 @@ void Worker::fence() {
   }
 }
 
+void Worker::wait_for_kernel_before() {
+  if constexpr (COUNTING) {
+    observer_->pause();
+    observer_->wait_for_kernel_before();
+    observer_->go_on();
+  }
+}
+
 // ---- What the lanes of a warp do together ----
 
 void Worker::meet(const LaneCall& call) {
@@ -732,6 +740,7 @@ void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
 }
 void end_atomic(bool changed, Place place) { current_worker->end_atomic(changed, place); }
 void fence() { current_worker->fence(); }
+void wait_for_kernel_before() { current_worker->wait_for_kernel_before(); }
 Worker& this_worker() { return *current_worker; }
 std::size_t shared_offset(const void* pointer) {
   const SharedMemory& memory = current_worker->memory();

@@ -46,6 +46,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   phase_.assign(threads_, 0);
   seen_.assign(threads_, 0);
   block_seen_ = 0;
+  waited_.assign(launch_->before.symbols ? threads_ : 0, 0);
   logs_.resize(std::max<std::size_t>(logs_.size(), threads_));
   for (unsigned thread = 0; thread < threads_; ++thread) logs_[thread].restart();
   left_.assign((threads_ + WARP - 1) / WARP, 0);
@@ -87,6 +88,8 @@ void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
   }
   stamp_ = stamp(thread);
   polled_ = 0;
+  // Each access is for access() then, which looks for what the kernel before has touched.
+  if (overlaps()) std::fill(std::begin(recent_), std::end(recent_), nullptr);
   go_on();
   forget_known();
 }
@@ -116,6 +119,10 @@ void BlockObserver::sync_warp(unsigned thread) {
   const auto lanes = seen_.begin() + thread / WARP * WARP;
   const auto end = seen_.begin() + std::min<std::size_t>(threads_, (thread / WARP + 1) * WARP);
   seen_[thread] = *std::max_element(lanes, end);
+  if (overlaps()) {
+    const auto first = waited_.begin() + thread / WARP * WARP;
+    waited_[thread] = *std::max_element(first, first + (end - lanes));
+  }
   go_on();
   forget_known();
 }
@@ -124,10 +131,17 @@ void BlockObserver::sync_threads() {
   if (++interval_ >= most_barriers()) most_steps_ = 0;
   worker_.hopper().sync_threads();
   if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
+  if (!waited_.empty() && *std::max_element(waited_.begin(), waited_.end())) {
+    waited_.assign(threads_, 1);
+  }
+}
+
+void BlockObserver::wait_for_kernel_before() {
+  if (overlaps()) waited_[thread_] = 1;
 }
 
 void BlockObserver::fence() {
-  publish(stamp_);
+  publish(stamp_, !waited_.empty() && waited_[thread_]);
   forget_known();
 }
 
@@ -210,10 +224,11 @@ void BlockObserver::check_shared(const Access& access) {
     const bool written = word.write.present && word.write.block == block_;
     if (written && word.write.in_flight) {
       object(access, word.write_code, [&] {
-        return complaint(access, Space::kShared,
-                         ", into which an asynchronous copy is under way: " +
-                             describe({word.write, word.write_code, 15}) + " asked for it at " +
-                             source_line(word.write_code));
+        return complaint(
+            access, Space::kShared,
+            ", into which an asynchronous copy is under way: " +
+                describe({word.write, word.write_code, 15}, grid_, launch_->grid->threads) +
+                " asked for it at " + source_line(word.write_code));
       });
       continue;
     }
@@ -265,6 +280,12 @@ void BlockObserver::check_global(const Access& access) {
       object(access, code, text);
     };
     for (std::size_t i = first; i <= last; ++i) {
+      if (overlaps()) {
+        const Touch before = touch_before(*allocation, i, now, write);
+        if (before.stamp.present) {
+          complain(before.code, [&] { return race_with_kernel_before(access, before); });
+        }
+      }
       if ((!write || atomic) && allocation->state(i) == MemoryState::kUndefined) {
         complain(0, [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
       }
@@ -393,7 +414,8 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
       const bool is_host = near.empty() && is_mapped(access.address);
       stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
     }
-    allocation = recent_[oldest_++ % std::size(recent_)] = found;
+    allocation = found;
+    if (!overlaps()) recent_[oldest_++ % std::size(recent_)] = found;
   }
   const std::size_t last = access.address + access.bytes - 1 - allocation->begin();
   const std::size_t first = access.address - allocation->begin();
@@ -413,8 +435,18 @@ void BlockObserver::poll(const Access& access) {
 
 // Whether fences order it: what it did was published, and this thread has looked since.
 bool BlockObserver::is_ordered(const Touch& before) const {
-  const uint64_t time = std::max(block_seen_, seen_[thread_]);
-  return time > 0 && was_published(before.stamp, time);
+  return seen() > 0 && was_published(before.stamp, seen());
+}
+
+// What the kernel before has done to the word and nothing orders with `now`. Where others have waited, and published that,
+// or have told by a flag what they have done, nothing.
+Touch BlockObserver::touch_before(const Allocation& allocation, std::size_t word, const Touch& now,
+                                  bool write) {
+  const Touch before = allocation.touch_before(word, now, write);
+  if (!before.stamp.present) return {};
+  if (!was_wait_published(seen()) && !(before.stamp.strong && now.stamp.strong)) return before;
+  waited_[thread_] = 1;
+  return {};
 }
 
 Stamp BlockObserver::stamp(unsigned thread) const {
@@ -472,7 +504,19 @@ std::string BlockObserver::race(const Access& access, Space space, const Touch& 
                                            plural(interval_, "barrier") + ")"
                                      : ", and nothing orders the blocks of a grid";
   return "data race: " + describe(access, space) + " at " + source_line(code_offset(access.pc)) +
-         "; " + describe(before) + " touched it at " + source_line(before.code) + order;
+         "; " + describe(before, grid_, launch_->grid->threads) + " touched it at " +
+         source_line(before.code) + order;
+}
+
+std::string BlockObserver::race_with_kernel_before(const Access& access,
+                                                   const Touch& before) const {
+  const KernelBefore& kernel = launch_->before;
+  return "data race: " + describe(access, Space::kGlobal) + " at " +
+         source_line(code_offset(access.pc)) +
+         ", before it has called cudaGridDependencySynchronize(); " +
+         describe(before, kernel.blocks, kernel.threads) + " of kernel " + kernel.symbols->name +
+         ", which may still run, " + (before.is_read ? "reads" : "writes") + " it at " +
+         source_line(before.code);
 }
 
 // "reads 4 bytes of shared memory (x_tile + 48 bytes)"
@@ -493,10 +537,10 @@ std::string BlockObserver::describe(const Access& access, Space space) const {
 }
 
 // "block (0,0,0), thread (1,0,0)", or that it was several, of which this was the last.
-std::string BlockObserver::describe(const Touch& touch) const {
+std::string BlockObserver::describe(const Touch& touch, dim3 blocks, dim3 threads) {
   const Stamp& stamp = touch.stamp;
-  const std::string last = "block " + to_string(unflatten(stamp.block, grid_)) + ", thread " +
-                           to_string(worker_.thread_index(stamp.thread));
+  const std::string last = "block " + to_string(unflatten(stamp.block, blocks)) + ", thread " +
+                           to_string(unflatten(stamp.thread, threads));
   if (stamp.several_blocks) return "several blocks (last: " + last + ")";
   if (stamp.several_warps || stamp.several_threads) return "several threads (last: " + last + ")";
   return last;

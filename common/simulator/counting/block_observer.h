@@ -76,6 +76,7 @@ class BlockObserver {
   }
   void fence();  // the running thread publishes what it has done, ...
   void look();   // ... and sees what others have published
+  void wait_for_kernel_before();
   uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
 
   // From here on the running thread is in the simulator's own code, until it has its turn again, or
@@ -230,6 +231,10 @@ class BlockObserver {
     return {stamp_, code, bytes};
   }
   bool is_ordered(const Touch& before) const;
+  uint64_t seen() const { return std::max(block_seen_, seen_[thread_]); }
+  // Whether the kernel before may still run, as far as the running thread can know.
+  bool overlaps() const { return !waited_.empty() && !waited_[thread_]; }
+  Touch touch_before(const Allocation& allocation, std::size_t word, const Touch& now, bool write);
   [[noreturn]] void stop(const Access& access, Space space, const std::string& what);
   std::string distance(const Access& access) const;
   template <typename Describe>
@@ -237,7 +242,8 @@ class BlockObserver {
   std::string complaint(const Access& access, Space space, const std::string& what) const;
   std::string race(const Access& access, Space space, const Touch& before) const;
   std::string describe(const Access& access, Space space) const;
-  std::string describe(const Touch& touch) const;
+  std::string race_with_kernel_before(const Access& access, const Touch& before) const;
+  static std::string describe(const Touch& touch, dim3 blocks, dim3 threads);
 
   struct Known {
     uint64_t turn;
@@ -263,7 +269,8 @@ class BlockObserver {
   std::vector<unsigned> phase_;  // __syncwarp() so far, per thread
   std::vector<uint64_t> seen_;   // publication_time() of its last atomic operation, per thread
   uint64_t block_seen_ = 0;      // of any thread's, before the last __syncthreads()
-  std::vector<LaneLog> logs_;    // per thread
+  std::vector<char> waited_;   // for the kernel before, per thread; empty where none may still run
+  std::vector<LaneLog> logs_;  // per thread
   std::vector<std::vector<LaneLog::Event>> memory_;  // for logs that have none
   std::vector<unsigned> left_;                       // per warp: lanes whose log is complete
   WarpLog warp_log_;

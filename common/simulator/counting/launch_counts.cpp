@@ -1,6 +1,7 @@
 #include "common/simulator/counting/launch_counts.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -59,14 +60,17 @@ std::map<const void*, bool> effects_in_memory_alone;  // of the kernels that wer
 // What a kernel may call whose effects are all in memory.
 constexpr const char* CALLED =
     "__tsan_(unaligned_)?(read|write).*|__sanitizer_cov_trace_pc|__pipeline_.*|"
-    "convladder::simulator::(sync_threads|sync_grid|named_barrier|meet|lane_id|shared_pointer)|"
+    "convladder::simulator::(sync_threads|sync_grid|named_barrier|wait_for_kernel_before|meet|lane_"
+    "id|shared_pointer)|"
     "(a?(sin|cos|tan)h?|atan2|sqrt|cbrt|hypot|exp|exp2|expm1|log|log2|log10|log1p|pow|erfc?|fma|"
     "fmin|fmax|"
     "fmod|floor|ceil|trunc|round|rint)f?|"
     "mem(cpy|set)";
 
-Launch current;    // changes between launches alone
-std::mutex mutex;  // for what follows
+Launch current;  // changes between launches alone
+KernelBefore last;
+std::atomic<bool> begins_early{false};  // a kernel of the program
+std::mutex mutex;                       // for what follows
 KernelCounts current_counts;
 std::vector<KernelCounts> finished;
 
@@ -140,10 +144,20 @@ bool counts_accesses() {
 
 void begin_launch(const Grid& grid) {
   const auto& [symbols, products] = facts_of(grid.kernel);
-  current = {current.number + 1,  &symbols,        products, grid.argument,
-             grid.argument_bytes, device_memory(), &grid,    is_program() ? finding_count() : 0};
-  for (const auto& allocation : current.memory) allocation->forget_touches();
-  forget_publications();
+  current = {current.number + 1,
+             &symbols,
+             products,
+             grid.argument,
+             grid.argument_bytes,
+             device_memory(),
+             &grid,
+             is_program() ? finding_count() : 0,
+             {}};
+  const bool may_overlap =
+      last_kernel_may_run.exchange(false) && grid.early && last.stream == grid.stream;
+  if (may_overlap) current.before = last;
+  for (const auto& allocation : current.memory) allocation->forget_touches(may_overlap);
+  forget_publications(may_overlap);
   current_counts = {};
   current_counts.kernel = symbols.name;
   current_counts.launches = 1;
@@ -168,6 +182,9 @@ void add_block(const KernelCounts& block) {
 }
 
 bool repeats_earlier_launch(const Grid& grid) {
+  // What the kernel before has touched must be known.
+  if (grid.early) begins_early = true;
+  if (begins_early) return false;
   const auto is_it = [&](const Repeatable& earlier) { return earlier.is(grid); };
   const auto found = std::find_if(repeatable.begin(), repeatable.end(), is_it);
   if (found == repeatable.end()) return false;
@@ -183,6 +200,7 @@ bool repeats_earlier_launch(const Grid& grid) {
     return false;
   }
   add_finished(found->counts);
+  last_kernel_may_run = false;
   return true;
 }
 
@@ -196,11 +214,14 @@ void end_launch() {
   current_counts.work[0].sectors_written = current_counts.sectors_written;
   add_finished(current_counts);
   if (is_program()) keep_repeatable();
+  last = {current.symbols, current.grid->blocks, current.grid->threads, current.grid->stream};
+  last_kernel_may_run = true;
 }
 
 std::string library_call(const std::string& function, const LaunchWork& work,
                          const std::vector<MatrixView>& reads,
                          const std::vector<MatrixView>& writes) {
+  last_kernel_may_run = false;
   const Allocations memory = device_memory();
   for (const MatrixView& matrix : reads) {
     const std::string undefined = find_undefined(memory, matrix);

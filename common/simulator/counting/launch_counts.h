@@ -10,6 +10,13 @@
 
 namespace convladder::simulator {
 
+// A kernel that may still run on a GPU.
+struct KernelBefore {
+  const Symbols* symbols = nullptr;  // null: there is none
+  dim3 blocks, threads;
+  cudaStream_t stream = nullptr;
+};
+
 // The launch under way, as the workers see it.
 struct Launch {
   uint64_t number = 0;               // counts up
@@ -20,6 +27,7 @@ struct Launch {
   Allocations memory;
   const Grid* grid = nullptr;
   int64_t findings = 0;  // before it
+  KernelBefore before;   // where it was launched early
 };
 const Launch& current_launch();
 

@@ -74,8 +74,13 @@ class Words {
   std::vector<std::unique_ptr<ShadowWord[]>> chunks_;
   std::size_t taken_ = 0;
 };
-Words& all_words() {
-  static auto* words = new Words;  // outlives every other static
+// Of this launch; those of the one before are kept where they are asked for.
+struct AllWords {
+  Words pools[2];
+  unsigned current = 0;
+};
+AllWords& all_words() {
+  static auto* words = new AllWords;  // outlives every other static
   return *words;
 }
 
@@ -206,7 +211,8 @@ bool Line::add(unsigned word, const Touch& touch, bool write) {
 }
 
 void Line::expand() {
-  ShadowWord* const each = all_words().take();
+  AllWords& all = all_words();
+  ShadowWord* const each = all.pools[all.current].take();
   for (unsigned word = 0; word < WORDS; ++word) each[word] = load(word);
   words = each;
   count = EACH_WORD;
@@ -239,6 +245,7 @@ Allocation::Allocation(const void* begin, std::size_t bytes, bool host_writes)
 Allocation::~Allocation() {
   munmap(state_, words());
   munmap(lines_, lines() * sizeof(Line));
+  if (lines_before_) munmap(lines_before_, lines() * sizeof(Line));
 }
 
 void Allocation::set_state(std::size_t first, std::size_t count, MemoryState state) {
@@ -314,8 +321,25 @@ bool Allocation::is_filled(Fill fill) const {
          !host_writes_ && !was_touched();
 }
 
-void Allocation::forget_touches() {
+Touch Allocation::touch_before(std::size_t word, Touch now, bool write) const {
+  const Line* const line = lines_before_ ? &lines_before_[word / Line::WORDS] : nullptr;
+  if (!line || line->launch != launch_ - 1) return {};
+  const ShadowWord shadow = line->load(word % Line::WORDS);
+  if (shadow.write.present && (shadow.write_bytes & now.bytes)) {
+    return {shadow.write, shadow.write_code, shadow.write_bytes};
+  }
+  if (write && shadow.read.present && (shadow.read_bytes & now.bytes)) {
+    return {shadow.read, shadow.read_code, shadow.read_bytes, true};
+  }
+  return {};
+}
+
+void Allocation::forget_touches(bool keeps) {
   if (!is_filled(fill_)) fill_ = {};
+  if (keeps && was_touched()) {
+    if (!lines_before_) lines_before_ = map_zeros<Line>(lines());
+    std::swap(lines_, lines_before_);
+  }
   ++launch_;
   overwritten_ = false;
   std::fill(touched_.begin(), touched_.end(), 0);
@@ -352,10 +376,10 @@ struct Publication {
 };
 std::mutex publications_mutex;
 std::unordered_map<uint64_t, std::vector<Publication>> publications;  // by block, in order
-std::atomic<uint64_t> publication_count{0};
+std::atomic<uint64_t> publication_count{0}, wait_published{0};  // the latter: when it was first
 }  // namespace
 
-void publish(Stamp now) {
+void publish(Stamp now, bool waited) {
   const std::lock_guard lock(publications_mutex);
   auto& all = publications[now.block];
   // The first in an interval covers what comes later: a race may go unseen, and none is invented.
@@ -364,6 +388,7 @@ void publish(Stamp now) {
            other.stamp.phase == now.phase;
   };
   if (std::none_of(all.begin(), all.end(), same)) all.push_back({now, ++publication_count});
+  if (waited && wait_published == 0) wait_published = publication_count.load();
 }
 
 uint64_t publication_time() { return publication_count; }
@@ -383,11 +408,15 @@ bool was_published(Stamp touch, uint64_t time) {
   return std::any_of(found->second.begin(), found->second.end(), covers);
 }
 
-void forget_publications() {
+bool was_wait_published(uint64_t time) { return wait_published > 0 && wait_published <= time; }
+
+void forget_publications(bool keeps) {
   const std::lock_guard lock(publications_mutex);
   publications.clear();
-  publication_count = 0;
-  all_words().forget();
+  publication_count = wait_published = 0;
+  AllWords& words = all_words();
+  if (keeps) words.current ^= 1;
+  words.pools[words.current].forget();
   const std::lock_guard memory(mutex);
   freed.clear();
 }

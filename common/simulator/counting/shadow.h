@@ -211,7 +211,10 @@ class Allocation {
   void note_fill(Fill fill) { fill_ = fill; }
   bool is_filled(Fill fill) const;
 
-  void forget_touches();  // a new launch begins
+  // A new launch begins, beside which the one before may still run on a GPU where `keeps` says so.
+  void forget_touches(bool keeps);
+  // Then: what that one has done to the word and `now` must come behind; .stamp.present is 0 when there is nothing.
+  Touch touch_before(std::size_t word, Touch now, bool write) const;
   // 32-byte sectors with a word that was read (written) since.
   int64_t sectors_touched(bool written) const;
 
@@ -232,6 +235,8 @@ class Allocation {
   std::atomic<bool> overwritten_{false};
   uint64_t version_ = 0;
   Line* lines_;
+  Line* lines_before_ =
+      nullptr;  // of the launch before, if they were kept: else their launches are older
   std::vector<uint8_t> touched_;  // stretches with lines that were touched in this launch
   Fill fill_{};                   // the last one, unless something has changed it since
 };
@@ -239,13 +244,16 @@ class Allocation {
 // ---- What fences order ----
 
 // The thread of `now` has come to a fence: what it has touched, and what barriers have ordered before
-// it, is published.
-void publish(Stamp now);
+// it, is published. `waited`: that the kernel before has ended is among it.
+void publish(Stamp now, bool waited);
 // When fences were last told of: the time at which a thread that looks now has seen them.
 uint64_t publication_time();
 // Whether what `touch` did had been published at that time.
 bool was_published(Stamp touch, uint64_t time);
-void forget_publications();  // a new launch begins, also as regards what kernels have freed
+// Whether anybody's wait for the kernel before had.
+bool was_wait_published(uint64_t time);
+// A new launch begins, also as regards what kernels have freed; `keeps` as above.
+void forget_publications(bool keeps);
 
 using Allocations = std::vector<std::shared_ptr<Allocation>>;
 
