@@ -113,7 +113,7 @@ void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::s
   cudaLaunchConfig_t config = {};
   config.gridDim = grid, config.blockDim = threads, config.dynamicSmemBytes = shared_bytes;
   config.stream = stream, config.attrs = &early, config.numAttrs = 1;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "cudaLaunchKernelEx");
+  cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);  // it fails as other launches do
 }
 
 // ---- Products of a warpgroup ----

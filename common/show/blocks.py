@@ -290,19 +290,27 @@ def held_counts(data, _):
         yield counted.report(*map(counted.read_table, (path, os.path.join(ROOT, READINGS))))
 
 
+def only(problems, words):
+    """Those that a block's first word names ("on vgg16_conv3_2_b32"), and its other words."""
+    if not words or not words[0].startswith("on "):
+        return problems, words
+    return [problem for problem in problems if problem.name == words[0].removeprefix("on ")], words[1:]
+
+
 def measured(data, stage, *rows):
-    """A stage's README.md: this stage and the one before, on the first problem that has any of this
-    stage: its time, and those counters that its page names. The one before is of problems that have
+    """A stage's README.md: this stage and the one before, on the problem that is named, or the first that has
+    any of this stage: its time, and those counters that its page names. The one before is of problems that have
     both: other results may be of a ladder with other stages. Times and counters of different batches
     stand apart."""
-    bench, problems = card = data.card_of(stage)
+    card = data.card_of(stage)
+    bench, timed_problems = card.bench, only(card.bench.problems if card.bench else [], rows)[0]
+    problems, rows = only(card.problems, rows)
     stages = sorted({name for problem in problems if stage in problem.stages()
                      for name in records.without_forms(problem.stages())})
     if stage not in stages:
         return
     before = stages[stages.index(stage) - 1] if stage != stages[0] else None
     shown = []  # what is measured, in which words, and its rows
-    timed_problems = bench.problems if bench else []
     for timed in [problem for problem in timed_problems if stage in problem.stages][:1]:
         old, new, factor = time_tables.step_cells(timed, bench, before, stage)
         shown.append((timed, f"on an {card.gpu}", [
@@ -337,11 +345,12 @@ def profiled(data, _, *stages):
             yield from (f"{about}\n", shown)
 
 
-def waits(data, stage):
+def waits(data, stage, *words):
     """A stage's README.md: what a warp waits for in this stage and in the one before."""
     names = files.stage_names()
     shown = names[:names.index(stage) + 1][-2:]
-    for profile in [each for problem in data.card_of(stage).problems for each in problem.profiles][:1]:
+    problems, _ = only(data.card_of(stage).problems, words)
+    for profile in [each for problem in problems for each in problem.profiles][:1]:
         yield counter_tables.waits_table(profile, shown)
 
 
