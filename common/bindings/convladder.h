@@ -20,7 +20,7 @@ extern "C" {
 #define CONVLADDER_API __attribute__((visibility("default")))
 
 /* Counts up when a declaration below changes its meaning. */
-#define CONVLADDER_ABI_VERSION 1
+#define CONVLADDER_ABI_VERSION 2
 
 typedef enum convladder_status {
   CONVLADDER_SUCCESS = 0,
@@ -65,9 +65,8 @@ CONVLADDER_API const char* convladder_backend(void);
 
 /* The stages in order, ended by a null pointer: "01_naive", ... Valid for ever. Where a name ends with "_nhwc",
  * input, filters and output lie channels last, [N,H,W,C], [K,R,S,C/groups] and [N,P,Q,K]; such a stage has no
- * gradients. Wherever one is
- * named, "auto" is the stage that suits the problem. A stage may not be for a problem: CONVLADDER_INVALID_ARGUMENT,
- * and a message that begins "not for this shape". */
+ * gradients. Wherever one is named, "auto" is the stage that suits the problem. A stage may not be for a problem:
+ * CONVLADDER_INVALID_ARGUMENT, and a message that begins "not for this shape". */
 CONVLADDER_API const char* const* convladder_stage_names(void);
 
 /* size = {N, K, P, Q}: the extents of the output. Fails where the problem is invalid. */

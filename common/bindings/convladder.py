@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 __all__ = ["Conv2d", "backend", "chosen_stage", "conv2d", "stage_names", "tune"]
 
-ABI_VERSION = 1  # of convladder.h
+ABI_VERSION = 2  # of convladder.h
 WORKSPACE_LIMIT = 1 << 30  # bytes, as DEFAULT_WORKSPACE_LIMIT of common/core/stage.h
 WORKSPACE_ALIGNMENT = 256
 CHANNELS_LAST = "_nhwc"  # ends the names of stages whose input and output are [N,H,W,C]
