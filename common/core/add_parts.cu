@@ -13,7 +13,7 @@ __global__ void add_parts_kernel(int64_t count, int parts, bool relu,
                                  const float* __restrict__ sums,  // [parts][count]
                                  float* __restrict__ output) {    // [count]
   const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x;
-    if (i >= count) return;
+  if (i >= count) return;
   wait_for_kernel_before();
 
   float sum = 0.0f;
@@ -26,8 +26,8 @@ __global__ void add_parts_kernel(int64_t count, int parts, bool relu,
 void add_parts(int parts, const Convolution& conv, cudaStream_t stream) {
   if (parts == 1) return;
   const int64_t count = conv.shape.output_count();
-    launch_early(add_parts_kernel, grid_x(ceil_div(count, THREADS)), THREADS, 0, stream,
-      count, parts, conv.relu, static_cast<const float*>(conv.workspace), conv.output);
+  launch_early(add_parts_kernel, grid_x(ceil_div(count, THREADS)), THREADS, 0, stream, count, parts,
+               conv.relu, static_cast<const float*>(conv.workspace), conv.output);
 }
 
 }  // namespace convladder
