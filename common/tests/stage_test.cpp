@@ -173,9 +173,9 @@ constexpr const char* SHAPES_FOR_NAN[] = {
     "n=3 c=60 h=9 w=13 k=15 r=3 s=5 stride_w=2 pad_h=pad_w=2 dil_h=dil_w=2 groups=3",
     // Groups so small that several have room in a tile.
     "n=3 c=48 h=9 w=13 k=48 r=s=3 pad_h=pad_w=1 groups=24",
-    // Windows some rows apart, of some rows more, and planes of whole tiles.
-    "n=3 c=3 h=43 w=45 k=21 r=5 s=7 stride_h=stride_w=3 pad_h=2 pad_w=1",
-    "n=3 c=6 h=33 w=45 k=14 r=7 s=7 stride_h=stride_w=4 pad_h=pad_w=1 groups=2",
+    // Windows four rows apart, with NaN in the row behind the last window, and planes of whole tiles.
+    "n=3 c=3 h=42 w=45 k=21 r=7 s=11 stride_h=stride_w=4 pad_h=2 pad_w=1",
+    "n=3 c=6 h=31 w=45 k=14 r=7 s=7 stride_h=stride_w=4 pad_h=pad_w=1 groups=2",
     "n=3 c=64 h=w=16 k=9"};
 
 // NaN at the first and last pixels of the middle image, and at one in between.
