@@ -225,7 +225,6 @@ void enqueue_tiles(const Convolution& conv, const ConvShape& given, const View& 
   const CUtensorMap map = view.map(input, BN, !THREE);
   const int strip = view.planes ? BN : 1;  // a block's pixels are of one plane
   const dim3 grid(tile_grid(view.shape, BM, BN, strip), plan.parts);
-
   auto* const kernel =
       view.planes ? conv2d_copy_engine<TM, THREE, true> : conv2d_copy_engine<TM, THREE, false>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);

@@ -12,10 +12,11 @@
 namespace convladder {
 
 // A problem as the copy engine sees it, in tiles of one tap of BK channels. Where channels are few, a row's
-// taps are channels, too: pixels then overlap in memory, `step` floats apart. Where windows are some rows apart, so
-// many rows may be one, of so many times the channels; the last of the filter's may be longer than it is. Where the copy engine's numbers
-// are too short for a row's or a column's taps, these become channels by being copied. Small groups are
-// one: a tile has 32 channels and as many filters anyway, and those that are not each other's multiply zeros.
+// taps are channels, too: pixels then overlap in memory, `step` floats apart. Where windows are some rows
+// apart, so many rows may be one, of so many times the channels; the last that a filter sees may then have more
+// rows than it has. Where the copy engine's numbers are too short for a row's or a column's taps, these become
+// channels by being copied. Small groups are one: a tile has 32 channels and as many filters anyway, and those
+// that are not each other's multiply zeros.
 struct View {
   static constexpr int BK = 32;
 
@@ -24,8 +25,8 @@ struct View {
   int group_C, group_K, merged;  // of a group, and how many of them are one of the shape's
   bool plain;                    // no tap is a channel
   bool together;                 // pixels have all groups' channels
-  bool
-      mixed;  // tiles have another group's channels, or rows that no window has: a NaN there, times 0, is in the sum
+  // Tiles have channels of another group, or rows that no window has: a NaN there, times 0, reaches the sum.
+  bool mixed;
   bool planes;                   // a filter of one tap needs planes, of one row each, as they lie
   bool as_it_lies;               // else the input is written channels last:
   int columns, pitch, channels;  // of a row; floats a pixel; of them not 0
