@@ -75,7 +75,7 @@ View::View(const ConvShape& given, Layout layout, const float* input)
   planes = layout == NCHW && plain && merged == 1 && given.R * given.S == 1 &&
            given.stride_h == 1 && given.stride_w == 1 && given.pad_h + given.pad_w == 0 &&
            given.C % BK == 0 && plane % 4 == 0 && plane < 1 << 30 &&
-           plane * 8 >= (plane + 127) / 128 * 128 * 7 &&
+           plane * 4 >= (plane + 127) / 128 * 128 * 3 &&
            reinterpret_cast<std::uintptr_t>(input) % 16 == 0;
   if (planes) shape.H = 1, shape.W = columns = static_cast<int>(plane), as_it_lies = true;
   // Written anew, groups that don't fill their tiles lie apart.
