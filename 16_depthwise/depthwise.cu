@@ -42,7 +42,7 @@ __device__ inline void copy_run(float* to, const float* from, int count) {
 }
 
 template <int R, int S, int STRIDE>
-__global__ void __launch_bounds__(THREADS, R == 7 ? 8 : 10)
+__global__ void __launch_bounds__(THREADS, R == 3 ? 10 : 8)
     conv2d_depthwise(ConvShape shape, Cut cut,
                      const float* __restrict__ input,    // [N,groups,H,W]
                      const float* __restrict__ filters,  // [groups * K,R,S]

@@ -118,7 +118,6 @@ __device__ void pack_view(int index, int parts, const ConvShape& shape, const Vi
       seen.S < shape.S ? view.rows * shape.S : 1;  // from a tap of the view to the next
   const bool last = view.layout == NHWC;
   const int per_channel = last ? 1 : shape.R * shape.S, hop = last ? shape.C : 1;
-  const int64_t filter_count = shape.filter_count();
   const int64_t tile = int64_t{block.row} * view.tiles + block.column;
   room += threadIdx.x / 32 * FILTERS * 32 * TAPS;
   const int end = min((part + 1) * per_part, taps);
@@ -130,15 +129,16 @@ __device__ void pack_view(int index, int parts, const ConvShape& shape, const Vi
       const bool inside = seen_channel < seen.C && within(c, shape.C) && k < block.k_end;
       const int rs = at.r * shape.S + at.s + first * step;
       const int from = inside ? c * per_channel + rs * hop : -1;
+      const float* const filter = filters + int64_t{k} * shape.CRS();
       // Neighbours read taps of a channel, or channels of a tap, as these lie.
       const int channels = last ? 0 : 32 / some, more = last ? 1 : 32 % some;
       UNROLL_BY(9)
       for (int i = lane, channel = last ? lane : lane / some, tap = last ? 0 : lane % some;
            i < 32 * some; i += 32) {
         const int begin = __shfl_sync(~0u, from, channel);
-        const int64_t tap_at = k * int64_t{shape.CRS()} + begin + tap * step * hop;
+        const unsigned tap_at = begin + tap * step * hop;  // behind the filter: no row of it
         room[(f * 32 + channel) * pitch + tap] =
-            begin < 0 || tap_at >= filter_count ? 0.0f : filters[tap_at];
+            begin < 0 || tap_at >= static_cast<unsigned>(shape.CRS()) ? 0.0f : filter[tap_at];
         channel += channels, tap += more;
         if (tap >= some) tap -= some, ++channel;
       }
