@@ -95,10 +95,14 @@ std::vector<OptionSpec> workload_options() {
   return {{"--batch", "N", "images (default: 1 on the simulator, 256 on a GPU)"},
           {"--input", "X.npy", "the input, [N,C,H,W]; gives the extents that no option gives"},
           {"--filters", "W.npy", "the filters, [K,C/groups,R,S]; the same"},
-          {"--bias", "B.npy|0|1", "the bias, [K]; 0: none (default where --filters is given)"}};
+          {"--bias", "B.npy|0|1", "the bias, [K]; 0: none (default where --filters is given)"},
+          {"--shapes", "FILE.csv", "where --shape is found, instead"}};
 }
 
 Workload make_workload(const Options& options) {
+  if (options.has("--shapes") && !options.has("--shape")) {
+    throw UsageError("--shapes is where --shape is found: it needs one");
+  }
   GivenArray input = read_given(options, "--input", 4), bias = read_given(options, "--bias", 1),
              filters = read_given(options, "--filters", 4);
   const uint64_t seed = seed_of(options);

@@ -36,7 +36,6 @@ std::vector<OptionSpec> option_specs() {
   for (const OptionSpec& spec : profile_backend().options) specs.push_back(spec);
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
   for (const OptionSpec& spec : problem_options()) specs.push_back(spec);
-  specs.push_back({"--shapes", "FILE.csv", "where --shape is found, instead"});
   return specs;
 }
 
@@ -87,9 +86,6 @@ int profile_command(const std::vector<std::string>& arguments) {
     std::printf(HELP, profile_backend().about);
     std::printf("%s", options.help().c_str());
     return 0;
-  }
-  if (options.has("--shapes") && !options.has("--shape")) {
-    throw UsageError("--shapes is where --shape is found: it needs one");
   }
   const std::vector<Stage> stages = capable_stages(options);
   const std::string path = json_path(options, "profile.json");

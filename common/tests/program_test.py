@@ -36,7 +36,7 @@ ARGUMENTS = [
            ("--input", "--output", "w.npy"), ("--filters", "--output", "./w.npy"),
            ("--input", "--json", "w.npy"), ("--input", "--output", "link.npy"),
            ("--output", "--json", "w.npy"))),
-    (2, "--shapes is where --shape is found", "profile --shapes two.csv"),
+    (2, "--shapes is where --shape is found", "run --shapes two.csv"),
     (2, "relu was given a disallowed flag", "check --n 1 --relu=0"),
     (2, "--report is for the photograph", "run --n 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
@@ -87,6 +87,7 @@ ON_DEVICE = [
     (0, "right +pass.*wrong +rejected .*groups = 2", "check --shapes two.csv"),
     (2, "groups = 2: ", "check --shapes two.csv --shape wrong"),
     (0, "large +pass", "check --shapes large.csv --max-gmac 0.01 --stage 01_naive"),
+    (0, "launched once", "run --once --shapes two.csv --shape right --stage 01_naive"),  # as Nsight Compute does
     (0, "NOT checked", f"run {SMALL} --once"),
     # One row a stage, none for its forms; with what ./ladder prints below it these are 45 lines.
     (0, r"^((?!\n\d\d_\w+_(tf32|nhwc) )[^\n]*\n){10,26}$", f"run {SMALL} --json run.json --output y.npy"),
