@@ -266,7 +266,7 @@ def programs(data, _, briefly=""):
 def gpus(data, _):
     """docs/cuda.md: the GPUs that --machine knows."""
     rows = []
-    for name in ["h200", *floors.data_sheets()]:
+    for name in floors.names():
         gpu, rates = floors.read_machine(name)
         rows.append([f"`{name}`", gpu.removesuffix(floors.BY_DATA_SHEET), f"{rates['multiprocessors']:.0f}",
                      f"{rates['fmas_per_cycle'] / rates['wavefronts_per_cycle']:.0f}",

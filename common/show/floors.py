@@ -34,6 +34,12 @@ def data_sheets():
     return known
 
 
+def names():
+    """The short names of all GPUs that are known: first those that were measured."""
+    measured = (os.path.splitext(os.path.basename(path))[0] for path in glob.glob(os.path.join(FOLDER, "*.json")))
+    return [*sorted(measured), *data_sheets()]
+
+
 def read_machine(path):
     """(the GPU's name, {rate: value}) of a file, or of a GPU by its short name: h200. Raises BadInput."""
     if os.sep not in path and not os.path.exists(path):
@@ -42,7 +48,7 @@ def read_machine(path):
             return known[path][:2]
         if not os.path.exists(measured):
             raise records.BadInput(f"--machine {path}: no such file, and no GPU that is known: "
-                                   f"{', '.join(['h200', *known])}")
+                                   f"{', '.join(names())}")
         path = measured
     value = records.read_file(path, FORMAT, VERSION)
     with records.well_formed(path):
