@@ -2,22 +2,23 @@
 
   python3 -m common.measure.count_floors [--program build/sim-count/bin/convladder] [--shape NAME]... [--list]
 
-The layers are those of common/problems.csv that networks have, with a million multiply-adds or more in an
-image. Of each a few rows of one image are counted, by the simulator (where there is padding, those at its
-edge have less to do, and the bound of stage 01 is so much lower); common/measure/enlarge.h says how what the
-whole problem asks for follows from that, and common/show/floors.py how the least time follows from what is
-asked for. --shape counts that layer alone. A layer's rows take the place of those that the file has. Every
-layer has a bias, as for bench. --list names the layers and counts none.
+The layers are those of common/layers.csv with a million multiply-adds or more in an image. Of each a few
+rows of one image are counted, by the simulator (where there is padding, those at its edge have less to do, and
+a bound is so much lower); common/measure/enlarge.h says how what the whole problem asks for follows from that,
+and common/show/floors.py how the least time follows from what is asked for. The stages are those of which
+docs/results has times on these layers, and the rates those of their GPU. --shape counts that layer alone. A
+layer's rows take the place of those that the file has. --list names the layers and counts none.
 """
 import argparse
 import os
 
-from common.measure.profile import H200, records_of
+from common.measure.profile import records_of
 from common.show import files, floors, last, shape
 from common.show.files import ROOT
 from common.show.support import fail, progress, run_main
 
 OUT = os.path.join(ROOT, "docs/results/floors.csv")
+LAYERS, GPU, FIRST = "common/layers.csv", "h100", "05"
 LEAST_MACS, MOST_MACS = 1e6, 16e6  # of one image; of the rows that are counted, if one has no more
 MOST_IN_ROW = 300e6  # layers with wider rows of outputs are left out: they take too long
 
@@ -25,9 +26,7 @@ MOST_IN_ROW = 300e6  # layers with wider rows of outputs are left out: they take
 def layers():
     """{name: rows of the input to count, or None for all}."""
     found = {}
-    for row in files.read_rows(os.path.join(ROOT, "common/problems.csv")):
-        if row["name"].startswith("nasty_"):
-            continue
+    for row in files.read_rows(os.path.join(ROOT, LAYERS)):
         own = shape.of_row(row)
         in_row = own.K * own.Q * own.C // own.groups * own.R * own.S
         if in_row * own.P < LEAST_MACS or in_row > MOST_IN_ROW:
@@ -40,9 +39,11 @@ def layers():
 
 def count(program, name, rows):
     """A row of the file for each stage."""
-    found, _ = records_of(program, ["--shape", name, "--batch", "1", "--bias", "1", "--max-gmac", "1000",
-                                    *(["--h", str(rows)] if rows else [])], shown=False)
-    gpu, rates = floors.read_machine(H200)
+    found, _ = records_of(program, ["--shapes", os.path.join(ROOT, LAYERS), "--shape", name, "--batch", "1",
+                                    "--max-gmac", "1000", *(["--h", str(rows)] if rows else []),
+                                    *(f"--stage={stage}" for stage in files.lessons() if stage >= FIRST)],
+                          shown=False)
+    gpu, rates = floors.read_machine(GPU)
     floors.add(found, rates, gpu)
     whole = "whole_" if "whole_shape" in found[0] else ""
     made = []
@@ -65,7 +66,7 @@ def main(arguments):
     known = layers()
     for name in options.shape:
         if name not in known:
-            fail(f"--shape {name}: common/problems.csv has no such layer", 2)
+            fail(f"--shape {name}: {LAYERS} has no such layer", 2)
     if options.list:
         print("\n".join(options.shape or known))
         return 0

@@ -106,12 +106,6 @@ in_time() {
   timeout --foreground --kill-after=60 "$((minutes * 60 - SECONDS))" "$@"
 }
 
-# Prints the layers that have least times and that `bench` has not timed, for the command line of bench.
-layers() {
-  python3 -B -m common.measure.count_floors --list | sed 's/^/--shape=/' | grep -vxFf \
-    <(sed -n 's/^{"problem": "\([^"]*\)".*/--shape=\1/p' "docs/results/bench_$name.json" 2>/dev/null)
-}
-
 ladder=(./ladder --backend gpu)
 jobs=$(nproc)
 ((jobs <= 16)) || jobs=16  # each has its own part of the GPU's memory
@@ -126,10 +120,6 @@ step layers json "docs/results/layers_$name.json" '"convladder bench"' \
 [[ -e common/machines/$name.json ]] ||
   again machine "${ladder[@]}" bench --machine "common/machines/$name.json"
 step profile json "docs/results/profile_$name.json" '"source": "ncu"' "${ladder[@]}" profile
-mapfile -t layers < <(layers)  # after `bench`
-[[ ${#layers[@]} -gt 0 ]] || die "common/measure/count_floors.py names no layer"
-step floors json "docs/results/floors_$name.json" '"convladder bench"' \
-  "${ladder[@]}" bench --bias 1 --repeats 3 --competitors none "${layers[@]}"
 step pitfall_times into "docs/results/pitfall_times_$name.txt" \
   build/gpu/bin/pitfalls_test --gtest_brief=1 --gtest_filter='PitfallTimes.*'
 step fuzz campaign "random problems" "${ladder[@]}" check --fuzz 2048 --seed 1

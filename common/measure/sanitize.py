@@ -17,7 +17,7 @@ import subprocess
 import time
 
 from common.show import formats
-from common.show.files import read, stage_names
+from common.show.files import read, registered_stages
 from common.show.support import REPORT, ROOT, fail, progress, run_main, shortened
 
 TOOLS = ["racecheck", "memcheck", "initcheck", "synccheck"]  # the one that takes longest first
@@ -52,7 +52,7 @@ def main(words):
         prog="./ladder sanitize", description=__doc__, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", action="append", choices=TOOLS, help="only this one; may be repeated")
-    parser.add_argument("--stage", action="append", choices=stage_names(), metavar="NAME",
+    parser.add_argument("--stage", action="append", choices=registered_stages(), metavar="NAME",
                         help="only this one; may be repeated")
     parser.add_argument("--max-gmac", default=0.001, type=float, metavar="X",
                         help="cut problems down to X billion multiply-adds (default 0.001)")
@@ -63,7 +63,7 @@ def main(words):
         fail("--jobs must be at least 1, --max-gmac at least 0.000001", 2)
     os.makedirs(FOLDER, exist_ok=True)
     runs = [(tool, stage) for tool in TOOLS if tool in (options.tool or TOOLS)
-            for stage in options.stage or stage_names()]
+            for stage in options.stage or registered_stages()]
     rows = []
     # The tools spend their time on the host: several runs at a time share the GPU well.
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

@@ -279,9 +279,8 @@ def gpus(data, _):
 
 def held_floors(data, _):
     """docs/results/floors.md: least times, by count_floors.py, against measured ones."""
-    benches = [data.bench] * bool(data.bench) + data.benches("floors_*.json")
     for path in data.paths("floors.csv"):
-        yield floors.report(benches, floors.read_floors(path))
+        yield floors.report(data.benches("layers_h100.json"), floors.read_floors(path))
 
 
 def held_counts(data, _):

@@ -15,6 +15,12 @@ def stage_names():
     return sorted(os.path.dirname(path) for path in glob.glob("[0-9][0-9]_*/CMakeLists.txt", root_dir=ROOT))
 
 
+def registered_stages():
+    """The same with their forms, 14_warpgroups_tf32 and so on: the names that the kernels register."""
+    return [name for stage in stage_names()
+            for name in re.findall(r'REGISTER_STAGE\(\s*\{"([^"]+)"', read(kernel_file(stage)))]
+
+
 def lessons():
     """The stages that the pages are about: 90 to 99 are a reader's own."""
     return [stage for stage in stage_names() if stage < "90"]

@@ -214,10 +214,9 @@ def read_floors(path):
 
 
 def cases(benches, floors):
-    """In the order of the Benches, of which the first counts. With bias: the floors are of layers that
-    have one."""
+    """In the order of the Benches, of which the first counts."""
     found = {}
-    for problem in (problem for bench in benches for problem in bench.problems if problem.bias):
+    for problem in (problem for bench in benches for problem in bench.problems):
         for stage, timing in problem.stages.items():
             floor, limit = floors.get((problem.name, problem.shape, stage), (None, ""))
             if timing.cold and floor:

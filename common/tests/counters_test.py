@@ -232,9 +232,8 @@ class LeastTimes(FolderTest):
         _, h200 = floors.machine_of("NVIDIA H200")
         ceiling = 2e-6 * h200["fmas_per_cycle"] * h200["multiprocessors"] * h200["clock_mhz"]
         self.assertLessEqual(h200["fma_tflops"], ceiling)
-        benches = [read_bench(os.path.join(ROOT, "docs/results", name))
-                   for name in ("bench_h200.json", "floors_h200.json")]
-        cases = floors.cases(benches, floors.read_floors(os.path.join(ROOT, "docs/results/floors.csv")))
+        timed = read_bench(os.path.join(ROOT, "docs/results/layers_h100.json"))
+        cases = floors.cases([timed], floors.read_floors(os.path.join(ROOT, "docs/results/floors.csv")))
         self.assertGreaterEqual(len(cases), 40)
         self.assertEqual(floors.above_time(cases), [])
         self.assertEqual(len(floors.above_time([cases[0]._replace(share=1.02)])), 1)
