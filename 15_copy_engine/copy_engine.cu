@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
     if (tile < tiles) read(tile, k0);  // while products are made
     if constexpr (LOADS) {
       products_wait(sum, d);
-      if (k0 == 0) fence_async_proxy();  // this lane has read its pixels
+      if (k0 == 0) fence_async_proxy();  // this lane has read all of the tile
       __syncwarp();
       if (k0 == 0 && tid % 32 == 0) arrive(&empty[i]);
       if constexpr (THREE) {
