@@ -146,7 +146,7 @@ __device__ void pack_view(int index, int parts, const ConvShape& shape, const Vi
     __syncwarp();  // written along taps, read along channels
     for (int rs = first; rs < first + some; ++rs) {
       const int64_t to = (tile + rs * view.chunks) * View::BK + lane;
-      const bool has = view.rows == 1 || at.r + rs * view.rows < shape.R;  // the filter, such a row
+      const bool has = at.r + rs / seen.S * view.rows < shape.R;  // the filter, such a row
       UNROLL for (int f = 0; f < FILTERS; ++f) {
         const float value = room[(f * 32 + lane) * pitch + rs - first];
         Order::template put<BM>(packed, to, m0 + f, has ? value : 0.0f);
@@ -214,7 +214,7 @@ __device__ inline float own_sum(const View& view, const float* input, const Pixe
     const float* const pixel = input + (int64_t{image} * shape.H + h) * view.columns * view.pitch +
                                int64_t{w} * view.step + c_tile;
     UNROLL_BY(1) for (int c = 0; c < View::BK; ++c) {  // rare: as little code as can be
-      const int row = (c_tile + c) / view.per_tap % view.rows + rs * view.rows;
+      const int row = (c_tile + c) / view.per_tap % view.rows + rs / shape.S * view.rows;
       if (!within(c_tile + c - from, own)) continue;
       if (view.rows > 1 && row >= view.filter_rows) continue;  // which is no row of the window
       const float* const f = tile + swizzled(m, c);

@@ -4,8 +4,22 @@
 
 namespace convladder {
 
-View::View(const ConvShape& given, Layout layout, const float* input)
-    : shape(given),
+namespace {
+
+// A stride that is never taken may be of any size: it becomes one that is just as long as the padded input.
+ConvShape with_strides_taken(ConvShape shape) {
+  const auto taken = [](int stride, int extent, int pad) {
+    return static_cast<int>(std::min<int64_t>(stride, extent + int64_t{2} * pad));
+  };
+  shape.stride_h = taken(shape.stride_h, shape.H, shape.pad_h);
+  shape.stride_w = taken(shape.stride_w, shape.W, shape.pad_w);
+  return shape;
+}
+
+}  // namespace
+
+View::View(ConvShape given, Layout layout, const float* input)
+    : shape(given = with_strides_taken(given)),
       layout(layout),
       group_C(given.C),
       group_K(given.K),

@@ -36,7 +36,7 @@ struct View {
   int per_tap;        // channel c of the shape is c % per_tap at a tap's rows c / per_tap % rows
   int chunks, tiles;  // of BK channels; of all taps
 
-  explicit View(const ConvShape& given, Layout layout = NCHW, const float* input = nullptr);
+  explicit View(ConvShape given, Layout layout = NCHW, const float* input = nullptr);
 
   // The shape with whole tiles, for a plan.
   ConvShape padded() const {
