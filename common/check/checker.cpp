@@ -17,6 +17,16 @@ void append(std::string& message, const std::string& more) {
   if (!more.empty()) message += (message.empty() ? "" : "; ") + more;
 }
 
+// Not the default one, which a stage may use without having been given it.
+cudaStream_t own_stream() {
+  static const cudaStream_t stream = [] {
+    cudaStream_t made = nullptr;
+    check_cuda(cudaStreamCreate(&made), "cudaStreamCreate");
+    return made;
+  }();
+  return stream;
+}
+
 }  // namespace
 
 std::vector<Record> Checker::check(const CheckCase& c, const std::vector<Stage>& stages,
@@ -86,7 +96,7 @@ void Checker::check_stage(const Stage& stage, DataKind kind, const CheckCase& c,
   }
   try {
     const Trial trial(stage, host, c.placement, c.guards);
-    trial.enqueue();
+    trial.enqueue(own_stream());
     trial.wait();
     const Comparison result =
         check_output(trial, trial.output(), reference, rule_for(kind, stage.precision));

@@ -10,7 +10,7 @@ import sys
 from common.command import doctor, testing
 from common.command.building import Lacking, build, configure, folder
 from common.command.machine import foreground, gpus, nvcc, say
-from common.show import files
+from common.show import files, floors
 from common.show.files import ROOT
 from common.show.support import REPORT, fail, run_main, stage_called, tell
 
@@ -120,13 +120,19 @@ class Commands:
             fail(f"{command} needs a GPU, and nvcc{instead}", 2)
 
     def run(self, *words):
-        own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        own, runs = (argparse.ArgumentParser(add_help=False, allow_abbrev=False) for _ in range(2))
+        own.error = lambda message: fail(f"run: {message}", 2)
         own.add_argument("--machine")
         machine, words = own.parse_known_args(words)
+        if machine.machine:
+            floors.read_machine(machine.machine)  # a bad file is said before anything is measured
         status = self.program("run", *words)
         if machine.machine and not status:
+            for name in ("--json", "--output", "--report"):
+                runs.add_argument(name)
+            runs.add_argument("--once", action="store_true")
             print(flush=True)
-            return self.profile("--brief", "--machine", machine.machine, *words)
+            return self.profile("--brief", "--machine", machine.machine, *runs.parse_known_args(words)[1])
         if status or words or self.chosen == "gpu":
             return status
         print(flush=True)
@@ -177,6 +183,11 @@ class Commands:
         if not words or words[0].startswith("-"):
             fail("diff needs a stage: ./ladder diff 04", 2)
         stage = stage_called(words[0])
+        if stage not in files.stage_names():
+            fail(f"diff {stage}: no stage's folder; there are {', '.join(files.stage_names())}", 2)
+        for word in words:
+            if word.split("=")[0] in ("--json", "--show"):
+                fail(f"diff prints, and {word} is for profile", 2)
         return module(MODULES["diff"], self.counting_program(), stage, *words[1:])
 
     def exercise(self, *words):
@@ -282,6 +293,10 @@ def main(words):
     # What make, CMake or a compiler's options give a meaning of their own, quoted or not.
     if re.search(r'[#;:,$"\\%\x00-\x1f\x7f]', ROOT):
         fail(f"a build can't work in '{ROOT}': make and CMake stumble over these characters", 2)
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        fail("the current folder is gone: cd to another", 2)
     backend, words = read(words)
     command, *words = words or ["help"]
     if command in ("help", "--help", "-h"):

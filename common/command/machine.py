@@ -29,7 +29,7 @@ def printed(*command):
 
 
 def foreground(*command, **options):
-    """Runs a command that has the terminal; its status, or with `stdout` what it printed. Ctrl-C is
+    """Runs a command that has the terminal; its status, or with a pipe what it printed. Ctrl-C is
     that command's to answer."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
@@ -38,7 +38,7 @@ def foreground(*command, **options):
         signal.signal(signal.SIGINT, before)
     if done.returncode in (-signal.SIGINT, 130):
         raise KeyboardInterrupt
-    return done.stdout if options.get("stdout") else abs(done.returncode) + 128 * (done.returncode < 0)
+    return done.stdout if done.stdout is not None else abs(done.returncode) + 128 * (done.returncode < 0)
 
 
 def install(*packages):

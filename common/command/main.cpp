@@ -64,5 +64,7 @@ int main(int argc, char** argv) {
     return convladder::fail("out of host memory", 1);
   } catch (const std::exception& error) {
     return convladder::fail(error.what(), 1);
+  } catch (...) {
+    return convladder::fail("a stage has thrown what is no std::exception", 1);
   }
 }

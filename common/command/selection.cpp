@@ -82,10 +82,14 @@ std::vector<Stage> selected_stages(const Options& options) {
 
 std::vector<Stage> capable_stages(const Options& options) {
   std::vector<Stage> capable;
+  std::string lack;
   for (const Stage& stage : selected_stages(options)) {
     const bool can = stage.fuses_relu || !options.has("--relu");
-    if (can && lack_of(stage).empty()) capable.push_back(stage);
+    lack = can ? lack_of(stage) : "does not apply ReLU";
+    if (lack.empty()) capable.push_back(stage);
+    lack = stage.name + (" " + lack);
   }
+  if (capable.empty()) throw UsageError(lack);
   return capable;
 }
 
@@ -96,6 +100,9 @@ std::vector<Problem> named_problems(const Options& options, const ConvArguments&
   for (const std::string& name : options.all("--shape")) {
     problems.push_back(find_problem(read_problems(problems_file(options)), name));
     if (has_extent(options)) problems.back().name += " (changed)";
+  }
+  if (problems.empty() && options.has("--shapes")) {
+    throw UsageError("--shapes is where --shape is found: it needs one");
   }
   if (problems.empty()) problems.push_back({"command line", base});
   for (Problem& problem : problems) {

@@ -100,15 +100,13 @@ std::vector<OptionSpec> workload_options() {
 }
 
 Workload make_workload(const Options& options) {
-  if (options.has("--shapes") && !options.has("--shape")) {
-    throw UsageError("--shapes is where --shape is found: it needs one");
-  }
   GivenArray input = read_given(options, "--input", 4), bias = read_given(options, "--bias", 1),
              filters = read_given(options, "--filters", 4);
   const uint64_t seed = seed_of(options);
   const double most = max_gmac(options);
   const bool arrays = input.is_given() || filters.is_given() || bias.is_given();
-  const bool photo = !names_problem(options), bank = photo && !filters.is_given();
+  const bool photo = !names_problem(options) && !options.has("--shapes");
+  const bool bank = photo && !filters.is_given();
   Problem problem =
       photo ? alexnet_conv1() : named_problems(options, with_extents_of(input, filters, {}))[0];
   ConvArguments& a = problem.arguments;

@@ -204,6 +204,9 @@ def profile(own, options):
     os.makedirs(REPORT, exist_ok=True)
     path = os.path.join(REPORT, "profile.json") if own.json is None else own.json
     require_folder(path)
+    for word in [*options, own.machine or ""]:  # files that are read, or written by --trace
+        if os.path.realpath(word.split("=", 1)[-1]) == os.path.realpath(path):
+            fail(f"{path}: would be overwritten", 2)
     stages = [word for stage in own.stage for word in ("--stage", stage)]  # Nsight Compute: one at a time
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace.json")

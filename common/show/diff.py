@@ -8,14 +8,13 @@ without any, AlexNet's first layer on one image. Status 1 if a result is wrong.
 """
 import difflib
 import os
-import subprocess
 import sys
 import tempfile
 
+from common.command.machine import foreground
+from common.show import counter_tables, files, formats, records
 from common.show.files import stage_names
 from common.show.support import ROOT, fail, run_main
-
-from common.show import counter_tables, files, formats, records
 
 
 def main(words):
@@ -35,15 +34,14 @@ def main(words):
     old, new = files.kernel_file(before), files.kernel_file(after)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "profile.json")
-        done = subprocess.run(profile + ["--stage", before, "--stage", after, "--json", path] + options,
-                              stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
-            print(done.stdout, end="")
-            return done.returncode
-        try:
-            profiles = records.read_profiles(path)
-        except records.BadInput as error:
-            fail(str(error))
+        said = os.path.join(folder, "said.txt")
+        with open(said, "w", encoding="utf-8") as file:
+            status = foreground(*profile, "--stage", before, "--stage", after, "--json", path, *options,
+                                stdout=file)
+        if status:
+            print(files.read(said), end="")
+            return status
+        profiles = records.read_profiles(path)
     print("\n".join(difflib.unified_diff(
         files.read(old).splitlines(), files.read(new).splitlines(), os.path.relpath(old, ROOT),
         os.path.relpath(new, ROOT), n=2, lineterm="")))

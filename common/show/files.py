@@ -66,12 +66,16 @@ def existing(path):
     return path if os.path.exists(path) else None
 
 
-def read(path):
-    """The file's text."""
+def read_bytes(path):
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe, or a device without an end
         raise OSError(errno.EINVAL, "Not a regular file", path)
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         return file.read()
+
+
+def read(path):
+    """The file's text."""
+    return read_bytes(path).decode().replace("\r\n", "\n")
 
 
 def read_existing(path):

@@ -54,8 +54,8 @@ def read_machine(path):
     with records.well_formed(path):
         rates = {rate["name"]: rate["value"] for rate in value["rates"]}
         for name in RATES + OTHER_RATES:
-            if not rates.get(name, name in OTHER_RATES) > 0:
-                raise ValueError(f"'{name}' is missing, or not above 0")
+            if not 1e-9 < rates.get(name, name in OTHER_RATES) < 1e15:
+                raise ValueError(f"'{name}' is missing, or no rate of a GPU")
         return value["gpu"], rates
 
 

@@ -37,8 +37,11 @@ class Inputs(NamedTuple):
 
 def write(path, inputs):
     """Writes the page, and returns its notices. Raises OSError where the file can't be written."""
-    data = page_data(inputs)
-    files.write(path, html(data))
+    named = [*inputs.benches, *inputs.profiles, inputs.run, inputs.trace]
+    with records.well_formed(", ".join(filter(None, named))):  # what is no reader's to know
+        data = page_data(inputs)
+        text = html(data)
+    files.write(path, text)
     return data["notices"]
 
 
@@ -54,7 +57,7 @@ def html(data):
     """The whole file as text."""
     own, style, script = (files.read(os.path.join(HERE, "page." + kind))
                           for kind in ("html", "css", "js"))
-    inside = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    inside = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     parts = {"STYLE": style, "SCRIPT": script,
              "DATA": inside.replace("<", "\\u003c")}  # "</script>" would end it
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], own)
@@ -263,6 +266,6 @@ def read_pictures(path):
                 "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], **run["pictures"],
                 "backend": run["backend"], "of": run["data"]}
     for name in ("input", "filters", "feature_maps"):
-        with open(os.path.join(os.path.dirname(path), name + ".png"), "rb") as file:
-            data[name] = "data:image/png;base64," + base64.b64encode(file.read()).decode()
+        picture = files.read_bytes(os.path.join(os.path.dirname(path), name + ".png"))
+        data[name] = "data:image/png;base64," + base64.b64encode(picture).decode()
     return data

@@ -21,11 +21,10 @@ cut short or lacks a member are refused, by BadInput: one line that names the fi
 import contextlib
 import json
 import math
-import os
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from common.show import metrics
+from common.show import files, metrics
 
 LACKING = {  # what stands for a member that some records lack
     "shape": "", "flop": 0, "error": "", "gpu_before": None, "gpu_after": None, "competitors": (),
@@ -59,12 +58,17 @@ def record_of(value):
     return [record_of(own) for own in value] if isinstance(value, list) else value
 
 
+def finite(text):
+    """The number; Python's reader takes NaN and Infinity as well, which a browser's refuses."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no finite number")
+    return value
+
+
 def read_json(path):
     try:
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe, or a device without an end
-            raise BadInput(f"{path}: is not a regular file")
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        return json.loads(files.read(path), parse_float=finite, parse_constant=finite)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -76,7 +80,7 @@ def well_formed(path):
     """What lacks a member, or has one of another type, is refused as well."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise BadInput(f"{path}: not as its writer makes it: {error}") from error
 
 

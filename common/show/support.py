@@ -8,13 +8,14 @@ import textwrap
 
 from common.show import files
 from common.show.files import ROOT
+from common.show.records import BadInput
 
 REPORT = os.path.join(ROOT, "build", "report")
 
 
 def run_main(main):
     """Ends the program with what main(words) returns; with 130 when it is interrupted, and with 1
-    when a file can't be written or read, or nobody reads what it prints."""
+    when a file is no good, or can't be written or read, or nobody reads what it prints."""
     if sys.stdout is None:
         fail("standard output is closed")
     sys.stdout.reconfigure(errors="backslashreplace")  # half a character is no reason to stop
@@ -24,6 +25,8 @@ def run_main(main):
         sys.exit(status)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BadInput as error:
+        fail(str(error))
     except OSError as error:
         sys.stdout = None  # nothing is flushed at the end, which would fail again
         if isinstance(error, BrokenPipeError):

@@ -83,6 +83,8 @@ void watch_signals() {
 void use_signal_stack() {
   constexpr std::size_t BYTES = 1 << 18;  // the handler reads names and lines
   stack_t signal_stack = {};
+  if (sigaltstack(nullptr, &signal_stack) == 0 && !(signal_stack.ss_flags & SS_DISABLE)) return;
+  signal_stack = {};
   signal_stack.ss_sp = new char[BYTES];  // for the rest of the process
   signal_stack.ss_size = BYTES;
   sigaltstack(&signal_stack, nullptr);
@@ -91,6 +93,7 @@ void use_signal_stack() {
 Enqueueing::Enqueueing(const char* stage, cudaStream_t stream)
     : stage_(stage), stream_(stream), outer_(current) {
   watch_signals();
+  use_signal_stack();  // this thread's recursion may have no end
   note("hands over to another stage");
   latest = current = this;
 }

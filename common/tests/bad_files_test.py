@@ -25,7 +25,7 @@ WHOLE, VERSION = "not as its writer makes it", r"version \d; this report reads v
 
 BAD = (
     *((reader, text, "not JSON, or cut short") for reader in ("bench", "profile", "run", "trace", "machine")
-      for text in ("", "{", "[1, 2")),
+      for text in ("", "{", "[1, 2", "[NaN]", "[-Infinity]", "[1e999]")),
     ("bench", "7", "its format is null"), ("bench", COUNTS, "its format is null"),
     ("bench", {**BENCH, "version": 2}, VERSION), ("bench", UNEVEN, "around median 9999"),
     ("bench", {**BENCH, "problems": [{}]}, "member 'problem' is missing"),
@@ -38,7 +38,8 @@ BAD = (
     ("trace", {"format": "x"}, 'its format is "x", not "convladder trace"'),
     ("trace", {**small_trace(), "shape": "n1"}, WHOLE),
     ("trace", {**small_trace(), "stages": [{}]}, WHOLE), ("machine", {"format": "x"}, "its format is"),
-    ("machine", {**MACHINE, "rates": MACHINE["rates"][1:]}, "'multiprocessors' is missing, or not above 0"),
+    ("machine", {**MACHINE, "rates": MACHINE["rates"][1:]}, "'multiprocessors' is missing, or no rate"),
+    ("machine", {**MACHINE, "rates": [{"name": "multiprocessors", "value": 1e-300}]}, "or no rate"),
     ("counts", "a,b\n1,2\n", "has no columns problem"),
     ("variant", "bug a: x\n- old\n", r"needs lines with - and with \+"),
     *(("variant", text, "no word of a variant") for text in ("bug a: x\n+ new\n", "nonsense\n")),
@@ -57,8 +58,8 @@ class BadFiles(FolderTest):
         for reader, value, reason in BAD:
             with self.subTest(reader, reason=reason):
                 self.refused(reader, self.save("bad.variant", value), reason)
-        for path, reason in ((self.path("none.json"), "No such file"), (self.folder, "not a regular file"),
-                             ("/dev/zero", "not a regular file")):
+        for path, reason in ((self.path("none.json"), "No such file"), (self.folder, "Not a regular file"),
+                             ("/dev/zero", "Not a regular file")):
             for reader in ("bench", "profile", "run", "trace"):
                 self.refused(reader, path, reason)
 

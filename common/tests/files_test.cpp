@@ -46,6 +46,7 @@ const BadInput TABLE[] = {
     {"npy", GOOD.substr(0, GOOD.size() - 1),
      "is truncated: 23 bytes of elements, its shape needs 24"},
     {"npy", GOOD.substr(0, 40), "is truncated within its header"},
+    {"npy", npy(std::string(60000, 'x')), "its header has 60000 bytes, more than 4096"},
     {"npy", GOOD + '\0', "has a tail: 25 bytes of elements, its shape needs 24"},
     {"npy", shaped("(1000000000000,)"), "is truncated: 24 bytes of elements"},
     {"npy", shaped("(4294967296, 4294967296)"), "multiply to more than 64 bits hold"},

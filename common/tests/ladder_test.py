@@ -102,12 +102,16 @@ class Ladder(unittest.TestCase):
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
             ("new", "new needs a name"), ("diff", "diff needs a stage"), ("diff 77", "'77' is unknown"),
+            ("diff 15_copy_engine_tf32", "no stage's folder"), ("diff 04 --json x", "--json is for profile"),
+            ("run --machine", "run: argument --machine: expected one"),
             ("report --fast", "--fast"),
             *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
                               ("exercise --measure", "needs a GPU")]),
         ):
             with self.subTest(line):
                 self.check(f"./ladder {line}", 2, message)
+        self.check("./ladder run --machine nosuch", 1, f"{ERROR}--machine nosuch: no such file")
+        self.check('mkdir gone; cd gone; rmdir ../gone; "$OLDPWD/ladder" help', 2, "current folder is gone")
         self.assertFalse((self.root / "build").exists())
 
     def test_2_without_tools_one_line_names_all_packages(self):
@@ -130,6 +134,7 @@ class Ladder(unittest.TestCase):
         self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
         self.check("set -o pipefail; ./ladder help | true", 1)
         self.check("PYTHONHOME=/none PYTHONINSPECT=1 ./ladder help | head -1", 0, "^usage[^\n]*\n$")
+        self.check("PYTHONIOENCODING=none PYTHONOPTIMIZE=2 ./ladder new --help", 0, "^A stage of your own")
         self.check("CUDACXX=true ./ladder build gpu x", 1, "true is no nvcc")
         self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
         self.check("ulimit -f 0; ./ladder new 99_x", 1, f"{ERROR}.*/x.cu: File too large")

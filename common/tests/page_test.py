@@ -129,6 +129,13 @@ class Show(FolderTest):
             status, *_ = called(profile.main, ["--program", shutil.which("false"), "--show"])
         self.assertEqual((status, self.files()), (1, []))
 
+    def test_no_file_that_is_named_is_overwritten(self):
+        path = self.path("one.json")
+        for words in (["--trace", path], [f"--trace={path}"], ["--filters", path], ["--machine", path]):
+            with mock.patch.object(profile.floors, "read_machine"):
+                status, _, said = called(profile.main, ["--program", "x", "--json", path, *words])
+            self.assertEqual((status, said), (2, f"ladder: error: {path}: would be overwritten\n"))
+
 
 @unittest.skipUnless(BROWSER, "no Chromium here (apt-get install chromium)")
 class InABrowser(FolderTest):

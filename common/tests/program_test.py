@@ -36,7 +36,8 @@ ARGUMENTS = [
            ("--input", "--output", "w.npy"), ("--filters", "--output", "./w.npy"),
            ("--input", "--json", "w.npy"), ("--input", "--output", "link.npy"),
            ("--output", "--json", "w.npy"))),
-    (2, "--shapes is where --shape is found", "run --shapes two.csv"),
+    *((2, "--shapes is where --shape is found", f"{command} --shapes two.csv")
+      for command in ("run", "run --n 2", "check --n 2")),
     (2, "relu was given a disallowed flag", "check --n 1 --relu=0"),
     (2, "--report is for the photograph", "run --n 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
@@ -108,6 +109,7 @@ ON_DEVICE = [
      ".*  pass\n", "run --stride 1 --input y.npy --filters w.npy --bias b.npy --stage 01_naive"),
     (0, "n[0-9]+ c3 224x224 k5 3x2 stride 4x4 pad 2x2 dil 1x1\n.*data: w.npy, common/data/",
      "run --filters w.npy --report report --stage 01_naive"),
+    (2, "01_naive does not apply ReLU", "profile --stage 01_naive --relu"),
     (0, "  pass\n", "run --batch 1 --report report"),
 ]
 
@@ -181,8 +183,11 @@ class Program(unittest.TestCase):
         self.assertRegex(pathlib.Path("records.json").read_text(), '"version":1,.*"status":"pass"')
         self.assertIn('"version": 1', pathlib.Path("run.json").read_text())
         self.assertTrue(os.path.islink("link.json") and os.path.getsize("target.json"))
-        self.assertEqual({p.name for p in pathlib.Path("report").glob("*.png")},  # which the page shows
-                         {"input.png", "filters.png", "feature_maps.png"})
+        maps = pathlib.Path("report/feature_maps.png")
+        self.assertEqual({*pathlib.Path("report").glob("*.png")},  # which the page shows
+                         {maps.with_name("input.png"), maps.with_name("filters.png"), maps})
+        call("run --batch 1 --stage 16_depthwise --report report")  # which takes no such layer
+        self.assertFalse(maps.exists(), "an earlier run's")
 
     @unittest.skipUnless(DEVICE, "needs a GPU")
     def test_warnings(self):

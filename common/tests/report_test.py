@@ -8,6 +8,7 @@ import unittest
 from common.show import (
     blocks, counters, files, records, report, time_tables)
 from common.tests.folder_test import ROOT, FolderTest, called
+from common.tests.page_test import small_trace
 from common.variants.task import read_all
 
 SHAPE = "n2 c1 4x4 k1 1x1 stride 1x1 pad 0x0 dil 1x1"  # moves 260 bytes, with its bias 264
@@ -96,8 +97,16 @@ class CommandLine(FolderTest):
         run = {"shape": SHAPE, "pictures": {}, "backend": "sim", "data": "random"}
         half = bench_json()
         half["problems"][0]["problem"] = "\ud800"  # half a character
-        for words, status, pattern in ((["--bench", self.save("bench.json", half)], 0, "^$"),
-                                       (["--run", self.save("run.json", run)], 1, "input.png: No such file")):
+        idle, flat, trace = bench_json(), bench_json(), small_trace()
+        trace["stages"] = [{"stage": 1, "kernels": [], "files": True}]
+        idle["machine"]["fma_tflops"], flat["problems"][0]["flop"] = 0, {}
+        os.mkfifo(self.path("input.png"))
+        for words, status, pattern in (
+                (["--bench", self.save("bench.json", half)], 0, "^$"),
+                (["--bench", self.save("idle.json", idle)], 1, "idle.json: not as its writer"),
+                (["--bench", self.save("flat.json", flat)], 1, "flat.json: not as its writer"),
+                (["--trace", self.save("trace.json", trace)], 1, "trace.json: not as its writer"),
+                (["--run", self.save("run.json", run)], 1, "input.png: Not a regular file")):
             found, _, said = called(report.main, [*words, "--out", self.folder])
             self.assertEqual(found, status, said)
             self.assertRegex(said, pattern)
