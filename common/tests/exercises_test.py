@@ -107,8 +107,10 @@ class Formulas(unittest.TestCase):
 
     def test_a_teachers_mistakes_are_said_before_anybody_is_judged(self):
         first = '"like": "tail"'
-        example = re.search(r"```json(.*?)```", files.read(os.path.join(ROOT, "docs/teaching.md")), re.S)
-        for text in (example[1], "{", "null", "[]", "{}", '{"like": "nosuch"}', "[" * 9000, f'{{{first}, "goals": null}}',
+        page = files.read(os.path.join(ROOT, "docs/teaching.md"))
+        example = re.search(r"```json(.*?)```", page, re.S)
+        for text in (example[1], "{", "null", "[]", "{}", '{"like": "nosuch"}', "[" * 9000,
+                     f'{{{first}, "goals": null}}',
                      *(f"{{{first}, {wrong}}}" for wrong in (
                          '"points": "x"', '"points": -1', '"points": NaN', '"count": []', '"check": null',
                          '"count": [{"n": 1}]', '"count": [{"shape": "nosuch"}]',
