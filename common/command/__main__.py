@@ -281,7 +281,8 @@ def read(words):
             if value is None:
                 fail(f"{name} needs a value" + (": gpu or sim" if name == "--backend" else ""), 2)
         if name == "--stage":
-            rest += [name, value if value == "auto" else stage_called(value)]
+            # variant's may be an exercise
+            rest += [name, value if value == "auto" or rest[:1] == ["variant"] else stage_called(value)]
         elif value not in ("gpu", "sim"):
             fail(f"--backend = '{value}': must be gpu or sim", 2)
         else:

@@ -32,7 +32,7 @@ from common.command.machine import say
 from common.show import counter_tables, floors, formats
 from common.show.records import BadInput, profiles_of
 from common.show.support import fail, require_folder, run_main, write_json
-from common.variants.build import TRANSLATE, Build, BuildError
+from common.variants.build import TRANSLATE, Build, BuildError, run_limited
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
 # As nvcc defines them; code for the GPU is compiled as for an H200.
@@ -67,12 +67,15 @@ def parse(words):
         fail(f"--seed {options.seed}: must be from 0 to 2^63 - 1", 2)
     if options.seconds is not None and options.seconds < 1:
         fail(f"--seconds {options.seconds}: must be 1 or more", 2)
+    written = [os.path.realpath(path) for path in (options.keep, options.json) if path]
+    if len(set(written)) < len(written):
+        fail("--json and --keep are the same file", 2)
     for file in options.files:
         if not os.path.isfile(file):
             fail(f"{file}: no such file", 2)
         if os.path.splitext(file)[1] not in (".cu", ".cpp", ".cc", ".cxx", ".c"):
             fail(f"{file}: is neither a .cu nor a .cpp file", 2)
-        if os.path.realpath(file) in map(os.path.realpath, filter(None, [options.keep, options.json])):
+        if os.path.realpath(file) in written:
             fail(f"{file}: would be overwritten", 2)
     for path in filter(None, (options.json, options.keep)):
         require_folder(path)
@@ -82,10 +85,10 @@ def parse(words):
 def compile_program(options, folder):
     """The program, in `folder`. Ends with the compiler's status where that fails."""
     build = Build("sim-count")
-    build_folder, words = build.compile_words(EXEMPLAR)
+    _, words = build.compile_words(EXEMPLAR)
     kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
     headers = [f"-isystem{word[2:]}" for word in words if word.startswith("-I")]
-    common = ["-w", *options.flags, *headers]
+    common = ["-w", *options.flags, *headers, *["-fdiagnostics-color"] * sys.stderr.isatty()]
     objects = []
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))
@@ -95,14 +98,22 @@ def compile_program(options, folder):
             command = [*TRANSLATE, "--kernels-alone", *kept, *defined, *common, *included]
         else:
             command = [kept[0], "-O2", "-g1", *common]
-        status = subprocess.run([*command, "-o", objects[-1], "-c", file], check=False).returncode
-        if status:
-            sys.exit(status)
+        done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())
+        print(done.stdout, end="", file=sys.stderr)
+        if done.returncode:
+            sys.exit(done.returncode)
     program = os.path.abspath(options.keep or os.path.join(folder, "program"))
-    build_folder, words = build.link_words(TARGET, objects, os.path.basename(EXEMPLAR), program)
-    if subprocess.run(words, cwd=build_folder, check=False).returncode:
-        fail("the program could not be linked")
+    done = build.link(TARGET, objects, os.path.basename(EXEMPLAR), program)
+    if done.returncode:
+        fail(f"{done.stdout}the program could not be linked")
     return program
+
+
+def answer(handler):
+    """Sets what is done when somebody ends this process; not by what it was started to ignore."""
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def run_program(program, options, path):
@@ -118,7 +129,7 @@ def run_program(program, options, path):
                           preexec_fn=limit) as running:  # pylint: disable=subprocess-popen-preexec-fn
         # The program ends, and what it has found until then is printed.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda *_: running.terminate())
+        answer(lambda *_: running.terminate())
         status = running.wait()
     status = status if status >= 0 else 128 - status
     if status - 128 in set(signal.Signals):
@@ -173,6 +184,7 @@ def main(arguments):
         print(__doc__)
         return 0
     options = parse(arguments)
+    answer(lambda number, _: sys.exit(128 + number))  # and its folder goes
     with tempfile.TemporaryDirectory() as folder:
         try:
             program = compile_program(options, folder)

@@ -56,6 +56,8 @@ std::atomic<uint64_t>& order_seed() {
       number_from_environment("CONVLADDER_SIM_SEED", 0, UINT64_MAX).value_or(0)};
   return seed;
 }
+// A program's main() may change the environment.
+[[maybe_unused]] const uint64_t first_seed = is_program() ? order_seed().load() : 0;
 
 std::atomic<uint64_t> last_blocks{0};  // 0: all
 

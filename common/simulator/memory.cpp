@@ -163,16 +163,23 @@ cudaError_t refuse(const char* call, const std::string& what) {
   return set_last_error(cudaErrorInvalidValue);
 }
 
-cudaError_t check_copy(const void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+// What a copy is a part of: its call, and how many bytes that has from here to its end.
+struct Whole {
+  const char* call;
+  std::size_t to_bytes, from_bytes;
+};
+
+cudaError_t check_copy(const void* to, const void* from, cudaMemcpyKind kind, const Whole& whole) {
   if (!is_program() || kind == cudaMemcpyDefault) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  const std::string wrong = wrong_end(to, bytes, to_device, "destination");
-  return refuse("cudaMemcpy()",
-                wrong.empty() ? wrong_end(from, bytes, from_device, "source") : wrong);
+  const std::string wrong = wrong_end(to, whole.to_bytes, to_device, "destination");
+  return refuse(whole.call,
+                wrong.empty() ? wrong_end(from, whole.from_bytes, from_device, "source") : wrong);
 }
 
-cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                 const Whole& whole) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
     return set_last_error(cudaErrorInvalidMemcpyDirection);
   }
@@ -180,11 +187,37 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (bytes == 0) return cudaSuccess;
   if (fault_due(Call::kMemcpy)) return set_last_error(cudaErrorUnknown);
   if (!to || !from) return set_last_error(cudaErrorInvalidValue);
-  if (const cudaError_t error = check_copy(to, from, bytes, kind)) return error;
+  if (const cudaError_t error = check_copy(to, from, kind, whole)) return error;
   last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
   std::memmove(to, from, bytes);
   if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
+  return cudaSuccess;
+}
+
+cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
+  Enqueueing::note("waits for a copy");
+  const cudaExtent& extent = box.extent;
+  if (extent.width > box.dstPtr.pitch || extent.width > box.srcPtr.pitch) {
+    return set_last_error(cudaErrorInvalidPitchValue);
+  }
+  const auto row = [](const cudaPitchedPtr& memory, const cudaPos& at, std::size_t y,
+                      std::size_t z) {
+    return static_cast<char*>(memory.ptr) + ((at.z + z) * memory.ysize + at.y + y) * memory.pitch +
+           at.x;
+  };
+  const auto to = [&](std::size_t y, std::size_t z) { return row(box.dstPtr, box.dstPos, y, z); };
+  const auto from = [&](std::size_t y, std::size_t z) { return row(box.srcPtr, box.srcPos, y, z); };
+  for (std::size_t z = 0; z < extent.depth; ++z) {
+    for (std::size_t y = 0; y < extent.height; ++y) {
+      const auto rest = [&](const auto& row) {
+        return row(extent.height - 1, extent.depth - 1) + extent.width - row(y, z);
+      };
+      const cudaError_t error = copy(to(y, z), from(y, z), extent.width, box.kind,
+                                     {call, std::size_t(rest(to)), std::size_t(rest(from))});
+      if (error) return error;
+    }
+  }
   return cudaSuccess;
 }
 
@@ -325,19 +358,17 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   Enqueueing::note("waits for a copy");
-  return copy(to, from, bytes, kind);
+  return copy(to, from, bytes, kind, {"cudaMemcpy()", bytes, bytes});
 }
 
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  if (width > to_pitch || width > from_pitch) return set_last_error(cudaErrorInvalidPitchValue);
-  for (std::size_t row = 0; row < height; ++row) {
-    const cudaError_t error =
-        cudaMemcpy(static_cast<char*>(to) + row * to_pitch,
-                   static_cast<const char*>(from) + row * from_pitch, width, kind);
-    if (error) return error;
-  }
-  return cudaSuccess;
+  return copy_box("cudaMemcpy2D()", {{},
+                                     {const_cast<void*>(from), from_pitch, width, height},
+                                     {},
+                                     {to, to_pitch, width, height},
+                                     {width, height, 1},
+                                     kind});
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
@@ -347,18 +378,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
 }
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* what) {
-  if (!what) return set_last_error(cudaErrorInvalidValue);
-  const auto plane = [](const cudaPitchedPtr& memory, const cudaPos& at, std::size_t z) {
-    return static_cast<char*>(memory.ptr) + ((at.z + z) * memory.ysize + at.y) * memory.pitch +
-           at.x;
-  };
-  for (std::size_t z = 0; z < what->extent.depth; ++z) {
-    const cudaError_t error = cudaMemcpy2D(plane(what->dstPtr, what->dstPos, z), what->dstPtr.pitch,
-                                           plane(what->srcPtr, what->srcPos, z), what->srcPtr.pitch,
-                                           what->extent.width, what->extent.height, what->kind);
-    if (error) return error;
-  }
-  return cudaSuccess;
+  return what ? copy_box("cudaMemcpy3D()", *what) : set_last_error(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* what, cudaStream_t) {
@@ -372,7 +392,7 @@ cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t byt
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   Enqueueing::note_stream(stream);
-  return copy(to, from, bytes, kind);
+  return copy(to, from, bytes, kind, {"cudaMemcpyAsync()", bytes, bytes});
 }
 
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {

@@ -107,17 +107,27 @@ class Formulas(unittest.TestCase):
 
     def test_a_teachers_mistakes_are_said_before_anybody_is_judged(self):
         first = '"like": "tail"'
-        for text in ("{", "null", "[]", "{}", '{"like": "nosuch"}', "[" * 9000, f'{{{first}, "goals": null}}',
+        page = files.read(os.path.join(ROOT, "docs/teaching.md"))
+        example = re.search(r"```json(.*?)```", page, re.S)
+        for text in (example[1], "{", "null", "[]", "{}", '{"like": "nosuch"}', "[" * 9000,
+                     f'{{{first}, "goals": null}}',
                      *(f"{{{first}, {wrong}}}" for wrong in (
                          '"points": "x"', '"points": -1', '"points": NaN', '"count": []', '"check": null',
                          '"count": [{"n": 1}]', '"count": [{"shape": "nosuch"}]',
                          '"count": [{"shape": "nasty_primes", "n": 0}]', '"vary": {"k": [9, 3]}',
-                         '"vary": {"k": ["a", "b"]}', '"goals": [{"name": "a"}]',
+                         '"vary": {"k": ["a", "b"]}', '"goals": [{"name": "a"}]', '"point": 5',
+                         '"check": [{"shape": "nasty_primes", "c": 7.5}]', '"vary": {"kk": [3, 9]}',
+                         '"check": [{"shape": "nasty_primes", "n": 100000}]', '"vary": {"h": [1, 400]}',
+                         '"check": [{"shape": "nasty_primes", "bias": 2}]', '"visibility": "nosuch"',
+                         '"count": [{"shape": "nasty_primes", "groups": 2}]', '"predict": {"a": "b"}',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
             with self.subTest(text), tempfile.TemporaryDirectory() as folder:
                 os.mkdir(os.path.join(folder, "tail"))
                 files.write(os.path.join(folder, "tail", "goal.json"), text)
-                self.assertRaises(tasks.BadTask, tasks.read_folder, folder)
+                if text == example[1]:
+                    self.assertEqual(len(tasks.read_folder(folder)), 1)
+                else:
+                    self.assertRaises(tasks.BadTask, tasks.read_folder, folder)
 
     def test_goals_on_what_did_not_run_are_missed(self):
         for task in TASKS:
@@ -187,7 +197,9 @@ class Command(FolderTest):
         self.assertIn("tail.2.cu", self.files())
 
     def test_notes_that_are_no_json_are_kept(self):
-        for text in ("{", "[]", "null", "[" * 100000, '{"tail": 5}', '{"tail": {"done": "x"}}'):
+        for text in ("{", "[]", "null", "[" * 100000, '{"tail": 5}', '{"tail": {"done": "x"}}', *(
+                json.dumps({"tail": exercise.FRESH | wrong}) for wrong in (
+                    {"hints": -5}, {"predicted": {"stores": "x"}}, {"predicted": {"stores": True}}))):
             self.save("notes.json", text)
             self.assertEqual(self.run_command()[0], 0)
             self.assertEqual(self.read("notes.json.unreadable"), text)
@@ -200,6 +212,7 @@ class Command(FolderTest):
         odd = self.path("\udcfe")  # no UTF-8
         os.mkdir(odd)
         pathlib.Path(odd, "halo.cu").write_text("int x;", encoding="utf-8")
+        self.assertTrue(exercise.seed_for(os.path.join(odd, "halo.cu"), "\udcff"))
         for name, make in {
                 "coalesce": lambda path: os.symlink("/etc/passwd", path), "tail": os.mkfifo,
                 "race": lambda path: path.write_bytes(b"\xe9\xff"), "halo": os.mkdir,
@@ -224,7 +237,10 @@ class Command(FolderTest):
                       ["--all", "--json", "x", "--grade", "./x"], ["tail", "--hint", "--show"],
                       ["tail", "--grade", "x.json"], ["--seed", "x"],
                       ["tail", "--predict", "stores=nan"],
-                      ["tail", "--predict", "stores=-5"], ["tail", "--predict", "loads=1"]):
+                      ["tail", "--predict", "stores=-5"], ["tail", "--predict", "loads=1"],
+                      ["--predict", "stores=1", "tail"], ["tail", "--predict", "stores=1", "--hint"],
+                      *(["--all", option, self.path(name)] for option in ("--json", "--grade")
+                        for name in ("tail.cu", "notes.json", "goal.json"))):
             self.assertEqual(self.run_command(*words)[0], 2, words)
 
 
@@ -423,6 +439,7 @@ HOSTILE = {
     "new in a kernel": (judge.REFUSED, "operator new", "new float", KERNEL,
                         "volatile float* y = new float[100]; y[kpq % 100] = 1;"),
     "printed findings": ("", "", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
+    "printed words": ("", "", "", KERNEL, "if (kpq < 0) { printf(\"here\\n\"); printf(\"x\"); }"),
     "a library's function redefined": ("", "", "", FILE, "}\nstruct Comparison;\ninline int compare() "
                                        "{ return 1; }\nnamespace {"),
 }

@@ -1,4 +1,5 @@
 """The marks of a class, as far as they need no checker: schemas_test.py has that."""
+import dataclasses
 import json
 import unittest
 import xml.etree.ElementTree as xml
@@ -41,6 +42,10 @@ class Marks(Written):
             self.assertAlmostEqual(points[name][0], share, places=2, msg=name)
             self.assertAlmostEqual(points[name][1], 10, places=2, msg=name)
         self.assertEqual(found["leaderboard"], [{"name": "first_kernel", "value": 12, "order": "asc"}])
+
+    def test_what_has_passed_for_no_points_has_passed(self):
+        task = dataclasses.replace(TASK["coalesce"], goal=TASK["coalesce"].goal | {"points": 0})
+        self.assertEqual({mark["status"] for mark in grade.marks_of(task, RECORDS[0])}, {"passed"})
 
     def test_junit_says_the_same(self):
         found = xml.parse(self.written("results.xml")).getroot()

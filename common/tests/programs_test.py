@@ -8,12 +8,15 @@
 The others check themselves against what CUDA promises, in several orders of threads; and *mistakes.cu name
 what must be found of each of their mistakes.
 """
+import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from common.command import sim
@@ -83,6 +86,17 @@ class Programs(unittest.TestCase):
                         wanted = re.sub(r"\{(\w+)\}", lambda mark: line_of(text, file, mark[1]), pattern)
                         self.assertRegex("\n".join(found), wanted)
 
+    def test_whoever_ends_it_while_it_compiles_finds_nothing_left(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            with self.subTest(number), tempfile.TemporaryDirectory() as folder, subprocess.Popen(
+                    [sys.executable, "-B", "-m", "common.command.sim", os.path.join(FOLDER, "long.cu")],
+                    cwd=ROOT, env={**os.environ, "TMPDIR": folder}, start_new_session=True, text=True,
+                    stderr=subprocess.PIPE) as running:
+                while not glob.glob(f"{folder}/*/0.o.*"):
+                    time.sleep(0.01)
+                os.killpg(running.pid, number)
+                self.assertEqual((running.stderr.read(), running.wait()), ("", 128 + number))
+                self.assertEqual(os.listdir(folder), [])
 
     def test_usage(self):
         source = os.path.join(FOLDER, "ended.cu")
@@ -93,7 +107,8 @@ class Programs(unittest.TestCase):
                 ([source, "--keep", source], "would be overwritten"), ([source + "x"], "no such file"),
                 ([source, "--std", "c++11"], "invalid choice"),
                 ([source, "--json", "/dev/full"], "can't be written"),
-                ([source, "--json", os.path.relpath(source)], "would be overwritten")):
+                ([source, "--json", os.path.relpath(source)], "would be overwritten"),
+                ([source, "--json", "new", "--keep", "./new"], "are the same file")):
             with self.subTest(words):
                 status, _, said = called(sim.parse, words)
                 self.assertEqual(status, 1 if "can't" in message else 2)

@@ -3,6 +3,7 @@ import os
 import tempfile
 import unittest
 
+from common.command.__main__ import read
 from common.show import files
 from common.show.files import ROOT
 from common.tests.folder_test import called
@@ -51,10 +52,12 @@ class Variants(unittest.TestCase):
         self.assertTrue(variant.is_caught(bug, ["", "never written"]))
 
     def test_usage(self):
-        for words in (["--jobs", "0"], ["--repeats", "0"], ["--nosuch"], ["--kind", "x"], ["nosuch"]):
+        self.assertEqual(read(["variant", "--stage", "race"])[1], ["variant", "--stage", "race"])
+        for words in (["--jobs", "0"], ["--repeats", "0"], ["--nosuch"], ["--kind", "x"], ["nosuch"],
+                      ["--stage", "01", "nosuch"], ["--stage", "race", "nosuch"], ["--stage", "77"]):
             status, _, said = called(variant.main, words)
             self.assertEqual(status, 2, words)
-            self.assertRegex(said, "^ladder: error: variant: [^\n]*\n$")
+            self.assertRegex(said, "^ladder: error: (variant|stage)[: ][^\n]*\n$")
 
 
 if __name__ == "__main__":

@@ -49,9 +49,11 @@ class Notes:
         self.all = {}
         try:
             found = json.loads(files.read_existing(NOTES) or "{}")
-            if any(type(note[key]) is not type(fresh)
-                   for note in found.values() for key, fresh in FRESH.items()):
-                raise ValueError("is not as it was written")
+            for note in found.values():
+                if any(type(note[key]) is not type(fresh) for key, fresh in FRESH.items()) or \
+                        note["hints"] < 0 or \
+                        any(said != parse_number(str(said)) for said in note["predicted"].values()):
+                    raise ValueError("is not as it was written")
             self.all = found
         except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
             os.replace(NOTES, NOTES + ".unreadable")
@@ -86,7 +88,7 @@ def seed_for(source, salt=""):
     student's file, its folder and name, another one, and always the same."""
     student = "/".join(os.path.abspath(source).split("/")[-2:])
     words = f"{salt} {student}" if salt else f"{datetime.date.today()} {files.read_existing(source)}"
-    return random.Random(words).getrandbits(32)
+    return random.Random(words.encode(errors="surrogateescape")).getrandbits(32)
 
 
 def judge_task(task, source, builds, salt=""):
@@ -268,7 +270,7 @@ def check(task, builds, notes):
     seconds = time.monotonic() - begun
     if verdict.kind:
         left = len(task.hints()) - note["hints"]
-        more = f"; {left} of {len(task.hints())} hints left: --hint" if left else ""
+        more = f"; {left} of {len(task.hints())} hints left: --hint" if left > 0 else ""
         print(f"\n{shown(source)}: not yet ({seconds:.1f} s){more}")
     else:
         ours = "" if "score" in task.goal else f" Ours: ./ladder exercise {task.name} --solution"
@@ -332,7 +334,7 @@ def predict(task, notes, words):
     for word in words:
         key, _, value = word.partition("=")
         if key not in keys:
-            fail(f"--predict {word}: {task.name} takes {', '.join(keys)}", 2)
+            fail(f"--predict {word}: {task.name} takes {', '.join(keys) or 'none'}", 2)
         try:
             note["predicted"][keys[key]] = parse_number(value)
         except ValueError:
@@ -441,7 +443,7 @@ def parse(arguments):
             ("all", "judges every file of exercises.mine, or of --folder"),
             ("measure", "on a GPU: what each exercise gains in time, for the pages")):
         action.add_argument("--" + option, action="store_const", const=option, dest="action", help=text)
-    parser.add_argument("--predict", nargs="+", metavar="KEY=NUMBER", default=[],
+    parser.add_argument("--predict", nargs="+", action="extend", metavar="KEY=NUMBER", default=[],
                         help="what you expect of your kernel; kept, and compared when the goals are met")
     parser.add_argument("--folder", help="with --all: files to be judged, NAME.cu at any depth")
     parser.add_argument("--json", metavar="FILE", help="what was found, for other programs")
@@ -461,8 +463,12 @@ def parse(arguments):
         parser.error("--json and --grade are the same file")
     for path in filter(None, (options.json, options.grade)):
         require_folder(path)
+        if os.path.realpath(path).endswith((".cu", "/notes.json", "/goal.json")):
+            parser.error(f"'{path}' would be overwritten")
     if options.action not in (None, "all", "measure") and not options.name:
         parser.error(f"--{options.action} needs the name of one: ./ladder exercise lists them")
+    if options.predict and not (options.name and options.action in (None, "watch")):
+        parser.error("--predict goes behind the NAME of what is judged")
     if options.name and options.action in ("all", "measure"):
         parser.error(f"--{options.action} takes no name")
     if options.json and (options.action not in (None, "all", "measure") or

@@ -31,15 +31,15 @@ def marks_of(task, record):
             f"{number(missed['bound'])}, on {missed['problem']}")
         marks.append((goal, 1 / len(goals), own and not missed, text))
     return [{"name": f"{task.name}: {name}", "max_score": round(points / 2 * share, 4),
-             "score": round(points / 2 * share, 4) if passed else 0, "output": text}
+             "score": round(points / 2 * share, 4) if passed else 0, "output": text,
+             "status": "passed" if passed else "failed"}
             for name, share, passed, text in marks]
 
 
 def gradescope(entries, seconds, sandbox):
     """`entries`: [(task, record or None)], of one student's."""
     found = {"output": sandbox, "execution_time": round(seconds, 1), "tests": [
-        {**mark, "status": "passed" if mark["score"] else "failed", **{
-            key: task.goal[key] for key in ["visibility"] if key in task.goal}}
+        {**mark, **{key: task.goal[key] for key in ["visibility"] if key in task.goal}}
         for task, record in entries for mark in marks_of(task, record)]}
     best = [{"name": record["exercise"], "value": record["score"], "order": "asc"}
             for _, record in entries if record and record.get("score") is not None]
@@ -55,11 +55,11 @@ def junit(entries, seconds, sandbox):
         suite = xml.SubElement(
             top, "testsuite", id=str(i), package="exercises", name=record["file"] if record else task.name,
             timestamp=now, hostname=platform.node() or "localhost", tests=str(len(marks)), errors="0",
-            failures=str(sum(not mark["score"] for mark in marks)), skipped="0", time=time)
+            failures=str(sum(mark["status"] == "failed" for mark in marks)), skipped="0", time=time)
         xml.SubElement(suite, "properties")
         for mark in marks:
             case = xml.SubElement(suite, "testcase", classname=task.name, name=mark["name"], time="0")
-            if not mark["score"]:
+            if mark["status"] == "failed":
                 xml.SubElement(case, "failure", type=record["kind"] if record else "missing",
                                message=mark["output"]).text = mark["output"]
         xml.SubElement(suite, "system-out").text = sandbox

@@ -2,6 +2,7 @@
 import dataclasses
 import functools
 import glob
+import itertools
 import json
 import math
 import operator
@@ -17,6 +18,7 @@ BEGIN, END = "// ---- your part ----", "// ---- end of your part ----"
 
 COLUMNS = ("n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "pad_w", "dil_h",
            "dil_w", "groups", "bias")
+LEAST, MOST = {"pad_h": 0, "pad_w": 0, "bias": 0}, {"bias": 1}
 # Every exercise's kernel must be right on these, sizes that are no multiple of anything: first a single
 # multiplication, then stride, padding, images and dilation, one after the other. All have one group.
 NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_beyond_filter",
@@ -28,6 +30,11 @@ COUNTERS = metrics.sums() | {name: [name] for name in (
 FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
 RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", operator.ge),
              "exactly": ("exactly", operator.eq)}
+# What a goal.json may say, and one of its goals.
+KEYS = {"check", "count", "goals", "idea", "like", "next", "place", "points", "predict", "score", "start",
+        "think", "time", "timed_start", "vary", "visibility", "watch"}
+GOAL_KEYS = {"because", "counter", "kernel", "name", "think", *RELATIONS}
+VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")  # Gradescope's
 
 
 class BadTask(Exception):
@@ -265,16 +272,41 @@ def read_folder(folder):
 
 def _try(task):
     """Uses all that goal.json says, before anybody is judged by it."""
+    goal, spans = task.goal, task.goal.get("vary", {})
+    strange = {*goal} - KEYS | {key for each in goal["goals"] for key in {*each} - GOAL_KEYS}
+    if strange:
+        raise ValueError(f"what is {', '.join(sorted(strange))}?")
+    drawn = [goal["count"][0] | dict(zip(spans, ends)) for ends in itertools.product(*spans.values())]
+    for entry in [*goal.get("check", []), *goal["count"], *goal.get("time", []), *drawn]:
+        for column, value in entry.items():
+            if column != "shape" and (column not in COLUMNS or type(value) is not int or not
+                                      LEAST.get(column, 1) <= value <= MOST.get(column, 1 << 20)):
+                raise ValueError(f'"{column}": {json.dumps(value)} is in no problem')
+    for last in drawn:
+        rows = task.checked() | task.counted() | _rows_of([last])
+        if sum(_work(problem, row) for problem, row in rows.items()) > task.seconds << 24:
+            raise ValueError(f"a kernel would not be done with these problems in {task.seconds} seconds")
     metrics = {metric: 1 for names in COUNTERS.values() for metric in names}
     rows = task.counted() | task.varied(1)
-    for problem, row in (task.checked() | rows).items():
-        if min(extents(row)[name] for name in ("N", "C", "K", "P", "Q")) < 1:
-            raise ValueError(f"{problem} has no outputs")
-    for goal in task.goal["goals"]:
-        kernel = {**metrics, "kernel": goal.get("kernel", ""), "name": goal["name"]}
+    for each in goal["goals"]:
+        kernel = {**metrics, "kernel": each.get("kernel", ""), "name": each["name"]}
         task.results({problem: [kernel] for problem in rows}, rows)
-    if not 0 <= task.goal.get("points", 0) < math.inf or not task.start():
+    task.predictable({})
+    if not 0 <= goal.get("points", 0) < math.inf or not (task.start() and goal["idea"] and goal["next"]):
         raise ValueError("points must be a number, not below 0")
+    if goal.get("visibility", "visible") not in VISIBILITIES:
+        raise ValueError(f"visibility must be one of {', '.join(VISIBILITIES)}")
+
+
+def _work(problem, row):
+    """Multiplications, and elements of the tensors."""
+    e = extents(row)
+    groups = e["groups"]
+    if min(e[name] for name in ("N", "C", "K", "P", "Q")) < 1 or int(row["c"]) % groups or \
+            int(row["k"]) % groups:
+        raise ValueError(f"{problem} has no outputs, or groups that don't divide c and k")
+    return groups * (e["N"] * e["K"] * e["PQ"] * (e["CRS"] + 1) + e["N"] * e["C"] * e["H"] * e["W"] +
+                     e["K"] * e["CRS"])
 
 
 def _read(path, *seconds):

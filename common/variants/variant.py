@@ -28,7 +28,7 @@ import xml.etree.ElementTree
 
 from common.show import counter_tables, files, formats, records
 from common.show.files import ROOT
-from common.show.support import fail, require_folder, run_main
+from common.show.support import fail, require_folder, run_main, stage_called
 from common.variants import exercise, handin, variants
 from common.variants import task as tasks
 from common.variants.build import Build, BuildError, Failed, run_limited
@@ -395,8 +395,11 @@ def select(options):
     if options.canaries:
         return [each for each in canaries(every)
                 if options.preset == preset_of(each) or each.name == "sound"]
-    if options.stage and options.stage not in {each.stage for each in every}:
-        fail(f"variant: there are none of a stage '{options.stage}'", 2)
+    known = {each.stage for each in every}
+    if options.stage and options.stage not in known:
+        options.stage = stage_called(options.stage)
+        if options.stage not in known:
+            fail(f"variant: there are none of stage '{options.stage}'", 2)
     chosen = [each for each in every
               if options.kind in (None, each.kind) and options.stage in (None, each.stage)
               and options.preset in (None, preset_of(each))]

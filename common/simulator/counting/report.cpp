@@ -1,5 +1,6 @@
 #include "common/simulator/report.h"
 
+#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ struct Report {
   std::map<std::tuple<std::string, uint32_t, uint32_t>, std::size_t> by_place;
   std::vector<Launched> launches;  // in the order of the first
   std::string ended;               // where it was, if somebody has ended it
+  std::string path;
 };
 Report& report() {
   static auto* the_report = new Report;  // outlives every other static
@@ -82,29 +84,48 @@ void write_report() {
   }
   Json all = {{"kernels", kernels}, {"findings", findings}};
   if (!report().ended.empty()) all.push_back({"ended", report().ended});
-  std::ofstream(std::getenv("CONVLADDER_SIM_REPORT")) << all << "\n";
+  std::ofstream(report().path) << all << "\n";
 }
 
 // Whoever loses patience with a program gets to know what was found until then. A thread waits for these
-// signals, since a handler might interrupt whoever writes down a finding.
+// signals, since a handler might interrupt whoever writes down a finding; one that the program sends itself
+// it survives no more than elsewhere.
+sem_t end_asked_for;
+std::atomic<int> asked_by{0};
+const pid_t own_process = getpid();
+
+void ask_for_an_end(int number, siginfo_t* info, void*) {
+  if (getpid() != own_process) {  // forked: nobody waits here
+    signal(number, SIG_DFL);
+    raise(number);  // when this handler is left
+    return;
+  }
+  asked_by = number;
+  sem_post(&end_asked_for);
+  while (info->si_code <= 0 && info->si_pid == own_process) pause();
+}
+
 void watch_for_an_end() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGXCPU}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // in all threads to come
-  std::thread([signals] {
-    int number = 0;
-    sigwait(&signals, &number);
+  sem_init(&end_asked_for, 0, 0);
+  struct sigaction action = {};
+  action.sa_sigaction = ask_for_an_end;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  for (const int number : {SIGINT, SIGTERM, SIGXCPU}) sigaction(number, &action, nullptr);
+  std::thread([] {
+    while (sem_wait(&end_asked_for)) continue;
     const std::string progress = progress_of_launch();
     const std::lock_guard lock(report().mutex);
     report().ended = progress;
     end_program("");
-    _exit(128 + number);
+    _exit(128 + asked_by);
   }).detach();
 }
 
 const bool writes_report = [] {
   if (!is_program()) return false;
+  // Read before main(), which may change the environment.
+  report().path = std::getenv("CONVLADDER_SIM_REPORT");
+  counts_accesses();
   use_signal_stack();
   watch_signals();
   watch_for_an_end();

@@ -3,6 +3,8 @@
 // seen: step 0.5, peer: invalid device ordinal
 // seen: in bounds: no error
 // seen: cudaMemcpy() at {too long}: 2048 bytes, but its destination has 1024 bytes from there to its end
+// seen: cudaMemcpy2D() at {too many rows}: 1028 bytes, but its source has 1024 bytes from there to its end
+// seen: cudaMemcpy3D() at {too many planes}: 2048 bytes, but its destination has 1024 bytes from there to its end
 // seen: cudaMemcpy() at {wrong way}: its destination is no device memory
 // seen: out: 1 launch, 1 found
 // seen: writes 4 bytes of global memory out of bounds, 0 bytes past the end of 1024 bytes, at {out}
@@ -79,7 +81,13 @@ int main() {
   printf("pitched %d, cubes %d, symbol %d %d, managed %d, pinned %d\n", packed[3][0], to[1][2][1],
          first, host[255] / 11, shared_by_both, *pinned);
   printf("in bounds: %s\n", cudaGetErrorString(cudaGetLastError()));
-  cudaMemcpy(x, host.data(), 2048, cudaMemcpyHostToDevice);  // too long
+  cudaMemcpy(x, host.data(), 2048, cudaMemcpyHostToDevice);              // too long
+  cudaMemcpy2D(host.data(), 256, x, 256, 4, 5, cudaMemcpyDeviceToHost);  // too many rows
+  copy.srcPtr = make_cudaPitchedPtr(host.data(), 256, 256, 4);
+  copy.dstPtr = make_cudaPitchedPtr(x, 256, 256, 4);
+  copy.extent = make_cudaExtent(256, 4, 2);
+  copy.kind = cudaMemcpyHostToDevice;
+  cudaMemcpy3D(&copy);                                       // too many planes
   cudaMemcpy(host.data(), x, 1024, cudaMemcpyHostToDevice);  // wrong way
   out<<<1, 1>>>(x);
   printf("still: %s,", cudaGetErrorString(cudaDeviceSynchronize()));
