@@ -69,6 +69,15 @@ thread_local std::vector<LaunchWork>* plan = nullptr;
 
 // What CUDA says of such a launch, in words; empty where it runs it.
 bool is_valid(dim3 grid, dim3 block);
+bool is_too_large_to_cooperate(const Grid& grid) {
+  if (grid.kind != LaunchKind::kCooperative) return false;
+  int resident = 0, multiprocessors = 0;
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &resident, grid.kernel, grid.threads.x * grid.threads.y * grid.threads.z, grid.dynamic_bytes);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  return uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z >
+         uint64_t(resident) * multiprocessors;
+}
 std::string reason_to_refuse(const Grid& grid) {
   const auto extents = [](dim3 d) { return fmt::format("{} x {} x {}", d.x, d.y, d.z); };
   const dim3 threads = grid.threads;
@@ -87,8 +96,12 @@ std::string reason_to_refuse(const Grid& grid) {
   if (own > DYNAMIC_BYTES) {
     return fmt::format("{} bytes of __shared__ variables, and nvcc takes {}", own, DYNAMIC_BYTES);
   }
-  if (grid.dynamic_bytes == 0) return "";
-  if (grid.dynamic_bytes <= limit && grid.dynamic_bytes + own <= MOST_DYNAMIC_BYTES) return "";
+  if (grid.dynamic_bytes == 0 ||
+      (grid.dynamic_bytes <= limit && grid.dynamic_bytes + own <= MOST_DYNAMIC_BYTES)) {
+    return is_too_large_to_cooperate(grid)
+               ? "more blocks than run at a time, which a cooperative launch needs"
+               : "";
+  }
   return fmt::format("{} bytes of shared memory{}, and {} are the most{}", grid.dynamic_bytes,
                      own > 0 ? fmt::format(" besides the {} of its variables", own) : "",
                      std::min(limit, MOST_DYNAMIC_BYTES - own),
@@ -410,9 +423,10 @@ void run_grid(Grid grid) {
   const std::string refused = reason_to_refuse(grid);
   if (!refused.empty()) {
     const std::string name = read_symbols(grid.kernel).name;
-    const cudaError_t error = !is_valid(blocks, grid.threads) ? cudaErrorInvalidConfiguration
-                              : !is_stream(grid.stream)       ? cudaErrorInvalidResourceHandle
-                                                              : cudaErrorInvalidValue;
+    const cudaError_t error = !is_valid(blocks, grid.threads)   ? cudaErrorInvalidConfiguration
+                              : is_too_large_to_cooperate(grid) ? cudaErrorCooperativeLaunchTooLarge
+                              : !is_stream(grid.stream)         ? cudaErrorInvalidResourceHandle
+                                                                : cudaErrorInvalidValue;
     set_last_error(error, is_program() ? "" : "kernel " + name + ": " + refused);
     if constexpr (COUNTING) {
       if (is_program()) {

@@ -22,6 +22,7 @@ struct Place {
 int sync_threads(bool predicate, Place place);
 // Waits for all threads of the grid, whose blocks then all run at a time.
 void sync_grid(Place place);
+bool is_cooperative();  // the launch
 
 // The block's barrier of that number: comes to it, and goes on when so many threads have come, or without
 // waiting for them.

@@ -54,6 +54,12 @@ std::size_t dynamic_limit(const void* kernel);
 // How far the launch under way has come, for whom it takes too long.
 std::string progress_of_launch();
 
+enum class LaunchKind {
+  kPlain,
+  kEarly,       // on a GPU it may begin before the one before it has ended
+  kCooperative  // its blocks may wait for each other
+};
+
 // A grid to run: body(argument), once per thread.
 struct Grid {
   dim3 blocks, threads;
@@ -63,8 +69,8 @@ struct Grid {
   const void* kernel;  // its code
   cudaStream_t stream;
   std::size_t dynamic_bytes = 0;  // of shared memory, besides the kernel's __shared__ variables
-  bool early = false;             // on a GPU it may begin before the one before it has ended
-  uint64_t seed = 0;              // of the order of blocks and threads; 0: that of their indices
+  LaunchKind kind = LaunchKind::kPlain;
+  uint64_t seed = 0;  // of the order of blocks and threads; 0: that of their indices
 };
 
 // Runs the grid in the order that was asked for, and waits for its end. Gives its errors as CUDA
@@ -76,9 +82,9 @@ void run_grid(Grid grid);
 
 template <typename Body>
 void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Body& body, const void* kernel,
-            std::size_t dynamic_bytes = 0, bool early = false) {
+            std::size_t dynamic_bytes = 0, LaunchKind kind = LaunchKind::kPlain) {
   const auto call = [](const void* argument) { (*static_cast<const Body*>(argument))(); };
-  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream, dynamic_bytes, early});
+  run_grid({blocks, threads, call, &body, sizeof(body), kernel, stream, dynamic_bytes, kind});
 }
 
 // ---- What translate.py makes of `extern __shared__` and <<<>>> ----
@@ -101,14 +107,15 @@ struct KernelPointer {
   void (*pointer)(Params...);
 
   auto on(dim3 blocks, dim3 threads, std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr,
-          bool early = false) const {
+          LaunchKind kind = LaunchKind::kPlain) const {
+    static_assert((0 + ... + sizeof(Params)) <= 32764, "CUDA takes no more bytes of arguments");
     return [=, pointer = pointer](Params... arguments) {
       launch(
           blocks, threads, stream,
           [=]() __attribute__((no_sanitize_thread)) {
             pointer(arguments...);
           },  // which it takes over
-          reinterpret_cast<const void*>(pointer), dynamic_bytes, early);
+          reinterpret_cast<const void*>(pointer), dynamic_bytes, kind);
     };
   }
 };
@@ -169,11 +176,14 @@ void forbid_memory(const void* begin, std::size_t bytes);
 
 // kernel<<<...>>>(*arguments[0], ...), where the arguments' types are the kernel's.
 template <typename... Params>
-cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads, void** arguments,
-                             std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr) {
+cudaError_t cudaLaunchKernel(
+    void (*kernel)(Params...), dim3 blocks, dim3 threads, void** arguments,
+    std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr,
+    convladder::simulator::LaunchKind kind = convladder::simulator::LaunchKind::kPlain) {
   std::size_t i = 0;
   std::tuple<Params...> values{*static_cast<std::decay_t<Params>*>(arguments[i++])...};
-  const auto run = convladder::simulator::kernel(kernel).on(blocks, threads, dynamic_bytes, stream);
+  const auto run =
+      convladder::simulator::kernel(kernel).on(blocks, threads, dynamic_bytes, stream, kind);
   std::apply(run, values);
   return cudaPeekAtLastError();
 }
@@ -182,7 +192,8 @@ template <typename... Params>
 cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads,
                                         void** arguments, std::size_t dynamic_bytes = 0,
                                         cudaStream_t stream = nullptr) {
-  return cudaLaunchKernel(kernel, blocks, threads, arguments, dynamic_bytes, stream);
+  return cudaLaunchKernel(kernel, blocks, threads, arguments, dynamic_bytes, stream,
+                          convladder::simulator::LaunchKind::kCooperative);
 }
 
 // ---- Launches with attributes ----
@@ -221,7 +232,8 @@ struct cudaLaunchConfig_t {
 template <typename... Params, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
                                Arguments&&... arguments) {
-  bool early = false;
+  using Kind = convladder::simulator::LaunchKind;
+  Kind kind = Kind::kPlain;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config->attrs[i];
     const auto& cluster = attribute.val.clusterDim;
@@ -229,12 +241,17 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
         (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
       return cudaErrorNotSupported;
     }
-    early |= attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
-             attribute.val.programmaticStreamSerializationAllowed != 0;
+    if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+        attribute.val.programmaticStreamSerializationAllowed) {
+      kind = Kind::kEarly;
+    }
+    if (attribute.id == cudaLaunchAttributeCooperative && attribute.val.cooperative) {
+      kind = Kind::kCooperative;
+    }
   }
   convladder::simulator::kernel(kernel).on(config->gridDim, config->blockDim,
                                            config->dynamicSmemBytes, config->stream,
-                                           early)(std::forward<Arguments>(arguments)...);
+                                           kind)(std::forward<Arguments>(arguments)...);
   return cudaPeekAtLastError();
 }
 inline void cudaGridDependencySynchronize() { convladder::simulator::wait_for_kernel_before(); }

@@ -272,6 +272,8 @@ class Unit:
     def declare_shared(self, i):
         begin, end = self.statement(i), i
         while self.words[end] not in (";", ""):
+            if self.words[end] == "=" or self.words[end - 1:end + 1] == ["]", "{"]:
+                self.refuse(i, "CUDA takes no initializer of a __shared__ variable")
             end = (self.closing(end) if self.words[end] in OPENING else end) + 1
         around = {self.words[j]: j for j in range(begin, end)}
         if "alignas" in around:  # which C++ wants before the rest
@@ -279,8 +281,8 @@ class Unit:
             self.insert(self.closing(around["alignas"] + 1) + 1, "))")
         if "extern" in around:
             return self.declare_dynamic(i, around, end)
-        if "static" in around:
-            self.replace(around["static"], "")
+        for word in {"static", "const"} & set(around):  # no hook sees what is const
+            self.replace(around[word], "")
         in_kernel = self.bodies and self.bodies[-1][0] < i < self.bodies[-1][1]
         self.replace(i, SHARED.format("" if in_kernel else TAG))
 
@@ -305,6 +307,9 @@ class Unit:
         around = self.words[begin:end]
         is_function = self.words[end] in ("(", "operator", ")", ",", "") or self.words[i - 1] == "]"
         is_constant = "constexpr" in around or "const" in around and "*" not in around
+        if is_constant and "constexpr" not in around and self.words[end] == "[":  # no hook sees what is const
+            self.replace(begin + around.index("const"), "static" if not {"static", "extern"} & set(around) else "")
+            is_constant = False
         if "__constant__" in around:
             section = "convladder_constant"
         own = [word for word in around if word in ("__device__", "__constant__", "__managed__")]
@@ -478,7 +483,7 @@ class Unit:
                 if word in handle:
                     handle[word](i)
                 elif word == "__noinline__" and self.words[i - 1] != "(":
-                    self.replace(i, "__attribute__((noinline))")
+                    self.replace(i, "")  # no hook sees structures that a call is given, or gives
                 elif word.startswith("atomic") and ATOMIC.fullmatch(word):
                     self.ignore_result(i)
                 elif found := refused.fullmatch(word):

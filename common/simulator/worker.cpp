@@ -398,6 +398,9 @@ void Worker::note_progress() {
 
 // The block's first thread waits for the other blocks, and the others for it.
 void Worker::sync_grid(Place place) {
+  if (!is_cooperative()) {
+    fail_kernel("not launched by cudaLaunchCooperativeKernel(), it waits for the grid", place);
+  }
   sync_threads(false, place);
   if (running_->thread == 0) {
     fence();
@@ -734,6 +737,7 @@ void mma_tf32(float* d, const float* a, const float* b, const float* c, Place pl
 
 void spin(Place place) { current_worker->spin(place); }
 void sync_grid(Place place) { current_worker->sync_grid(place); }
+bool is_cooperative() { return current_worker->is_cooperative(); }
 void ignore_result() { current_worker->ignore_result(); }
 void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
   current_worker->begin_atomic(address, bytes, kind, __builtin_return_address(0));

@@ -89,6 +89,7 @@ class Worker {
   void wake(const void* key);
   Hopper& hopper() const { return *hopper_; }
   void sync_grid(Place place);
+  bool is_cooperative() const { return grid_->kind == LaunchKind::kCooperative; }
   [[noreturn]] void fail_assertion(const char* text, const char* function, Place place) const;
   bool runs_kernel() const;  // and not the simulator's own code, as far as that is known
   // What a signal says of the kernel that runs.

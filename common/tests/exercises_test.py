@@ -430,8 +430,16 @@ HOSTILE = {
     "an include by a splice": (judge.REFUSED, "other files", "#\\\ninc", FILE,
                                "#\\\ninclude \"/etc/passwd\""),
     "an include in what looks like a comment": (
-        judge.REFUSED, "other files", "#include \"/etc", FILE,
+        judge.REFUSED, "raw string", "const char* const a", FILE,
         "const char* const a = R\"(/*)\";\n#include \"/etc/passwd\"\nconst int b = 1'0 + '/*';"),
+    "an include behind a comment with splices": (judge.REFUSED, "other files", "#include \"/etc", FILE,
+                                                 "/* *\\\n/\n#include \"/etc/passwd\"\n/* */"),
+    "structures by value": (judge.REFUSED, "attribute noinline", "of", FILE,
+                            "struct V { float x; };\n"
+                            "__device__ __attribute__((noinline)) float of(V v) { return v.x; }",
+                            LOOPS, "sum += of(*reinterpret_cast<const V*>(image))"),
+    "an initialized __shared__": (judge.COMPILE, "no initializer", "__shared__ const", KERNEL,
+                                  "__shared__ const volatile float y[8] = {}; if (y[7] == 1e9f) return;"),
     "an own stack": (judge.REFUSED, "__builtin_alloca is called", "__builtin", KERNEL,
                      "auto y = static_cast<volatile float*>(__builtin_alloca(8 * (k + 1))); y[k] = 1;"),
     "a thread_local": (judge.STRAY, "writes 4 bytes of shared memory out of bounds", "y[7]", FILE,

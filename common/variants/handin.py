@@ -24,7 +24,7 @@ BEHIND = ("add_bias_kernel", "add_parts_kernel")  # kernels of common/core, whic
 
 # A function with this attribute is a kernel: all that it calls and has a body has become part of it.
 KERNEL = "flatten"
-ATTRIBUTES = {KERNEL, "always_inline", "noinline"}
+ATTRIBUTES = {KERNEL, "always_inline"}
 HOOKS = (r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|write)(_range|\d+))"
          r"|sanitizer_cov_trace_pc)")
 MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|sin|cos"
@@ -36,7 +36,7 @@ OTHERS = r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect)|__printf_c
 IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+"
 # What kernels may ask for besides, where the start has this word: elsewhere goals would not count it.
 IF_SPOKEN_OF = {HOPPER_HEADER: r"convladder::simulator::(shared_(offset|pointer)|ptx::\w+)",
-                "atomicAdd()": r"convladder::simulator::((begin|end)_atomic|ignore_result)|memcmp"}
+                "atomicAdd()": r"convladder::simulator::((begin|end)_atomic|ignore_result)"}
 
 # What host code may ask of others.
 ELSEWHERE = re.compile(
@@ -73,13 +73,13 @@ OF_NO_STAGE = {
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
-# What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text.
+# What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text. Raw
+# texts, which may hold anything, are refused.
 TOKEN = re.compile(r"""
-    (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)|(?:u8|[uUL])?R"([^\s()\\]{0,16})\(.*?\)\2")
+    (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)) | (?P<raw>(?:u8|[uUL])?R")
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
-SPLICE = "\v"  # in place of a line's end that the compiler takes away
 CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
-                  r"(?!if |switch |return )(operator (?:new|delete)(?: \[\])?|[\w.:~]+(?:\(D\))?) \(", re.M)
+                  r"(?!if |switch |return )(operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?) \(", re.M)
 
 
 def refused(source, folder, start):
@@ -112,15 +112,17 @@ def why(symbol, otherwise):
 def directive(text, start):
     """As refused(). Nothing may be compiled here that is not compiled there, and nothing of somebody else's:
     conditions and pragmas are those of the text `start`, headers those of C++ and of common/core."""
-    known, number = set(map(str.strip, start.splitlines())), 1
-    bare = TOKEN.sub(lambda token: re.sub(rf"[^\n{SPLICE}]", "", token[0]) if token["left_out"] else token[0],
-                     re.sub(r"\\[ \t\f\v]*\n", SPLICE, text))
-    for line in bare.split("\n"):
+    known = set(map(str.strip, start.splitlines()))
+    # Lines that go on in the next become one, as for the compiler; empty ones take their place.
+    text = re.sub(r"(?:[^\n]*\\[ \t\f\v]*\n)+[^\n]*", lambda lines: re.sub(
+        r"\\[ \t\f\v]*\n", "", lines[0]) + "\n" * lines[0].count("\n"), text)
+    if raw := next((token for token in TOKEN.finditer(text) if token["raw"]), None):
+        return text.count("\n", 0, raw.start()) + 1, "a raw string, which could hide what is compiled"
+    bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
+    for number, line in enumerate(bare.split("\n"), 1):
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{HEADER}|define|undef|else|endif)\w", line) and \
                 line.strip() not in known:
-            return number, (f"'{line.replace(SPLICE, ' ').strip()}': no conditions, pragmas and other files "
-                            "but those of the start")
-        number += 1 + line.count(SPLICE)
+            return number, f"'{line.strip()}': no conditions, pragmas and other files but those of the start"
     return None
 
 
@@ -134,6 +136,8 @@ def in_functions(text, dump, source, calls):
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
     kernels = {plain(function.split(" (_")[0]) for function in functions
                if KERNEL in attributes_of(function)}
+    bodies = {function.split(" (_")[0] for function in functions
+              if f"[{source}:" in function and KERNEL not in attributes_of(function)}
     for function in functions:
         name, words = function.split(" (_")[0], attributes_of(function)
         launched = [] if name.startswith(HANDS_ON) else map(plain, LAUNCHED.findall(function))
@@ -156,7 +160,7 @@ def in_functions(text, dump, source, calls):
                 return line_with(text, called), f"{called} is called: kernels are launched by launch()"
             moves = re.fullmatch(r"(__builtin_)?(mem|str|ia32|prefetch|apply|return)\w*", called)
             if KERNEL in words:
-                bad = not re.fullmatch(calls, called)
+                bad = not re.fullmatch(calls, called) or called in bodies
             else:
                 bad = moves and not path.endswith("char_traits.h")  # those of std::string
             if bad:

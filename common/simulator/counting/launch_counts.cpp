@@ -153,8 +153,8 @@ void begin_launch(const Grid& grid) {
              &grid,
              is_program() ? finding_count() : 0,
              {}};
-  const bool may_overlap =
-      last_kernel_may_run.exchange(false) && grid.early && last.stream == grid.stream;
+  const bool may_overlap = last_kernel_may_run.exchange(false) && grid.kind == LaunchKind::kEarly &&
+                           last.stream == grid.stream;
   if (may_overlap) current.before = last;
   for (const auto& allocation : current.memory) allocation->forget_touches(may_overlap);
   forget_publications(may_overlap);
@@ -183,7 +183,7 @@ void add_block(const KernelCounts& block) {
 
 bool repeats_earlier_launch(const Grid& grid) {
   // What the kernel before has touched must be known.
-  if (grid.early) begins_early = true;
+  if (grid.kind == LaunchKind::kEarly) begins_early = true;
   if (begins_early) return false;
   const auto is_it = [&](const Repeatable& earlier) { return earlier.is(grid); };
   const auto found = std::find_if(repeatable.begin(), repeatable.end(), is_it);

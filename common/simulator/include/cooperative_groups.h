@@ -25,7 +25,7 @@ class thread_group {
     return sim::thread_rank() +
            (kind_ == kBlock ? 0ull : uint64_t{sim::block_rank()} * sim::block_size());
   }
-  bool is_valid() const { return true; }
+  bool is_valid() const { return kind_ != kGrid || sim::is_cooperative(); }
   unsigned lanes() const { return kind_ == kLanes ? mask_ : ~0u; }  // the simulator's own
 
  protected:

@@ -44,6 +44,20 @@ Atomic kind_of(const char* name, const T& value) {
   return Atomic::kWhole;
 }
 
+// By no function of the library: a kernel that called it would do so with memory that nobody counts.
+template <typename T>
+bool are_same_bits(const T& a, const T& b) {
+  using Part = std::conditional_t<sizeof(T) % 4 == 0, unsigned, unsigned short>;
+  struct Bits {
+    Part parts[sizeof(T) / sizeof(Part)];
+  };
+  const Bits x = __builtin_bit_cast(Bits, a), y = __builtin_bit_cast(Bits, b);
+  for (std::size_t i = 0; i < sizeof(T) / sizeof(Part); ++i) {
+    if (x.parts[i] != y.parts[i]) return false;
+  }
+  return true;
+}
+
 // Puts update(*address) in its place, and returns what was there.
 template <typename T, typename Update>
 T atomically(T* address, Place place, Update update,
@@ -53,7 +67,7 @@ T atomically(T* address, Place place, Update update,
   const T old = *address;
   const T now = update(old);
   *address = now;
-  end_atomic(std::memcmp(&old, &now, sizeof(T)) != 0, place);
+  end_atomic(!are_same_bits(old, now), place);
   return old;
 }
 

@@ -14,9 +14,13 @@
 // assertion: assertion `threadIdx.x < 7` failed at .*mistakes.cu
 // trap: __trap\(\) at .*mistakes.cu
 // constant: writes 4 bytes of .*constant
+// behind_constants: reads 4 bytes of global memory.*mistakes.cu
+// structure: data race: .* 8 bytes of shared memory \(pairs|data race: .* 4 bytes of shared memory \(pairs
+// grid: not launched by cudaLaunchCooperativeKernel\(\), it waits for the grid at .*mistakes.cu
 // unaligned: not aligned
 // freed: out of bounds
 // early: reads 4 bytes of shared memory \(held \+ \d+ bytes\), into which an asynchronous copy is under way: .* asked for it at .*{ask}, at .*{early}
+#include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
 #include <cassert>
@@ -27,6 +31,7 @@
 
 constexpr unsigned ALL = ~0u;
 __constant__ int constants[4];
+__constant__ const int four[4] = {1, 2, 3, 4};
 
 __global__ void mask_without_caller(int* out) { out[threadIdx.x] = __ballot_sync(0xffff, 1); }
 __global__ void two_questions(int* out) {
@@ -94,6 +99,16 @@ __global__ void early(int* out) {  // no wait
   __pipeline_wait_prior(0);
 }
 
+__global__ void behind_constants(int* out) { out[threadIdx.x] = four[threadIdx.x * 999]; }
+// A structure that a function is given, which the compiler might not have made part of the kernel.
+__device__ __noinline__ float sum_of(float2 pair) { return pair.x + pair.y; }
+__global__ void structure(int* out) {
+  __shared__ float2 pairs[64];
+  pairs[threadIdx.x] = make_float2(threadIdx.x, 1);
+  out[threadIdx.x] = static_cast<int>(sum_of(pairs[63 - threadIdx.x]));
+}
+__global__ void grid(int*) { cooperative_groups::this_grid().sync(); }
+
 int main(int, char** arguments) {
   const struct {
     const char* name;
@@ -113,6 +128,9 @@ int main(int, char** arguments) {
                   {"assertion", assertion, 1},
                   {"trap", trap, 1},
                   {"constant", constant, 1},
+                  {"behind_constants", behind_constants, 1},
+                  {"structure", structure, 1},
+                  {"grid", grid, 1},
                   {"unaligned", unaligned, 1},
                   {"freed", freed, 1},
                   {"early", early, 1}};
