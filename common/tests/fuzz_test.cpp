@@ -8,14 +8,14 @@
 namespace convladder {
 namespace {
 
-void right(const Convolution& conv, cudaStream_t) { compute_on_host(conv); }
+void right(const Convolution& conv, cudaStream_t stream) { compute_on_host(conv, 0, stream); }
 
 // Has the last output wrong where the input lies off its alignment and rows end behind a strip of 8. (A
 // group's input does so of itself at times.)
-void wrong(const Convolution& conv, cudaStream_t) {
+void wrong(const Convolution& conv, cudaStream_t stream) {
   const bool misaligned = reinterpret_cast<std::uintptr_t>(conv.input) % 16 != 0;
   const bool loses = conv.shape.groups == 1 && misaligned && conv.shape.Q() % 8 == 1;
-  compute_on_host(conv, loses ? 1000 : 0);
+  compute_on_host(conv, loses ? 1000 : 0, stream);
 }
 
 CONVLADDER_REGISTER_STAGE({"98_right", "", right, nullptr, true});

@@ -239,11 +239,13 @@ void with_memory_for(const ConvShape& shape, const Check& check) {
 }
 
 // The right result, by the host, but for `error` in the last output: for stages of tests' own.
-inline void compute_on_host(const Convolution& conv, float error = 0) {
-  const auto read = [](const float* from, int64_t count) {
+inline void compute_on_host(const Convolution& conv, float error = 0,
+                            cudaStream_t stream = nullptr) {
+  const auto read = [stream](const float* from, int64_t count) {
     std::vector<float> values(static_cast<std::size_t>(count));
-    check_cuda(cudaMemcpyAsync(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost),
-               "cudaMemcpy");  // done when it returns: the vector's memory is not pinned
+    check_cuda(
+        cudaMemcpyAsync(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost, stream),
+        "cudaMemcpy");  // done when it returns: the vector's memory is not pinned
     return values;
   };
   const std::vector<float> input = read(conv.input, conv.shape.input_count());
@@ -254,7 +256,7 @@ inline void compute_on_host(const Convolution& conv, float error = 0) {
   std::vector<float> output(reference.value.begin(), reference.value.end());
   output.back() += error;
   check_cuda(cudaMemcpyAsync(conv.output, output.data(), output.size() * sizeof(float),
-                             cudaMemcpyHostToDevice),
+                             cudaMemcpyHostToDevice, stream),
              "cudaMemcpy");
 }
 
