@@ -2,7 +2,7 @@
 //
 // One instruction multiplies 64 pixels by all of a block's filters: the pixels from registers, where they
 // are cut, the filters from shared memory. A bulk copy fetches these, in the order that wgmma reads.
-// Barriers in shared memory say which tiles are there, and which are read: no warp waits for its like.
+// Barriers in shared memory say which tiles are there, and which are read: each kind awaits the other.
 // Should drop: the time, and shared wavefronts: filters are read by the tensor cores themselves.
 // What hurts: the copies of pixels, 4 bytes each. The products probably wait for them.
 #include "common/core/add_parts.h"
