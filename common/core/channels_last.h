@@ -103,11 +103,11 @@ __device__ inline void gather(int index, const ConvShape& shape, const View& vie
 // As pack(), in the order of a view's tiles. A warp has 32 channels of four filters, and one of `parts` of their
 // taps. It reads them as they lie, up to 9 taps of each channel at a time.
 template <int BM, class Order>
-__device__ void pack_view(int index, int parts, const ConvShape& shape, const View& view,
+__device__ void pack_view(int index, int parts, const View& view,
                           const float* filters,  // [K,C,R,S], or [K,R,S,C]
                           float* packed, float* room) {
   constexpr int FILTERS = 4, TAPS = 9;
-  const ConvShape& seen = view.shape;
+  const ConvShape &seen = view.shape, &shape = view.given;
   const int lane = threadIdx.x % 32, part = index % parts;
   const Block block(index / parts / (BM / 32), seen, BM);
   const int m0 = index / parts % (BM / 32) * 32 + threadIdx.x / 32 * FILTERS;
@@ -159,7 +159,7 @@ __device__ void pack_view(int index, int parts, const ConvShape& shape, const Vi
 // doesn't lie so.
 template <int BM, class Order>
 __global__ void __launch_bounds__(256, 4)
-    prepare(ConvShape shape, View view, int packing,
+    prepare(View view, View of_filters, int packing,
             int parts,  // blocks that pack, and see pack_view()
             const float* __restrict__ filters, float* __restrict__ packed,
             const float* __restrict__ input,
@@ -167,10 +167,11 @@ __global__ void __launch_bounds__(256, 4)
   __shared__ float room[PREPARING];
   const int index = static_cast<int>(blockIdx.x) - packing;
   if (index < 0) {
-    pack_view<BM, Order>(blockIdx.x, parts, shape, view, filters, packed, room);
+    pack_view<BM, Order>(blockIdx.x, parts, of_filters, filters, packed, room);
   } else if (view.layout == NCHW && view.plain) {
     turn(index, view, input, to, room);
   } else {
+    ConvShape shape = view.given;
     if (view.together) shape.C = view.channels, shape.groups = 1;
     gather(index, shape, view, input, to, room);
   }
@@ -178,10 +179,11 @@ __global__ void __launch_bounds__(256, 4)
 
 // Nothing is packed where `filters` is null.
 template <int BM, class Order>
-void enqueue_prepare(const ConvShape& shape, const View& view, const float* filters, float* packed,
-                     const float* input, float* to, cudaStream_t stream) {
-  const ConvShape& seen = view.shape;
-  const int64_t blocks = seen.groups * ceil_div(seen.K, BM) * (BM / 32) * view.chunks;
+void enqueue_prepare(const View& view, const float* filters, float* packed, const float* input,
+                     float* to, cudaStream_t stream) {
+  const View of_filters = view.of_filters();
+  const ConvShape& seen = of_filters.shape;
+  const int64_t blocks = seen.groups * ceil_div(seen.K, BM) * (BM / 32) * of_filters.chunks;
   const int64_t parts = std::min<int64_t>(seen.R * seen.S, ceil_div(512, blocks));
   const int64_t packing = filters ? blocks * parts : 0, plane = view.plane();
   int64_t writing = 0;
@@ -193,7 +195,8 @@ void enqueue_prepare(const ConvShape& shape, const View& view, const float* filt
   }
   if (packing + writing == 0) return;
   prepare<BM, Order><<<grid_x(packing + writing), 256, 0, stream>>>(
-      shape, view, static_cast<int>(packing), static_cast<int>(parts), filters, packed, input, to);
+      view, of_filters, static_cast<int>(packing), static_cast<int>(parts), filters, packed, input,
+      to);
 }
 
 // Filter k's output over some tiles, of its own group's channels and its window's rows: where others made it NaN.
@@ -211,14 +214,16 @@ __device__ inline float own_sum(const View& view, const float* input, const Pixe
     const int h = out.p * shape.stride_h - shape.pad_h + rs / shape.S * shape.dil_h;
     const int w = out.q * shape.stride_w - shape.pad_w + rs % shape.S * shape.dil_w;
     if (!within(h, shape.H) || !within(w, shape.W)) continue;
-    const float* const pixel = input + (int64_t{image} * shape.H + h) * view.columns * view.pitch +
-                               int64_t{w} * view.step + c_tile;
+    const float* const pixel =
+        view.planes ? input + (int64_t{image} * view.channels + c_tile) * shape.W + w
+                    : input + (int64_t{image} * shape.H + h) * view.columns * view.pitch +
+                          int64_t{w} * view.step + c_tile;
     UNROLL_BY(1) for (int c = 0; c < View::BK; ++c) {  // rare: as little code as can be
       const int row = (c_tile + c) / view.per_tap % view.rows + rs / shape.S * view.rows;
       if (!within(c_tile + c - from, own)) continue;
       if (view.rows > 1 && row >= view.filter_rows) continue;  // which is no row of the window
       const float* const f = tile + swizzled(m, c);
-      sum += pixel[c] * (THREE ? f[0] + f[W / 2] : f[0]);
+      sum += pixel[view.planes ? int64_t{c} * shape.W : c] * (THREE ? f[0] + f[W / 2] : f[0]);
     }
   }
   return relu && sum < 0.0f ? 0.0f : sum;  // false for NaN, which stays

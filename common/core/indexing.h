@@ -67,7 +67,9 @@ struct Block {
 class PixelRange {
  public:
   __device__ PixelRange(int64_t first, const ConvShape& shape, int strip = 1)
-      : plane_(shape.P() * round_up(shape.Q(), strip)), row_length_(round_up(shape.Q(), strip)) {
+      : PixelRange(first, shape.P() * round_up(shape.Q(), strip), round_up(shape.Q(), strip)) {}
+  __device__ PixelRange(int64_t first, int plane, int row_length)
+      : plane_(plane), row_length_(row_length) {
     n_ = static_cast<int>(first / plane_);
     pq_ = static_cast<int>(first % plane_);
   }

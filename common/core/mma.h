@@ -67,7 +67,8 @@ __device__ inline float rest_in_tf32(float x, float high) {
   const float rest = x - high;
   uint32_t bits = __float_as_uint(rest);
   const uint32_t sign = __float_as_uint(x);
-  if (((bits ^ sign) >> 31 == 0) == OUTWARD) bits += ~TF32_BITS;  // the next one away from zero
+  if (((bits ^ sign) & 0x80000000u) == (OUTWARD ? 0 : 0x80000000u))
+    bits += ~TF32_BITS;  // the next one away from zero
   return __uint_as_float(bits & TF32_BITS);
 }
 

@@ -7,20 +7,26 @@ namespace convladder {
 namespace {
 
 // A stride that is never taken may be of any size: it becomes one that is just as long as the padded input.
-ConvShape with_strides_taken(ConvShape shape) {
+// Where the one window is the whole image (a fully connected layer), its taps are channels.
+ConvShape simplified(ConvShape shape) {
   const auto taken = [](int stride, int extent, int pad) {
     return static_cast<int>(std::min<int64_t>(stride, extent + int64_t{2} * pad));
   };
   shape.stride_h = taken(shape.stride_h, shape.H, shape.pad_h);
   shape.stride_w = taken(shape.stride_w, shape.W, shape.pad_w);
+  if (shape.groups == 1 && shape.pad_h + shape.pad_w == 0 && shape.R == shape.H &&
+      shape.S == shape.W) {
+    shape.C = shape.CRS(), shape.H = shape.W = shape.R = shape.S = 1;
+  }
   return shape;
 }
 
 }  // namespace
 
 View::View(ConvShape given, Layout layout, const float* input)
-    : shape(given = with_strides_taken(given)),
-      layout(layout),
+    : given(given),
+      shape(given),
+      layout(given.H * given.W == 1 && given.PQ() == 1 && given.R * given.S == 1 ? NHWC : layout),
       group_C(given.C),
       group_K(given.K),
       merged(1),
@@ -33,6 +39,7 @@ View::View(ConvShape given, Layout layout, const float* input)
       rows(1),
       filter_rows(given.R),
       per_tap(given.C) {
+  layout = this->layout;  // an image of one pixel has but one
   bool fits_h = suits_tensor_map(given.stride_h, given.pad_h, given.dil_h, given.R);
   const bool fits_w = suits_tensor_map(given.stride_w, given.pad_w, given.dil_w, given.S);
   // A copy begins at a multiple of 4 channels.
@@ -42,7 +49,10 @@ View::View(ConvShape given, Layout layout, const float* input)
     if (given.groups % m == 0 && aligned(m)) merged = m;
   }
   if (given.S > 1 && merged * given.C < 16) merged = 1;
-  const bool few = merged * given.C < 16 && given.S > 1;
+  // Or so many that a row's taps need far fewer tiles together, and the input is written anyway.
+  const bool fewer = layout == NCHW && fits_h && fits_w && given.dil_w == 1 && merged == 1 &&
+                     round_up(given.S * given.C, BK) * 4 <= given.S * round_up(given.C, BK) * 3;
+  const bool few = given.S > 1 && (merged * given.C < 16 || fewer);
   bool overlap = false;
   if (few && given.dil_w == 1) {
     // What costs least: tiles, and what is written, which costs as six of them. A window's taps are all channels,
@@ -88,7 +98,7 @@ View::View(ConvShape given, Layout layout, const float* input)
   const int64_t plane = int64_t{given.H} * given.W;
   planes = layout == NCHW && plain && merged == 1 && given.R * given.S == 1 &&
            given.stride_h == 1 && given.stride_w == 1 && given.pad_h + given.pad_w == 0 &&
-           given.C % BK == 0 && plane % 4 == 0 && plane < 1 << 30 &&
+           aligned(1) && plane % 4 == 0 && plane < 1 << 30 &&
            plane * 4 >= (plane + 127) / 128 * 128 * 3 &&
            reinterpret_cast<std::uintptr_t>(input) % 16 == 0;
   if (planes) shape.H = 1, shape.W = columns = static_cast<int>(plane), as_it_lies = true;
@@ -98,17 +108,20 @@ View::View(ConvShape given, Layout layout, const float* input)
   if (together) per_tap = channels;
   pitch = overlap ? channels : round_up(channels, 4);
   step = overlap ? given.stride_w * pitch : pitch;
-  mixed = merged > 1 || (together && shape.groups > 1 && shape.C % BK != 0) || given.R % rows != 0;
+  mixed = merged > 1 || given.R % rows != 0 ||
+          (together && (planes || shape.groups > 1) && shape.C % BK != 0);
   chunks = (shape.C + BK - 1) / BK, tiles = chunks * shape.R * shape.S;
+  Q = shape.Q(), PQ = shape.PQ();
 }
 
-Images images_for(const ConvShape& shape, std::size_t limit, const TileSizes& sizes) {
-  ConvShape some = shape;
+Images images_for(const ConvShape& shape, Layout layout, std::size_t limit,
+                  const TileSizes& sizes) {
+  ConvShape some = simplified(shape);
   for (;; some.N = (some.N + 1) / 2) {
-    const View view(some);
+    const View view(some, layout);
     const std::size_t input = (view.input_bytes() + 255) / 256 * 256;
     const Plan plan = best_plan(view.padded(), limit - std::min(limit, input), sizes);
-    if (input + plan.bytes <= limit || some.N == 1) return {some.N, input, plan};
+    if (input + plan.bytes <= limit || some.N == 1) return {some, input, plan};
   }
 }
 

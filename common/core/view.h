@@ -20,12 +20,14 @@ namespace convladder {
 struct View {
   static constexpr int BK = 32;
 
-  ConvShape shape;  // as the kernel sees it
+  ConvShape given,
+      shape;  // as it is given, and as the kernel sees it; its Q() and PQ() are divisions
   Layout layout;
   int group_C, group_K, merged;  // of a group, and how many of them are one of the shape's
   bool plain;                    // no tap is a channel
   bool together;                 // pixels have all groups' channels
-  // Tiles have channels of another group, or rows that no window has: a NaN there, times 0, reaches the sum.
+  // Tiles have another group's or image's channels, or rows that no window has: a NaN there, times 0, reaches
+  // the sum.
   bool mixed;
   bool planes;                   // a filter of one tap needs planes, of one row each, as they lie
   bool as_it_lies;               // else the input is written channels last:
@@ -35,9 +37,19 @@ struct View {
   int rows, filter_rows;  // of the input that are one, or are all channels; of the given filter
   int per_tap;        // channel c of the shape is c % per_tap at a tap's rows c / per_tap % rows
   int chunks, tiles;  // of BK channels; of all taps
+  int Q, PQ;          // the shape's
 
   explicit View(ConvShape given, Layout layout = NCHW, const float* input = nullptr);
 
+  // The view to pack filters by: of one tap each, these have a tap for each chunk of their channels.
+  View of_filters() const {
+    View packing = *this;
+    if (plain && merged == 1 && shape.R * shape.S == 1 && shape.C % BK == 0) {
+      packing.layout = NHWC, packing.chunks = 1;
+      packing.given.C = packing.shape.C = BK, packing.given.S = packing.shape.S = chunks;
+    }
+    return packing;
+  }
   // The shape with whole tiles, for a plan.
   ConvShape padded() const {
     ConvShape whole = shape;
@@ -46,9 +58,8 @@ struct View {
   }
   // Where filter k's value at `out` lies in the output; k counts all groups' filters.
   __host__ __device__ int64_t offset(const Pixel& out, int k) const {
-    const int64_t pixel = out.p * shape.Q() + out.q, pixels = shape.PQ();
-    const int64_t filters = int64_t{shape.groups} * shape.K;
-    return out.n * pixels * filters + (layout == NHWC ? pixel * filters + k : k * pixels + pixel);
+    const int64_t pixel = out.p * Q + out.q, filters = int64_t{shape.groups} * shape.K;
+    return out.n * PQ * filters + (layout == NHWC ? pixel * filters + k : int64_t{k} * PQ + pixel);
   }
   int64_t plane() const { return int64_t{shape.H} * columns; }
   // Channels that a block gathers at a time.
@@ -86,10 +97,10 @@ struct View {
 
 // How many images are computed at a time: as many as have room, or half of them, or half of those...
 struct Images {
-  int count;
+  ConvShape shape;  // of so many images; where a window is all of one, its taps are channels
   std::size_t input_bytes;  // of the workspace, first; then the plan's
   Plan plan;
 };
-Images images_for(const ConvShape& shape, std::size_t limit, const TileSizes& sizes);
+Images images_for(const ConvShape& shape, Layout layout, std::size_t limit, const TileSizes& sizes);
 
 }  // namespace convladder
