@@ -178,7 +178,7 @@ constexpr const char* SHAPES_FOR_NAN[] = {
     "n=3 c=6 h=31 w=45 k=14 r=7 s=7 stride_h=stride_w=4 pad_h=pad_w=1 groups=2",
     "n=3 c=64 h=w=16 k=9",
     // Planes whose last tile has the next group's channels, or the next image's.
-    "n=3 c=40 h=w=16 k=9 groups=2", "n=3 c=20 h=8 w=16 k=9"};
+    "n=3 c=40 h=w=16 k=10 groups=2", "n=3 c=20 h=8 w=16 k=9"};
 
 // NaN at the first and last pixels of the middle image, and at one in between.
 TestData data_with_nan(const ConvShape& shape) {
