@@ -280,7 +280,7 @@ def gpus(data, _):
 def held_floors(data, _):
     """docs/results/floors.md: least times, by count_floors.py, against measured ones."""
     for path in data.paths("floors.csv"):
-        yield floors.report(data.benches("layers_h100.json"), floors.read_floors(path))
+        yield floors.report(data.benches("layers_h200.json"), floors.read_floors(path))
 
 
 def held_counts(data, _):
