@@ -21,7 +21,9 @@ struct Temporary {
   explicit Temporary(const std::string& given) {
     std::error_code ignored;
     fs::path target = given;
-    if (fs::is_symlink(target, ignored)) {
+    for (int links = 0; fs::is_symlink(target, ignored); ++links) {
+      if (links == 40)
+        throw std::runtime_error(given + ": is a link that leads nowhere but to links");
       target = target.parent_path() / fs::read_symlink(target);
     }
     // Renaming onto /dev/stdout would replace the device.

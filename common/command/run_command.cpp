@@ -223,6 +223,23 @@ void require_consistent(const Options& options) {
   }
 }
 
+// What the report writes must be none of the files that the command line names.
+void require_apart_from_report(const Options& options, const std::string& folder) {
+  std::error_code ignored;
+  for (const char* file : {"input.png", "filters.png", "feature_maps.png", "run.json"}) {
+    const auto own = std::filesystem::weakly_canonical(folder + "/" + file, ignored);
+    for (const char* name : {"--input", "--filters", "--bias", "--output"}) {
+      if (options.has(name) &&
+          std::filesystem::weakly_canonical(options.text(name), ignored) == own) {
+        throw UsageError(
+            fmt::format("{} and the report's {} are the same file, {}: it would be "
+                        "overwritten",
+                        name, file, options.text(name)));
+      }
+    }
+  }
+}
+
 void require_report_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -275,7 +292,10 @@ int run_command(const std::vector<std::string>& arguments) {
   if (options.has("--output")) require_writable(options.text("--output"));
   bool report = !names_problem(options) && !options.has("--once");
   const std::string folder = options.text("--report", report_folder());
-  if (report) require_report_folder(folder);
+  if (report) {
+    require_apart_from_report(options, folder);
+    require_report_folder(folder);
+  }
   require_device();
   const Workload job = make_workload(options);
   if (options.has("--once")) {
