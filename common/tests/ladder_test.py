@@ -192,10 +192,11 @@ class Ladder(unittest.TestCase):
     def test_7_a_place_that_no_build_can_work_in(self):
         (self.root.parent / "a;b").symlink_to(self.root)
         self.check("../a\\;b/ladder run --help", 0)  # a link's own name does not matter
-        bad = self.root.parent / "a#b"
-        shutil.copytree(self.root / "common", bad / "common")
-        shutil.copy(self.root / "ladder", bad)
-        self.check("../a#b/ladder doctor", 2, f"{ERROR}a build can't work in ")
+        for name in ("a#b", "a:b"):
+            bad = self.root.parent / name
+            shutil.copytree(self.root / "common", bad / "common")
+            shutil.copy(self.root / "ladder", bad)
+            self.check(f"../{name}/ladder doctor", 2, f"{ERROR}a build can't work in ")
 
 
 class Counting(FolderTest):
