@@ -5,11 +5,12 @@ import contextlib
 import glob
 import os
 import re
+import subprocess
 import sys
 
 from common.command import doctor, testing
 from common.command.building import Lacking, build, configure, folder
-from common.command.machine import foreground, gpus, nvcc, say
+from common.command.machine import child, foreground, gpus, nvcc, python, say, status_of
 from common.show import files, floors
 from common.show.files import ROOT
 from common.show.support import REPORT, fail, run_main, stage_called, tell
@@ -62,9 +63,7 @@ MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
 def module(name, *words):
     """Runs a module of common/. NVIDIA's other tools lie beside nvcc, whether its folder is in PATH."""
     path = os.pathsep.join([os.environ["PATH"], os.path.dirname(nvcc() or "/usr/bin/nvcc")])
-    # No installed package is needed, and no checkout's but ours.
-    safe = "-SBP" if sys.version_info >= (3, 11) else "-SB"
-    return foreground(sys.executable, safe, "-m", name, *words, env={**os.environ, "PATH": path})
+    return foreground(*python(name, *words), env={**os.environ, "PATH": path})
 
 
 def paragraph(command):
@@ -151,9 +150,13 @@ class Commands:
                 return 0
         os.makedirs(REPORT, exist_ok=True)
         # Shown as it comes, and kept if all went well.
-        status = foreground("bash", "-o", "pipefail", "-c", 'part=$1; shift; "$@" | tee "$part"', "-",
-                            table + ".part", sys.executable, "-B", "-m", "common.measure.profile",
-                            "--program", program, "--brief", "--trace", trace)
+        with open(table + ".part", "w", encoding="utf-8") as part, child(
+                *python("common.measure.profile", "--program", program, "--brief", "--trace", trace),
+                stdout=subprocess.PIPE) as process:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                part.write(line)
+        status = status_of(process)
         if status == 0:
             os.replace(table + ".part", table)
         return status

@@ -70,8 +70,8 @@ def logged(log, step, *command, **options):
     """Output to the log, and to a terminal as a line that changes. Gives the command's status."""
     watched = sys.stderr.isatty()
     with open(log, "w", buffering=1, encoding="utf-8") as file, \
-            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                             stderr=subprocess.STDOUT, errors="replace", **options) as process:
+            machine.child(*command, whole=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, errors="replace", **options) as process:
         for line in process.stdout:
             file.write(line)
             if watched:
@@ -80,7 +80,7 @@ def logged(log, step, *command, **options):
                       flush=True)
     if watched:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
-    return process.returncode
+    return machine.status_of(process)
 
 
 def failed(log, what):

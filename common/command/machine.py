@@ -1,4 +1,5 @@
 """What must be known of this machine before CMake looks: its compiler, CMake, make and GPUs."""
+import contextlib
 import os
 import re
 import shutil
@@ -19,13 +20,64 @@ def say(text):
 
 
 def printed(*command):
-    """What a command prints; nothing where it fails, or is not there."""
+    """What a command prints; nothing where it fails, hangs, or is not there."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, check=False)
+                              stdin=subprocess.DEVNULL, check=False, timeout=10)
     except OSError:
         return ""
+    except subprocess.TimeoutExpired:
+        say(f"warning: {command[0]} gave no answer within 10 seconds: going on without it")
+        return ""
     return done.stdout if done.returncode == 0 else ""
+
+
+def python(name, *words):
+    """The command that runs a module of common/: no installed package is needed, and no checkout's but
+    ours."""
+    return [sys.executable, "-SBP" if sys.version_info >= (3, 11) else "-SB", "-m", name, *words]
+
+
+@contextlib.contextmanager
+def child(*command, whole=False, **options):
+    """A process, whose output is text. Whoever ends this one ends that one first, `whole` with all that it
+    has started, which Ctrl-C alone would not reach then."""
+    process, numbers = None, []
+
+    def pass_on(number, _=None):
+        numbers.append(number)
+        with contextlib.suppress(ProcessLookupError):
+            if process and process.returncode is None:
+                (os.killpg if whole else os.kill)(process.pid, number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGHUP, signal.SIGTERM)
+              if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        with subprocess.Popen(command, text=True, start_new_session=whole, **options) as process:
+            for number in numbers[:1]:  # it came before there was a process
+                pass_on(number)
+            try:
+                yield process
+            except KeyboardInterrupt:
+                if whole:
+                    pass_on(signal.SIGINT)
+                raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if numbers:
+        sys.exit(128 + numbers[0])
+
+
+def status_of(process):
+    """What a shell has as the status of one that has ended; says which signal has ended it."""
+    number = -process.returncode
+    if number <= 0:
+        return process.returncode
+    if number not in (signal.SIGINT, signal.SIGPIPE):
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        say(f"{os.path.basename(process.args[0])} was ended by {name}")
+    return 128 + number
 
 
 def foreground(*command, **options):
@@ -33,12 +85,14 @@ def foreground(*command, **options):
     that command's to answer."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        done = subprocess.run(command, text=True, check=False, **options)
+        with child(*command, **options) as process:
+            said, _ = process.communicate()
     finally:
         signal.signal(signal.SIGINT, before)
-    if done.returncode in (-signal.SIGINT, 130):
+    status = status_of(process)
+    if status == 128 + signal.SIGINT:
         raise KeyboardInterrupt
-    return done.stdout if done.stdout is not None else abs(done.returncode) + 128 * (done.returncode < 0)
+    return status if said is None else said
 
 
 def install(*packages):
