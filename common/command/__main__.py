@@ -1,5 +1,12 @@
 """The commands of ./ladder: each sees to what it needs here, builds that, and calls the program, CTest
 or a module of common/."""
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the rest is loaded says nothing
+
+# ruff: noqa: E402
+# pylint: disable=wrong-import-position
 import argparse
 import contextlib
 import glob
@@ -66,6 +73,11 @@ def module(name, *words):
     return foreground(*python(name, *words), env={**os.environ, "PATH": path})
 
 
+def need_folder(command, stage):
+    if stage not in files.stage_names():
+        fail(f"{command} {stage}: no stage's folder; there are {', '.join(files.stage_names())}", 2)
+
+
 def paragraph(command):
     """What USAGE says of a command."""
     lines = re.search(rf"^  {command} .*\n(   .*\n)*", USAGE, re.MULTILINE)[0]
@@ -94,7 +106,7 @@ class Commands:
 
     def __init__(self, backend):
         self.backend, self.nvcc = backend, nvcc()
-        there = gpus()
+        there = [] if backend == "sim" else gpus()
         self.chosen = backend or ("gpu" if there and self.nvcc else "sim")
         self.on_any_gpu = self.chosen == "gpu" and not backend
         if backend == "gpu" and not there:
@@ -186,8 +198,7 @@ class Commands:
         if not words or words[0].startswith("-"):
             fail("diff needs a stage: ./ladder diff 04", 2)
         stage = stage_called(words[0])
-        if stage not in files.stage_names():
-            fail(f"diff {stage}: no stage's folder; there are {', '.join(files.stage_names())}", 2)
+        need_folder("diff", stage)
         for word in words:
             if word.split("=")[0] in ("--json", "--show"):
                 fail(f"diff prints, and {word} is for profile", 2)
@@ -258,6 +269,8 @@ class Commands:
         options = parser.parse_args(words)
         if options.minutes is not None and (not options.all or options.stage or options.minutes < 0):
             fail("--minutes is for --all, and not below 0", 2)
+        for stage in options.stage:
+            need_folder("test --stage", stage)
         return testing.test(options, self.backend, self.chosen)
 
     def doctor(self, *words):

@@ -223,4 +223,8 @@ def build(preset, command, *targets, **options):
         log = folder(preset, "build.log")
         if logged(log, f"building build/{preset}", cached(preset, "CMAKE_COMMAND"), "--build",
                   folder(preset), "--parallel", str(os.cpu_count()), "--target", *targets):
+            with open(log, encoding="utf-8") as file:
+                unknown = re.search(r"(?:No rule to make target|unknown target) '([^']+)'", file.read())
+            if unknown and unknown[1] in targets:
+                fail(f"build/{preset} has no program '{unknown[1]}'", 2)
             failed(log, f"building build/{preset}")

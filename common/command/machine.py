@@ -12,6 +12,7 @@ from common.show.support import fail
 
 FOLDER = os.path.join(ROOT, "common", "command")
 LEAST_CMAKE = (3, 25)
+SECONDS = 10  # for what another program is asked
 CXX_NAMES = ("c++", "g++", "clang++")
 
 
@@ -22,14 +23,16 @@ def say(text):
 def printed(*command):
     """What a command prints; nothing where it fails, hangs, or is not there."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, check=False, timeout=10)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                   stderr=subprocess.DEVNULL, errors="replace")
+        said, _ = process.communicate(timeout=SECONDS)
     except OSError:
         return ""
     except subprocess.TimeoutExpired:
-        say(f"warning: {command[0]} gave no answer within 10 seconds: going on without it")
+        process.kill()  # and it is not waited for: what hangs in a driver does not end
+        say(f"warning: {command[0]} gave no answer within {SECONDS} seconds: going on without it")
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return said if process.returncode == 0 else ""
 
 
 def python(name, *words):
@@ -159,10 +162,10 @@ def gpus():
     """'NAME, driver VERSION, compute CAPABILITY' for each; none where CUDA programs see no GPU:
     nvidia-smi lists them all, whatever CUDA_VISIBLE_DEVICES hides."""
     listed = printed("nvidia-smi", "-L")
-    rows = printed("nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader")
-    found = re.sub(r", (\S+), (\S+)$", r", driver \1, compute \2", rows, flags=re.MULTILINE).splitlines()
     if "GPU 0:" not in listed:
         return []
+    rows = printed("nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader")
+    found = re.sub(r", (\S+), (\S+)$", r", driver \1, compute \2", rows, flags=re.MULTILINE).splitlines()
     # Indices, or beginnings of a UUID; CUDA stops at the first that names no GPU.
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
     visible = (int(first) < len(found) if first.isdecimal() else

@@ -27,7 +27,8 @@ def main(words):
     names, after = stage_names(), words[0]
     if after == names[0]:
         fail(f"{after} is the first stage: there is none before it", 2)
-    before = names[names.index(after) - 1]
+    # A side rung takes some problems alone, and is before none.
+    before = [name for name in names[:names.index(after)] if not files.is_side_rung(name)][-1]
     options = words[1:] or ["--shape", "alexnet_conv1", "--batch", "1"]
     if words[1:] and not words[1].startswith("-") or "--stage" in words:
         fail("diff takes one stage, and puts it beside the one before it: ./ladder diff 04", 2)
@@ -44,7 +45,8 @@ def main(words):
         profiles = records.read_profiles(path)
         for stage in (before, after):
             if any(stage not in profile.stages for profile in profiles):
-                print(f"ladder: error: diff: {stage} has no counts on this problem:", file=sys.stderr, flush=True)
+                print(f"ladder: error: diff: {stage} has no counts on this problem:", file=sys.stderr,
+                      flush=True)
                 foreground(*profile, "--stage", stage, "--json", path, *options)  # says why
                 return 1
     print("\n".join(difflib.unified_diff(
