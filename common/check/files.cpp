@@ -21,13 +21,14 @@ struct Temporary {
   explicit Temporary(const std::string& given) {
     std::error_code ignored;
     fs::path target = given;
-    if (fs::is_symlink(target, ignored)) {
-      target = target.parent_path() / fs::read_symlink(target);
-    }
     // Renaming onto /dev/stdout would replace the device.
     if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
       throw std::runtime_error(
           given + ": is not a regular file; what is written replaces one when it is whole");
+    }
+    for (int links = 0; fs::is_symlink(target, ignored); ++links) {
+      if (links == 40) throw std::runtime_error(given + ": its links go in a circle");
+      target = target.parent_path() / fs::read_symlink(target);
     }
     path = target.string();
     partial = fmt::format("{}.partial{}", path, getpid());

@@ -1,15 +1,23 @@
 """The commands of ./ladder: each sees to what it needs here, builds that, and calls the program, CTest
 or a module of common/."""
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the rest is loaded says nothing
+
+# ruff: noqa: E402
+# pylint: disable=wrong-import-position
 import argparse
 import contextlib
 import glob
 import os
 import re
+import subprocess
 import sys
 
 from common.command import doctor, testing
 from common.command.building import Lacking, build, configure, folder
-from common.command.machine import foreground, gpus, nvcc, say
+from common.command.machine import child, foreground, gpus, nvcc, python, say, status_of
 from common.show import files, floors
 from common.show.files import ROOT
 from common.show.support import REPORT, fail, run_main, stage_called, tell
@@ -62,9 +70,12 @@ MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
 def module(name, *words):
     """Runs a module of common/. NVIDIA's other tools lie beside nvcc, whether its folder is in PATH."""
     path = os.pathsep.join([os.environ["PATH"], os.path.dirname(nvcc() or "/usr/bin/nvcc")])
-    # No installed package is needed, and no checkout's but ours.
-    safe = "-SBP" if sys.version_info >= (3, 11) else "-SB"
-    return foreground(sys.executable, safe, "-m", name, *words, env={**os.environ, "PATH": path})
+    return foreground(*python(name, *words), env={**os.environ, "PATH": path})
+
+
+def need_folder(command, stage):
+    if stage not in files.stage_names():
+        fail(f"{command} {stage}: no stage's folder; there are {', '.join(files.stage_names())}", 2)
 
 
 def paragraph(command):
@@ -95,7 +106,7 @@ class Commands:
 
     def __init__(self, backend):
         self.backend, self.nvcc = backend, nvcc()
-        there = gpus()
+        there = [] if backend == "sim" else gpus()
         self.chosen = backend or ("gpu" if there and self.nvcc else "sim")
         self.on_any_gpu = self.chosen == "gpu" and not backend
         if backend == "gpu" and not there:
@@ -151,9 +162,13 @@ class Commands:
                 return 0
         os.makedirs(REPORT, exist_ok=True)
         # Shown as it comes, and kept if all went well.
-        status = foreground("bash", "-o", "pipefail", "-c", 'part=$1; shift; "$@" | tee "$part"', "-",
-                            table + ".part", sys.executable, "-B", "-m", "common.measure.profile",
-                            "--program", program, "--brief", "--trace", trace)
+        with open(table + ".part", "w", encoding="utf-8") as part, child(
+                *python("common.measure.profile", "--program", program, "--brief", "--trace", trace),
+                stdout=subprocess.PIPE) as process:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                part.write(line)
+        status = status_of(process)
         if status == 0:
             os.replace(table + ".part", table)
         return status
@@ -183,8 +198,7 @@ class Commands:
         if not words or words[0].startswith("-"):
             fail("diff needs a stage: ./ladder diff 04", 2)
         stage = stage_called(words[0])
-        if stage not in files.stage_names():
-            fail(f"diff {stage}: no stage's folder; there are {', '.join(files.stage_names())}", 2)
+        need_folder("diff", stage)
         for word in words:
             if word.split("=")[0] in ("--json", "--show"):
                 fail(f"diff prints, and {word} is for profile", 2)
@@ -255,6 +269,8 @@ class Commands:
         options = parser.parse_args(words)
         if options.minutes is not None and (not options.all or options.stage or options.minutes < 0):
             fail("--minutes is for --all, and not below 0", 2)
+        for stage in options.stage:
+            need_folder("test --stage", stage)
         return testing.test(options, self.backend, self.chosen)
 
     def doctor(self, *words):

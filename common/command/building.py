@@ -70,8 +70,8 @@ def logged(log, step, *command, **options):
     """Output to the log, and to a terminal as a line that changes. Gives the command's status."""
     watched = sys.stderr.isatty()
     with open(log, "w", buffering=1, encoding="utf-8") as file, \
-            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                             stderr=subprocess.STDOUT, errors="replace", **options) as process:
+            machine.child(*command, whole=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, errors="replace", **options) as process:
         for line in process.stdout:
             file.write(line)
             if watched:
@@ -80,7 +80,7 @@ def logged(log, step, *command, **options):
                       flush=True)
     if watched:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
-    return process.returncode
+    return machine.status_of(process)
 
 
 def failed(log, what):
@@ -223,4 +223,8 @@ def build(preset, command, *targets, **options):
         log = folder(preset, "build.log")
         if logged(log, f"building build/{preset}", cached(preset, "CMAKE_COMMAND"), "--build",
                   folder(preset), "--parallel", str(os.cpu_count()), "--target", *targets):
+            with open(log, encoding="utf-8") as file:
+                unknown = re.search(r"(?:No rule to make target|unknown target) '([^']+)'", file.read())
+            if unknown and unknown[1] in targets:
+                fail(f"build/{preset} has no program '{unknown[1]}'", 2)
             failed(log, f"building build/{preset}")

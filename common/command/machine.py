@@ -1,4 +1,5 @@
 """What must be known of this machine before CMake looks: its compiler, CMake, make and GPUs."""
+import contextlib
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from common.show.support import fail
 
 FOLDER = os.path.join(ROOT, "common", "command")
 LEAST_CMAKE = (3, 25)
+SECONDS = 10  # for what another program is asked
 CXX_NAMES = ("c++", "g++", "clang++")
 
 
@@ -19,13 +21,66 @@ def say(text):
 
 
 def printed(*command):
-    """What a command prints; nothing where it fails, or is not there."""
+    """What a command prints; nothing where it fails, hangs, or is not there."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, check=False)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                   stderr=subprocess.DEVNULL, errors="replace")
+        said, _ = process.communicate(timeout=SECONDS)
     except OSError:
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    except subprocess.TimeoutExpired:
+        process.kill()  # and it is not waited for: what hangs in a driver does not end
+        say(f"warning: {command[0]} gave no answer within {SECONDS} seconds: going on without it")
+        return ""
+    return said if process.returncode == 0 else ""
+
+
+def python(name, *words):
+    """The command that runs a module of common/: no installed package is needed, and no checkout's but
+    ours."""
+    return [sys.executable, "-SBP" if sys.version_info >= (3, 11) else "-SB", "-m", name, *words]
+
+
+@contextlib.contextmanager
+def child(*command, whole=False, **options):
+    """A process, whose output is text. Whoever ends this one ends that one first, `whole` with all that it
+    has started, which Ctrl-C alone would not reach then."""
+    process, numbers = None, []
+
+    def pass_on(number, _=None):
+        numbers.append(number)
+        with contextlib.suppress(ProcessLookupError):
+            if process and process.returncode is None:
+                (os.killpg if whole else os.kill)(process.pid, number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGHUP, signal.SIGTERM)
+              if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        with subprocess.Popen(command, text=True, start_new_session=whole, **options) as process:
+            for number in numbers[:1]:  # it came before there was a process
+                pass_on(number)
+            try:
+                yield process
+            except KeyboardInterrupt:
+                if whole:
+                    pass_on(signal.SIGINT)
+                raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if numbers:
+        sys.exit(128 + numbers[0])
+
+
+def status_of(process):
+    """What a shell has as the status of one that has ended; says which signal has ended it."""
+    number = -process.returncode
+    if number <= 0:
+        return process.returncode
+    if number not in (signal.SIGINT, signal.SIGPIPE):
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        say(f"{os.path.basename(process.args[0])} was ended by {name}")
+    return 128 + number
 
 
 def foreground(*command, **options):
@@ -33,12 +88,14 @@ def foreground(*command, **options):
     that command's to answer."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        done = subprocess.run(command, text=True, check=False, **options)
+        with child(*command, **options) as process:
+            said, _ = process.communicate()
     finally:
         signal.signal(signal.SIGINT, before)
-    if done.returncode in (-signal.SIGINT, 130):
+    status = status_of(process)
+    if status == 128 + signal.SIGINT:
         raise KeyboardInterrupt
-    return done.stdout if done.stdout is not None else abs(done.returncode) + 128 * (done.returncode < 0)
+    return status if said is None else said
 
 
 def install(*packages):
@@ -105,10 +162,10 @@ def gpus():
     """'NAME, driver VERSION, compute CAPABILITY' for each; none where CUDA programs see no GPU:
     nvidia-smi lists them all, whatever CUDA_VISIBLE_DEVICES hides."""
     listed = printed("nvidia-smi", "-L")
-    rows = printed("nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader")
-    found = re.sub(r", (\S+), (\S+)$", r", driver \1, compute \2", rows, flags=re.MULTILINE).splitlines()
     if "GPU 0:" not in listed:
         return []
+    rows = printed("nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader")
+    found = re.sub(r", (\S+), (\S+)$", r", driver \1, compute \2", rows, flags=re.MULTILINE).splitlines()
     # Indices, or beginnings of a UUID; CUDA stops at the first that names no GPU.
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
     visible = (int(first) < len(found) if first.isdecimal() else

@@ -223,6 +223,22 @@ void require_consistent(const Options& options) {
   }
 }
 
+// What the report writes must be none of the files that the command line names.
+void require_apart_from_report(const Options& options, const std::string& folder) {
+  const auto whole = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
+  };
+  for (const char* file : {"input.png", "filters.png", "feature_maps.png", "run.json"}) {
+    for (const char* name : {"--input", "--filters", "--bias", "--output"}) {
+      if (!options.has(name) || whole(options.text(name)) != whole(folder + "/" + file)) continue;
+      throw UsageError(
+          fmt::format("{} and the report's {} are the same file, {}: it would be overwritten", name,
+                      file, options.text(name)));
+    }
+  }
+}
+
 void require_report_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -272,9 +288,10 @@ int run_command(const std::vector<std::string>& arguments) {
   const std::vector<Stage> stages = selected_stages(options);
   require_consistent(options);
   const std::string records = json_path(options);
-  if (options.has("--output")) require_writable(options.text("--output"));
   bool report = !names_problem(options) && !options.has("--once");
   const std::string folder = options.text("--report", report_folder());
+  if (report) require_apart_from_report(options, folder);
+  if (options.has("--output")) require_writable(options.text("--output"));
   if (report) require_report_folder(folder);
   require_device();
   const Workload job = make_workload(options);

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as xml
 
 from common.command import building
 from common.command.building import Lacking, folder
-from common.command.machine import say
+from common.command.machine import child, say
 from common.show import files
 from common.show.files import ROOT
 from common.show.support import fail
@@ -93,7 +93,7 @@ def run(preset, options, results):
         os.remove(report)
     command = [building.cached(preset, "CMAKE_CTEST_COMMAND"), "--preset", preset, "--parallel",
                str(os.cpu_count()), "--output-junit", report, *options]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, errors="replace") as ctest:
+    with child(*command, whole=True, cwd=ROOT, stdout=subprocess.PIPE, errors="replace") as ctest:
         for line in ctest.stdout:
             if not NOISE.search(line):
                 print(line, end="", flush=True)

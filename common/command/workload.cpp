@@ -107,6 +107,18 @@ Workload make_workload(const Options& options) {
   const bool arrays = input.is_given() || filters.is_given() || bias.is_given();
   const bool photo = !names_problem(options) && !options.has("--shapes");
   const bool bank = photo && !filters.is_given();
+  if (options.has("--batch") && options.has("--n")) {
+    throw UsageError("--batch and --n both say how many images: give one of them");
+  }
+  if (options.has("--max-gmac") && (photo || arrays)) {
+    throw UsageError(
+        "--max-gmac cuts down problems of random numbers, not the photograph or given arrays");
+  }
+  if (photo && !input.is_given() && filters.is_given() && filters.array.shape[1] != BANK_CHANNELS) {
+    throw std::runtime_error(
+        fmt::format("{}: its filters have {} channels, and the photograph has {}: give --input",
+                    filters.path, filters.array.shape[1], BANK_CHANNELS));
+  }
   Problem problem =
       photo ? alexnet_conv1() : named_problems(options, with_extents_of(input, filters, {}))[0];
   ConvArguments& a = problem.arguments;

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 
+from common.command.machine import child, foreground, status_of
 from common.measure import ncu
 from common.show import counter_tables, files, floors, formats, last, page, records
 from common.show.records import read_json, read_profiles
@@ -43,16 +44,17 @@ def records_of(program, options, shown=True, trace=""):
     with tempfile.TemporaryDirectory() as folder:
         path, said = os.path.join(folder, "profile.json"), ""
         command = [program, "profile", "--json", path, *(["--trace", trace] if trace else []), *options]
-        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+        with child(*command, stdout=subprocess.PIPE) as process:
             for line in process.stdout:
                 said += line
                 if shown and line not in (f"wrote {path}\n", f"wrote {trace}\n"):
                     print(line, end="", flush=True)
+        status = status_of(process)
         if os.path.exists(path):
-            return read_json(path), process.returncode
+            return read_json(path), status
         if not shown:
             print(said, end="")
-        sys.exit(process.returncode)
+        sys.exit(status)
 
 
 def read_counters(program, own, options):
@@ -102,7 +104,7 @@ def fall_back(reason, options, path):
     """Without counters the simulator counts; returns its status."""
     print(f"ladder: no counters of the GPU, so the simulator counts: {reason}", file=sys.stderr)
     command = [os.path.join(ROOT, "ladder"), "--backend", "sim", "profile", "--json", path, *options]
-    return subprocess.run(command, check=False).returncode
+    return foreground(*command)
 
 
 # --- tables and the page -------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def main(arguments):
     own, options = parse(arguments)
     if own.help:
         print(__doc__)
-        return subprocess.run([own.program, "profile", "--help"], check=False).returncode
+        return foreground(own.program, "profile", "--help")
     if own.show and (own.json is not None or any(word.split("=")[0] == "--trace" for word in options)):
         fail("--show writes to build/report: leave out --json and --trace, or --show", 2)
     try:

@@ -32,10 +32,6 @@ if [[ -z $gpu && -z $list ]]; then
 fi
 name=${gpu:-NVIDIA H200}  # NVIDIA H200: h200
 name=$(sed -E 's/^nvidia //; s/[^a-z0-9_]+/_/g' <<<"${name,,}")
-for other in docs/results/bench_*.json; do
-  [[ ! -e $other || $other == "docs/results/bench_$name.json" ]] ||
-    die "$other is of another GPU than this one ($gpu): move its results away first"
-done
 nvcc=$(python3 -B -c 'from common.command import machine; print(machine.nvcc() or "")')
 PATH=$PATH${nvcc:+:${nvcc%/*}}  # where NVIDIA's other tools are
 digest=$(python3 -B -c 'from common.show import files; print(files.kernels_digest())')

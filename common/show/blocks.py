@@ -105,7 +105,7 @@ def full_report(data, _):
 
 def idea_of(stage):
     """In a few words, as the stage has registered it."""
-    return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"', files.read(files.kernel_file(stage)))[1]
+    return re.search(r'REGISTER_STAGE\(\s*\{"[^"]*",\s*"([^"]*)"', files.kernel(stage))[1]
 
 
 def summary(data, _):

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 
-from common.command.machine import foreground
+from common.command.machine import foreground, python
 from common.show import counter_tables, files, formats, records
 from common.show.files import stage_names
 from common.show.support import ROOT, fail, run_main
@@ -19,7 +19,7 @@ from common.show.support import ROOT, fail, run_main
 
 def main(words):
     """words: the program to profile, a stage's whole name, and options."""
-    profile = [sys.executable, "-m", "common.measure.profile", "--program", words[0]]
+    profile = python("common.measure.profile", "--program", words[0])
     words = words[1:]
     if words[:1] in (["--help"], ["-h"]):
         print(__doc__.strip())
@@ -27,7 +27,8 @@ def main(words):
     names, after = stage_names(), words[0]
     if after == names[0]:
         fail(f"{after} is the first stage: there is none before it", 2)
-    before = names[names.index(after) - 1]
+    # A side rung takes some problems alone, and is before none.
+    before = [name for name in names[:names.index(after)] if not files.is_side_rung(name)][-1]
     options = words[1:] or ["--shape", "alexnet_conv1", "--batch", "1"]
     if words[1:] and not words[1].startswith("-") or "--stage" in words:
         fail("diff takes one stage, and puts it beside the one before it: ./ladder diff 04", 2)
@@ -42,8 +43,14 @@ def main(words):
             print(files.read(said), end="")
             return status
         profiles = records.read_profiles(path)
+        for stage in (before, after):
+            if any(stage not in profile.stages for profile in profiles):
+                print(f"ladder: error: diff: {stage} has no counts on this problem:", file=sys.stderr,
+                      flush=True)
+                foreground(*profile, "--stage", stage, "--json", path, *options)  # says why
+                return 1
     print("\n".join(difflib.unified_diff(
-        files.read(old).splitlines(), files.read(new).splitlines(), os.path.relpath(old, ROOT),
+        files.kernel(before).splitlines(), files.kernel(after).splitlines(), os.path.relpath(old, ROOT),
         os.path.relpath(new, ROOT), n=2, lineterm="")))
     for profile in profiles:
         print(f"\n{formats.title_of(profile)}; counted by {counter_tables.source_of(profile)}\n")

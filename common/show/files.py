@@ -18,7 +18,7 @@ def stage_names():
 def registered_stages():
     """The same with their forms, 14_warpgroups_tf32 and so on: the names that the kernels register."""
     return [name for stage in stage_names()
-            for name in re.findall(r'REGISTER_STAGE\(\s*\{"([^"]+)"', read(kernel_file(stage)))]
+            for name in re.findall(r'REGISTER_STAGE\(\s*\{"([^"]+)"', kernel(stage))]
 
 
 def lessons():
@@ -27,19 +27,27 @@ def lessons():
 
 
 def kernel_file(stage):
-    """The path of its kernel: a stage has one .cu file."""
-    path, = glob.glob(os.path.join(glob.escape(os.path.join(ROOT, stage)), "*.cu"))
-    return path
+    """The path of its kernel. Raises OSError unless the stage has one .cu file."""
+    folder = os.path.join(ROOT, stage)
+    found = glob.glob(os.path.join(glob.escape(folder), "*.cu"))
+    if len(found) != 1:
+        raise OSError(errno.EINVAL, f"a stage has one .cu file, and this folder has {len(found)}", folder)
+    return found[0]
+
+
+def kernel(stage):
+    """Its kernel's text, to look at: bytes that are no UTF-8 are replaced."""
+    return read(kernel_file(stage), "replace")
 
 
 def is_side_rung(stage):
     """Whether it takes some problems alone, and not the running example: its registration names `wants`."""
-    return bool(re.search(r"REGISTER_STAGE\(\{[^}]*\bwants\}", read(kernel_file(stage))))
+    return bool(re.search(r"REGISTER_STAGE\(\{[^}]*\bwants\}", kernel(stage)))
 
 
 def capability_of(stage):
     """The compute capability that the stage registers: "9.0"; empty where any GPU runs it."""
-    found = re.search(r"REGISTER_STAGE\(\{[^}]*, (\d)(\d)(?:, \w+)*\}", read(kernel_file(stage)))
+    found = re.search(r"REGISTER_STAGE\(\{[^}]*, (\d)(\d)(?:, \w+)*\}", kernel(stage))
     return f"{found[1]}.{found[2]}" if found else ""
 
 
@@ -56,7 +64,8 @@ def kernels_digest():
     code = hashlib.sha256()
     for path in sorted(path for own in ("[0-9][0-9]_*/*.cu", "common/core/*")
                        for path in glob.glob(own, root_dir=ROOT)):
-        bare = re.sub(r"//[^\n]*|/\*.*?\*/|\s+", "", read(os.path.join(ROOT, path)), flags=re.DOTALL)
+        text = read(os.path.join(ROOT, path), "replace")
+        bare = re.sub(r"//[^\n]*|/\*.*?\*/|\s+", "", text, flags=re.DOTALL)
         code.update(f"{path}\n{bare}\n".encode())
     return code.hexdigest()[:12]
 
@@ -73,9 +82,9 @@ def read_bytes(path):
         return file.read()
 
 
-def read(path):
+def read(path, errors="strict"):
     """The file's text."""
-    return read_bytes(path).decode().replace("\r\n", "\n")
+    return read_bytes(path).decode(errors=errors).replace("\r\n", "\n")
 
 
 def read_existing(path):

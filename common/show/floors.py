@@ -52,6 +52,8 @@ def read_machine(path):
         path = measured
     value = records.read_file(path, FORMAT, VERSION)
     with records.well_formed(path):
+        if not isinstance(value["gpu"], str) or not value["gpu"].removeprefix("NVIDIA "):
+            raise ValueError("'gpu' is no name of one")
         rates = {rate["name"]: rate["value"] for rate in value["rates"]}
         for name in RATES + OTHER_RATES:
             if not 1e-9 < rates.get(name, name in OTHER_RATES) < 1e15:

@@ -199,7 +199,7 @@ def code_of(problems, trace, root):
             code[stage["stage"]] = stage["files"][own[0]]
     for name in {name for problem in problems for name in problem.stages()} - set(code):
         if root and name in files.stage_names():
-            code[name] = files.read(files.kernel_file(name))
+            code[name] = files.kernel(name)
     return dict(sorted(code.items()))
 
 
@@ -261,6 +261,7 @@ def read_pictures(path):
     filter and which map stands."""
     run = records.read_json(path)
     with records.well_formed(path):
+        records.require_version(run, 1, path)
         own = shape.parse(run["shape"])
         data = {**{name: getattr(own, name) for name in ("H", "W", "K", "R", "S", "P", "Q")},
                 "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], **run["pictures"],

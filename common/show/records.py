@@ -166,6 +166,8 @@ def profiles_of(value, path):
     found = {}
     if not isinstance(value, list):
         raise BadInput(f"{path}: not made by profile: a list of records was expected")
+    if not value:
+        raise BadInput(f"{path}: has no record of a kernel")
     with well_formed(path):
         for i, members in enumerate(value):
             require_version(members, 1, f"{path}: record {i}")

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import textwrap
 
@@ -20,6 +21,8 @@ def run_main(main):
         fail("standard output is closed")
     sys.stdout.reconfigure(errors="backslashreplace")  # half a character is no reason to stop
     try:
+        if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         status = main(sys.argv[1:])
         sys.stdout.flush()
         sys.exit(status)

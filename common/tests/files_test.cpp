@@ -144,14 +144,17 @@ TEST(Pictures, RoundTripAndThePhotograph) {
 TEST(WrittenFiles, AreWholeOrNotThere) {
   const TempFolder folder;
   const std::string old = folder.write("old", "old"), link = folder.path("link");
-  std::filesystem::create_symlink("old", link);
+  std::filesystem::create_symlink("middle", link);
+  std::filesystem::create_symlink("old", folder.path("middle"));
   require_writable(link);
   EXPECT_EQ(folder.read("old"), "old");
   write_file(link, {"new"});
-  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("middle")));
+  std::filesystem::create_symlink("loop", folder.path("loop"));
   EXPECT_EQ(folder.read("old"), "new");
-  EXPECT_EQ(folder.entries(), 2);
-  for (const char* path : {"/nonexistent/x", "/dev/null", "/"}) {
+  EXPECT_EQ(folder.entries(), 4);
+  const std::string loop = folder.path("loop");
+  for (const char* path : {loop.c_str(), "/nonexistent/x", "/dev/null", "/"}) {
     EXPECT_THROW(require_writable(path), std::runtime_error) << path;
   }
 }

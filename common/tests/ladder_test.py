@@ -13,7 +13,7 @@ import time
 import unittest
 import unittest.mock
 
-from common.command import building, doctor, testing
+from common.command import building, doctor, machine, testing
 from common.command.__main__ import USAGE
 from common.show import files
 from common.tests.folder_test import ROOT, FolderTest, called
@@ -46,6 +46,21 @@ class Stages(unittest.TestCase):
                     ("9.0", "this GPU runs all, and so does the simulator")):
                 gpus = [f"NVIDIA GPU, driver 580.1, compute {gpu}"] if gpu else []
                 self.assertEqual(doctor.of_the_stages(gpus), said)
+
+
+class OddStages(FolderTest):
+    """A reader's own."""
+
+    def test_a_folder_without_its_one_kernel_is_named(self):
+        with unittest.mock.patch.object(files, "ROOT", self.folder):
+            os.mkdir(self.path("98_odd"))
+            with self.assertRaisesRegex(OSError, "one .cu file, and this folder has 0: '.*98_odd'"):
+                files.kernel("98_odd")
+            pathlib.Path(self.path("98_odd", "a.cu")).write_bytes(b"// \xff")
+            self.assertEqual(files.kernel("98_odd"), "// \ufffd")
+            self.save("98_odd/b.cu", "")
+            with self.assertRaisesRegex(OSError, "this folder has 2"):
+                files.kernel("98_odd")
 
 
 class Ladder(unittest.TestCase):
@@ -94,7 +109,8 @@ class Ladder(unittest.TestCase):
             ("run --backend", "--backend needs a value"), ("--backend=x run", "must be gpu or sim"),
             ("check --stage 0", "stage '0' can be 01_naive or"),
             ("check --stage 77", "stage '77' is unknown"), ("diff auto", "stage 'auto' is unknown"),
-            ("test --stage", "--stage needs a value"),
+            ("test --stage", "--stage needs a value"), ("test --stage auto", "no stage's folder"),
+            ("test --stage 15_copy_engine_nhwc", "no stage's folder"),
             ("test --fast", "test: unrecognized arguments: --fast"),
             ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value"),
             ("build sim -t", "'-t' is no program"), ("build sim ''", "sim needs a value"),
@@ -143,6 +159,27 @@ class Ladder(unittest.TestCase):
                    f"{ERROR}.*/build/sim: No space left")
         (self.root / "build/sim/configure.log").unlink()
 
+    def test_3_a_program_that_hangs(self):
+        (self.bare / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 60\n")
+        (self.bare / "nvidia-smi").chmod(0o755)
+        self.addCleanup((self.bare / "nvidia-smi").unlink)
+        self.check("./ladder exercise --measure", 2, "^ladder: warning: nvidia-smi gave no answer within 10 ",
+                   PATH=f"{self.bare}:{os.environ['PATH']}")
+
+    def test_3_what_runs_ends_as_ladder_does(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number), subprocess.Popen(
+                    [sys.executable, "-c", "import sys; from common.command import machine\n"
+                     "machine.foreground('sh', '-c', 'echo $$; exec sleep 60')"],
+                    cwd=self.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+                own = int(running.stdout.readline())
+                running.send_signal(number)
+                self.assertEqual(running.stderr.read(), "")
+            self.assertEqual(running.returncode, 128 + number)
+            self.assertRaises(ProcessLookupError, os.kill, own, 0)
+        self.assertEqual(called(machine.foreground, "sh", "-c", "kill -SEGV $$"),
+                         (128 + signal.SIGSEGV, "", "ladder: sh was ended by SIGSEGV\n"))
+
     def test_3_narrow_terminals(self):
         for line in ("help", "exercise", "exercise tail --hint"):
             for row in self.check(f"./ladder {line}", 0, COLUMNS="40").splitlines():
@@ -154,16 +191,16 @@ class Ladder(unittest.TestCase):
                             r"^stages +(any|this) GPU runs .*the simulator")
         self.assertNotRegex(output, "found .*missing|Traceback")
         for _ in range(2):  # configured by doctor: not again
-            output = self.check("./ladder build sim nosuch", 1, f"{ERROR}building build/sim failed")
+            output = self.check("./ladder build sim nosuch", 2, f"{ERROR}build/sim has no program 'nosuch'")
             self.assertNotIn("configuring", output)
         if shutil.which("clang++"):
-            self.check("./ladder build sim nosuch", 1, "configuring build/sim, since .*CXX.* changed",
+            self.check("./ladder build sim nosuch", 2, "configuring build/sim, since .*CXX.* changed",
                        CXX="clang++")
             needs = (self.root / "build/sim/needs.tsv").read_text(encoding="utf-8")
             self.assertRegex(needs, "C\\+\\+ compiler.*Clang")
-            self.check("./ladder build sim nosuch", 1, "configuring build/sim, since .*CXX.* changed")
+            self.check("./ladder build sim nosuch", 2, "configuring build/sim, since .*CXX.* changed")
         (self.root / "build/sim/needs.tsv").write_text("verdict\tfound\tcommands\nfound\t/gone\t*\n")
-        self.check("./ladder build sim nosuch", 1, "configuring build/sim$")
+        self.check("./ladder build sim nosuch", 2, "configuring build/sim$")
 
     def test_5_a_call_waits_for_another(self):
         (self.root / "build/sim").mkdir(parents=True, exist_ok=True)
@@ -175,8 +212,8 @@ class Ladder(unittest.TestCase):
                     self.assertTrue(said, "it did not wait")
                 self.assertIsNone(waiting.poll())
                 fcntl.flock(lock, fcntl.LOCK_UN)
-                self.assertIn("failed", waiting.stderr.read())
-        self.assertEqual(waiting.returncode, 1)
+                self.assertIn("has no program 'nosuch'", waiting.stderr.read())
+        self.assertEqual(waiting.returncode, 2)
 
     def test_6_a_build_that_is_cut_off_goes_on(self):
         with subprocess.Popen(["./ladder", "build", "sim", "convladder_check"], cwd=self.root, text=True,
@@ -192,10 +229,11 @@ class Ladder(unittest.TestCase):
     def test_7_a_place_that_no_build_can_work_in(self):
         (self.root.parent / "a;b").symlink_to(self.root)
         self.check("../a\\;b/ladder run --help", 0)  # a link's own name does not matter
-        bad = self.root.parent / "a#b"
-        shutil.copytree(self.root / "common", bad / "common")
-        shutil.copy(self.root / "ladder", bad)
-        self.check("../a#b/ladder doctor", 2, f"{ERROR}a build can't work in ")
+        for name in ("a#b", "a:b"):
+            bad = self.root.parent / name
+            shutil.copytree(self.root / "common", bad / "common")
+            shutil.copy(self.root / "ladder", bad)
+            self.check(f"../{name}/ladder doctor", 2, f"{ERROR}a build can't work in ")
 
 
 class Counting(FolderTest):

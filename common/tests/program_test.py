@@ -38,6 +38,8 @@ ARGUMENTS = [
            ("--output", "--json", "w.npy"))),
     *((2, "--shapes is where --shape is found", f"{command} --shapes two.csv")
       for command in ("run", "run --n 2", "check --n 2")),
+    (2, "--output and the report's run.json are the same file, .*: it would be overwritten",
+     "run --report report --output ./report/run.json"),
     (2, "relu was given a disallowed flag", "check --n 1 --relu=0"),
     (2, "--report is for the photograph", "run --n 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
@@ -111,6 +113,11 @@ ON_DEVICE = [
      "run --filters w.npy --report report --stage 01_naive"),
     (2, "01_naive does not apply ReLU", "profile --stage 01_naive --relu"),
     (0, "  pass\n", "run --batch 1 --report report"),
+    (1, "y.npy: its filters have 15 channels, and the photograph has 3: give --input",
+     "run --filters y.npy --report report"),
+    (2, "--batch and --n both say how many images", f"run {SMALL} --batch 3"),
+    *((2, "--max-gmac cuts down problems of random numbers", f"run --max-gmac 0.1 {options}")
+      for options in ("--report report", f"{SMALL} --input y.npy")),
 ]
 
 

@@ -7,12 +7,12 @@ import math
 import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
 import time
 
+from common.command.machine import foreground, python
 from common.show import files
 from common.show.files import ROOT
 from common.show.support import columns, fail, require_folder, run_main, tell, write_json
@@ -25,7 +25,6 @@ from common.variants.task import number
 MINE = os.path.join(ROOT, "exercises.mine")
 NOTES = os.path.join(MINE, "notes.json")
 FRESH = {"done": False, "checks": 0, "hints": 0, "predicted": {}}  # what is remembered of an exercise
-PAGE = ["-m", "common.measure.profile", "--program"]
 TIMES = os.path.join(ROOT, "docs", "results", "exercises_{}.json")  # of a GPU: --measure
 WIDTH = 100
 THOUGHTS = {
@@ -419,8 +418,8 @@ def show_page(task, build):
     with tempfile.TemporaryDirectory() as folder:
         program = judge.compile_kernel(build, mine(task), folder, "01_naive")
         extents = [f"--{column}={value}" for column, value in problem.items()]
-        return subprocess.run([sys.executable, "-B", *PAGE, program, "--stage", registered[1],
-                               *extents, "--show"], check=False).returncode
+        return foreground(*python("common.measure.profile", "--program", program, "--stage", registered[1],
+                                  *extents, "--show"))
 
 
 # --- the command ---------------------------------------------------------------------------------

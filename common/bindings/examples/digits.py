@@ -14,8 +14,11 @@ import copy
 import sys
 import time
 
-import numpy
-import torch
+try:
+    import numpy
+    import torch
+except ModuleNotFoundError as error:
+    sys.exit(f"digits: error: {error.name} is not installed: pip install numpy torch")
 
 from common.bindings import convladder
 
