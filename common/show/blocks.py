@@ -349,7 +349,7 @@ def waits(data, stage, *words):
     names = files.stage_names()
     shown = names[:names.index(stage) + 1][-2:]
     problems, _ = only(data.card_of(stage).problems, words)
-    for profile in [each for problem in problems for each in problem.profiles][:1]:
+    for profile in [each for problem in problems for each in problem.profiles if shown[-1] in each.stages][:1]:
         yield counter_tables.waits_table(profile, shown)
 
 
