@@ -264,8 +264,8 @@ class Unit:
         return end
 
     def parameter(self, first, end):
-        """A parameter, of a template or a kernel, with a name if it has none; and the argument that stands for
-        it."""
+        """A parameter, of a template or a kernel, with a name if it has none; and the argument that stands
+        for it."""
         behind = self.without_default(first, end)
         last, before = self.words[behind - 1], self.words[behind - 2]
         if last in ("]", ")"):
