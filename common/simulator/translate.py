@@ -327,8 +327,10 @@ class Unit:
         own = [word for word in around if word in ("__device__", "__constant__", "__managed__")]
         is_elsewhere = "extern" in around or {"inline", "static"} <= set(around) or own[0] != self.words[i]
         if not (is_function or is_constant or is_elsewhere):
-            if "template" in around:  # for which g++ knows no sections
-                self.refuse(i, "a variable template in device memory is not simulated")
+            while self.words[end] == "[":
+                end = self.closing(end) + 1
+            if "template" in around and self.words[end] in ("=", "{"):  # for which g++ knows no sections
+                self.refuse(i, "a template of variables with a value in device memory is not simulated")
             if "inline" in around:  # which g++ wouldn't put in one section with others
                 self.replace(begin + around.index("inline"), "__attribute__((weak))")
         if is_function and self.words[end] == "(":

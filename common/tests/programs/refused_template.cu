@@ -1,5 +1,6 @@
-// A template of variables, whose instances g++ puts where it likes.
-// seen: {variable}: error: a variable template in device memory is not simulated
+// A template of variables, whose instances g++ puts where it likes. Those without a value get one
+// from the host, and are known by that.
+// seen: {variable}: error: a template of variables with a value in device memory is not simulated
 // status: 1
 template <int N>
 constexpr int twice = 2 * N;
