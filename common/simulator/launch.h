@@ -109,6 +109,9 @@ struct KernelPointer {
   auto on(dim3 blocks, dim3 threads, std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr,
           LaunchKind kind = LaunchKind::kPlain) const {
     static_assert((0 + ... + sizeof(Params)) <= 32764, "CUDA takes no more bytes of arguments");
+    static_assert(
+        !(... || std::is_reference_v<Params>),
+        "a kernel's parameter can't be a reference: it would be one to the host's memory");
     return [=, pointer = pointer](Params... arguments) {
       launch(
           blocks, threads, stream,

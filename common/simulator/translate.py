@@ -40,6 +40,7 @@ SIMULATOR = "::convladder::simulator::"
 SHARED = "static thread_local __attribute__((used, aligned(128){}))"
 TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
 ATOMIC = re.compile(r"atomic(Add|Sub|Exch|Min|Max|And|Or|Xor|Inc|Dec|CAS)(_block|_system)?")
+TYPES = {"auto", "bool", "char", "class", "double", "float", "int", "long", "short", "typename", "unsigned"}
 REFUSED = [
     (r"cudaTextureObject_t|cudaCreateTextureObject|cudaBindTexture\w*|tex[123]D\w*|texCubemap\w*|"
      r"textureReference", "textures are not simulated"),
@@ -226,10 +227,9 @@ class Unit:
         header = arguments = ""
         if is_template:
             inside = begin + 2, self.after_angles(begin + 1) - 1
-            header = f"template <{self.flat(*inside)}> "
-            if self.words[begin + 2] == ">":
-                return  # a specialization
-            arguments = "<" + ", ".join(self.parameter(*part) for part in self.split(*inside)) + ">"
+            parts = [self.parameter(*part) for part in self.split(*inside)]
+            header = f"template <{', '.join(declared for declared, _ in parts)}> "
+            arguments = "<" + ", ".join(name for _, name in parts) + ">"
         types = ", ".join(self.flat(first, self.without_default(first, behind))
                           for first, behind in self.split(name + 2, end))
         kernel = self.words[name]
@@ -251,10 +251,11 @@ class Unit:
 
     def declare_defaults(self, kernel, first, end, behind):
         """Behind a kernel whose parameters have defaults: a function that puts them in."""
-        names = [self.parameter(*part) for part in self.split(first, end)]
+        parts = [self.parameter(*part) for part in self.split(first, end)]
+        declared, names = map(", ".join, zip(*parts))
         self.defaults.add(kernel)
         self.edits.append((behind, behind, f" __attribute__((unused)) static auto {kernel}__arguments("
-                           f"{self.flat(first, end)}) {{ return ::std::make_tuple({', '.join(names)}); }}"))
+                           f"{declared}) {{ return ::std::make_tuple({names}); }}"))
 
     def without_default(self, first, end):
         for i in range(first, end):
@@ -263,11 +264,18 @@ class Unit:
         return end
 
     def parameter(self, first, end):
-        """A template's parameter as the argument that stands for it."""
-        end = self.without_default(first, end)
-        if self.kinds[end - 1] != "word" or end - first < 2:
+        """A parameter, of a template or a kernel, with a name if it has none; and the argument that stands
+        for it."""
+        behind = self.without_default(first, end)
+        last, before = self.words[behind - 1], self.words[behind - 2]
+        if last in ("]", ")"):
             self.refuse(first, "a parameter of this kernel needs a name")
-        return self.words[end - 1] + ("..." if self.words[end - 2] == "." else "")
+        if self.kinds[behind - 1] != "word" or behind - first < 2 or before == "::" or last in TYPES:
+            before, last = last, f"unnamed{first}"
+            declared = f"{self.flat(first, behind)} {last} {self.flat(behind, end)}"
+        else:
+            declared = self.flat(first, end)
+        return declared, last + ("..." if before == "." else "")
 
     def declare_shared(self, i):
         begin, end = self.statement(i), i
@@ -307,13 +315,24 @@ class Unit:
         around = self.words[begin:end]
         is_function = self.words[end] in ("(", "operator", ")", ",", "") or self.words[i - 1] == "]"
         is_constant = "constexpr" in around or "const" in around and "*" not in around
+        if self.words[end:end + 2] == ["(", "*"]:  # float (*f)(float), but not float (*f())(float)
+            close = self.closing(end)
+            is_function = self.words[close - 1] == ")" or self.words[close + 1] not in ("(", "[")
+            is_constant = "constexpr" in around or "const" in self.words[end:close]
         if is_constant and "constexpr" not in around and self.words[end] == "[":  # no hook sees what is const
             self.replace(begin + around.index("const"), "static" if not {"static", "extern"} & set(around) else "")
             is_constant = False
         if "__constant__" in around:
             section = "convladder_constant"
         own = [word for word in around if word in ("__device__", "__constant__", "__managed__")]
-        is_elsewhere = {"template", "inline", "extern"} & set(around) or own[0] != self.words[i]
+        is_elsewhere = "extern" in around or {"inline", "static"} <= set(around) or own[0] != self.words[i]
+        if not (is_function or is_constant or is_elsewhere):
+            while self.words[end] == "[":
+                end = self.closing(end) + 1
+            if "template" in around and self.words[end] in ("=", "{"):  # for which g++ knows no sections
+                self.refuse(i, "a template of variables with a value in device memory is not simulated")
+            if "inline" in around:  # which g++ wouldn't put in one section with others
+                self.replace(begin + around.index("inline"), "__attribute__((weak))")
         if is_function and self.words[end] == "(":
             self.device_functions.add(self.words[end - 1])
         if is_function or is_constant or is_elsewhere:
@@ -353,11 +372,24 @@ class Unit:
             name = self.words[i - 1]
             if name in functions and name not in kernels:
                 self.refuse(i - 1, f"{name}: a function without __global__ can't be launched")
+        called = []
+        for i, word in enumerate(self.words):
+            if word in kernels and self.kinds[i] == "word" and i not in self.kernel_names:
+                if self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do"):
+                    kernels.remove(word)  # something else has that name as well
+                elif self.words[i - 1] in ("return", "else", "do", ";", "{", "}", ")", "=", ",", "("):
+                    behind = self.after_angles(i + 1) if self.adjacent(i + 1, "<") and not self.adjacent(
+                        i + 1, "<<") else i + 1
+                    called += [i] * (self.words[behind] == "(")
+        for i in called:
+            if self.words[i] in kernels:
+                self.refuse(i, f"{self.words[i]}: a kernel can't be called, but by <<<...>>>")
         for first, last in self.bodies:
             own = set()  # what the kernel declares
-            for i in range(first, last):
+            for i in range(self.statement(first), last):
                 if self.kinds[i] == "word" and self.words[i] in of_host:
-                    if self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do"):
+                    if i < first or (self.kinds[i - 1] == "word" and
+                                     self.words[i - 1] not in ("return", "else", "do")):
                         own.add(self.words[i])
                     elif (self.words[i + 1] == "(" and self.words[i] not in own
                           and self.words[i - 1] not in (".", "->", "::", "&", "*", ">")):

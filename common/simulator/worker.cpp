@@ -710,13 +710,19 @@ void Worker::abandon_block() {
   }
 }
 
+Worker& this_worker() {
+  if (current_worker) return *current_worker;
+  std::fprintf(stderr, "%s: the host calls what only kernels can call\n", calling_line().c_str());
+  std::abort();
+}
+
 int sync_threads(bool predicate, Place place) {
-  return current_worker->sync_threads(predicate, place);
+  return this_worker().sync_threads(predicate, place);
 }
 void named_barrier(unsigned number, unsigned threads, bool waits, Place place) {
-  current_worker->named_barrier(number, threads, waits, place);
+  this_worker().named_barrier(number, threads, waits, place);
 }
-void meet(const LaneCall& call) { current_worker->meet(call); }
+void meet(const LaneCall& call) { this_worker().meet(call); }
 
 // Not in tensor_core.cpp, which GPU builds hold against the tensor core.
 void multiply(const char* name, LaneProduct& part, Place place) {
@@ -735,24 +741,23 @@ void mma_tf32(float* d, const float* a, const float* b, const float* c, Place pl
   std::memcpy(d, part.result, sizeof(part.result));
 }
 
-void spin(Place place) { current_worker->spin(place); }
-void sync_grid(Place place) { current_worker->sync_grid(place); }
-bool is_cooperative() { return current_worker->is_cooperative(); }
-void ignore_result() { current_worker->ignore_result(); }
+void spin(Place place) { this_worker().spin(place); }
+void sync_grid(Place place) { this_worker().sync_grid(place); }
+bool is_cooperative() { return this_worker().is_cooperative(); }
+void ignore_result() { this_worker().ignore_result(); }
 void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
-  current_worker->begin_atomic(address, bytes, kind, __builtin_return_address(0));
+  this_worker().begin_atomic(address, bytes, kind, __builtin_return_address(0));
 }
-void end_atomic(bool changed, Place place) { current_worker->end_atomic(changed, place); }
-void fence() { current_worker->fence(); }
-void wait_for_kernel_before() { current_worker->wait_for_kernel_before(); }
-Worker& this_worker() { return *current_worker; }
+void end_atomic(bool changed, Place place) { this_worker().end_atomic(changed, place); }
+void fence() { this_worker().fence(); }
+void wait_for_kernel_before() { this_worker().wait_for_kernel_before(); }
 std::size_t shared_offset(const void* pointer) {
-  const SharedMemory& memory = current_worker->memory();
+  const SharedMemory& memory = this_worker().memory();
   return memory.contains(pointer, 1) ? static_cast<const char*>(pointer) - memory.zero()
                                      : ~std::size_t{0};
 }
-char* shared_pointer(std::size_t offset) { return current_worker->memory().zero() + offset; }
-unsigned lane_id() { return current_worker->running_thread() % WARP; }
+char* shared_pointer(std::size_t offset) { return this_worker().memory().zero() + offset; }
+unsigned lane_id() { return this_worker().running_thread() % WARP; }
 
 void fail_running_kernel(int signal, const void* address, const void* pc) {
   if (current_worker && current_worker->runs_kernel()) {

@@ -109,6 +109,7 @@ class Formulas(unittest.TestCase):
         first = '"like": "tail"'
         page = files.read(os.path.join(ROOT, "docs/teaching.md"))
         example = re.search(r"```json(.*?)```", page, re.S)
+        goal = '"name": "a", "counter": "loads", "think": ""'
         for text in (example[1], "{", "null", "[]", "{}", '{"like": "nosuch"}', "[" * 9000,
                      f'{{{first}, "goals": null}}',
                      *(f"{{{first}, {wrong}}}" for wrong in (
@@ -120,6 +121,8 @@ class Formulas(unittest.TestCase):
                          '"check": [{"shape": "nasty_primes", "n": 100000}]', '"vary": {"h": [1, 400]}',
                          '"check": [{"shape": "nasty_primes", "bias": 2}]', '"visibility": "nosuch"',
                          '"count": [{"shape": "nasty_primes", "groups": 2}]', '"predict": {"a": "b"}',
+                         '"next": null', f'"goals": [{{{goal}, "at_most": 1, "at_least": 1}}]',
+                         '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
             with self.subTest(text), tempfile.TemporaryDirectory() as folder:
                 os.mkdir(os.path.join(folder, "tail"))
@@ -213,6 +216,8 @@ class Command(FolderTest):
         os.mkdir(odd)
         pathlib.Path(odd, "halo.cu").write_text("int x;", encoding="utf-8")
         self.assertTrue(exercise.seed_for(os.path.join(odd, "halo.cu"), "\udcff"))
+        pathlib.Path(self.path("a\nb\tc")).mkdir()
+        pathlib.Path(self.path("a\nb\tc"), "slide.cu").write_text("int x;", encoding="utf-8")
         for name, make in {
                 "coalesce": lambda path: os.symlink("/etc/passwd", path), "tail": os.mkfifo,
                 "race": lambda path: path.write_bytes(b"\xe9\xff"), "halo": os.mkdir,
@@ -222,10 +227,11 @@ class Command(FolderTest):
         marks = [self.path("marks.xml"), self.path("marks.json")]
         for path in marks:
             status, said = self.run_command("--all", "--folder", self.folder, "--grade", path)
-            self.assertEqual((status, "0 of 6 passed" in said), (1, True), said)
+            self.assertEqual((status, "0 of 7 passed" in said), (1, True), said)
+        self.assertIn("has a line's end or a tab in its path", self.read("marks.json"))
         self.assertIn("is no regular file", self.read("marks.json"))
         self.assertIn("can't be read", self.read("marks.json"))
-        self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 6)
+        self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 7)
         for words in (["--json", "/nowhere/x"], ["--grade", "/dev/full"], ["--grade", self.folder],
                       ["--grade", __file__ + "/x"]):
             self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)
@@ -446,11 +452,62 @@ HOSTILE = {
                        "thread_local volatile float y[99];", KERNEL, "y[7] = 1;"),
     "new in a kernel": (judge.REFUSED, "operator new", "new float", KERNEL,
                         "volatile float* y = new float[100]; y[kpq % 100] = 1;"),
+    "a parameter that is a reference": (judge.COMPILE, "parameter can't be a reference", "",
+                                        "conv2d(ConvShape shape", "conv2d(const ConvShape& shape"),
+    "an assertion": ("", "", "", KERNEL, "assert(kpq >= 0);",
+                     "#include \"common/core/stage.h\"",
+                     "#include \"common/core/stage.h\"\n#include <cassert>"),
     "printed findings": ("", "", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
     "printed words": ("", "", "", KERNEL, "if (kpq < 0) { printf(\"here\\n\"); printf(\"x\"); }"),
     "a library's function redefined": ("", "", "", FILE, "}\nstruct Comparison;\ninline int compare() "
                                        "{ return 1; }\nnamespace {"),
 }
+
+# Stage 01's sums for blocks of `rows` filters and `pixels` pixels, with what else the exercise counts: they
+# have none of the exercises' ideas.
+SUMS = """
+#include "common/core/add_bias.h"
+#include "common/core/indexing.h"
+#include "common/core/launch.h"
+#include "common/core/stage.h"
+namespace convladder {
+namespace {
+__global__ void conv2d(ConvShape shape, int blocks_m, const float* input, const float* filters,
+                       float* output) {
+  %(counted)s
+  const int k0 = blockIdx.x %% blocks_m * %(rows)d;
+  const Pixel at = PixelRange(int64_t{blockIdx.x / blocks_m} * %(pixels)d, shape)[threadIdx.x];
+  if (at.n >= shape.N) return;
+  const float* image = input + at.n * shape.input_pitch();
+  for (int k = k0; k < k0 + %(rows)d && k < shape.K; ++k) {
+    float sum = 0;
+    for (int crs = 0; crs < shape.CRS(); ++crs) {
+      const int s = crs %% shape.S, r = crs / shape.S %% shape.R, c = crs / shape.S / shape.R;
+      const int h = at.p * shape.stride_h - shape.pad_h + r * shape.dil_h;
+      const int w = at.q * shape.stride_w - shape.pad_w + s * shape.dil_w;
+      if (!within(h, shape.H) || !within(w, shape.W)) continue;
+      sum += image[(c * shape.H + h) * shape.W + w] * filters[k * shape.CRS() + crs];
+    }
+    output[offset(at, k, shape)] = sum;
+  }
+}
+void enqueue(const Convolution& conv, cudaStream_t stream) {
+  const ConvShape& shape = conv.shape;
+  const int blocks_m = static_cast<int>(ceil_div(shape.K, %(rows)d));
+  const int64_t pixels = ceil_div(int64_t{shape.N} * shape.PQ(), %(pixels)d);
+  conv2d<<<grid_x(blocks_m * pixels), %(pixels)d, 0, stream>>>(shape, blocks_m, conv.input, conv.filters,
+                                                           conv.output);
+  add_bias(conv, stream);
+}
+%(registered)s
+}
+}
+"""
+COUNTED = {"bank_conflict": (32, 32, ""), "wide_reads": (32, 32, ""),
+           "swizzle": (32, 32, "__shared__ float none[64 * 32]; none[threadIdx.x] = 1;"),
+           "double_buffer": (16, 16, "for (int i = 0; i < (shape.CRS() + 15) / 16; ++i) __syncthreads();"),
+           **dict.fromkeys(("ring", "hang"), (
+               8, 128, "__shared__ float none[3 * 16 * 136]; none[threadIdx.x] = 1; __syncthreads();"))}
 
 
 class Dangers(unittest.TestCase):
@@ -477,10 +534,20 @@ class Dangers(unittest.TestCase):
                     line = 1 + texts[name][:texts[name].index(at)].count("\n")
                     self.assertRegex(verdict.message, rf"{os.path.basename(source)}:{line}\b")
 
+    def test_the_first_stages_sums_meet_no_other_exercises_goals(self):
+        for name, (rows, pixels, counted) in COUNTED.items():
+            registered = re.search(r"CONVLADDER_REGISTER_STAGE\([^;]*;", TASK[name].start())[0]
+            verdict, _ = judged(TASK[name], SUMS % {"rows": rows, "pixels": pixels, "counted": counted,
+                                                    "registered": registered})
+            with self.subTest(name):
+                self.assertEqual(verdict.kind, judge.COUNTERS, verdict.message)
+                missed = {result.name.partition(",")[0] for result in verdict.results if not result.met}
+                self.assertEqual(missed, {"loads"})
+
     def test_json_of_a_folder_of_many(self):
         with tempfile.TemporaryDirectory() as folder:
             right = TASK["first_kernel"].solved()
-            for name, text in (("anna", right), ("bela", right.replace(KERNEL, "int x = nothing;"))):
+            for name, text in (("anna ] [2](3)", right), ("bela", right.replace(KERNEL, "int x = nothing;"))):
                 os.mkdir(os.path.join(folder, name))
                 pathlib.Path(folder, name, "first_kernel.cu").write_text(text, encoding="utf-8")
             path = os.path.join(folder, "found.json")

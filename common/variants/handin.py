@@ -31,7 +31,7 @@ MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|
          r"|tan|sinh|cosh|tanh|erfc?|floor|ceil|l?l?round|trunc|l?l?rint|copysign|isnan|clz|ctz|ffs|popcount"
          r")(f|l|ll)?")
 DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|mma_tf32|meet|lane_id"
-          r"|note_undefined|fail_kernel)")
+          r"|note_undefined|fail_(kernel|assertion))")
 OTHERS = r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect)|__printf_chk|__assert_fail|abort"
 IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+"
 # What kernels may ask for besides, where the start has this word: elsewhere goals would not count it.
@@ -57,9 +57,11 @@ WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the fu
 # and the function that these are given.
 LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*>\(void \(\*\)"
                       r"|KernelPointer<[^()]*>::on)\(")
+# A place in the dump; its path may have brackets.
+WHERE = r"(?:\[(?P<where>(?:(?!:\d+:\d+[^]:]*\] )[^\n])*:\d+:\d+[^]:]*)\] )?"
 LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = "
                       r"|\b(?:(?<!simulator::)launch|simulator::kernel)<.*> \()"
-                      r"(?:\[[^\]]*\] )?([^,;)]+)", re.M)
+                      + WHERE + r"(?P<kernel>[^,;)]+)", re.M)
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 # What a stage does that calls it.
 OF_NO_STAGE = {
@@ -78,8 +80,8 @@ HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
 TOKEN = re.compile(r"""
     (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)) | (?P<raw>(?:u8|[uUL])?R")
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
-CALL = re.compile(r"^\s+(?:\S+ = )?(?:\[([^\]]*)\] )?(?:\S+ = )?"
-                  r"(?!if |switch |return )(operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?) \(", re.M)
+CALL = re.compile(rf"^\s+(?:\S+ = )?{WHERE}(?:\S+ = )?(?!if |switch |return )"
+                  r"(operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?) \(", re.M)
 
 
 def refused(source, folder, start):
@@ -140,7 +142,8 @@ def in_functions(text, dump, source, calls):
               if f"[{source}:" in function and KERNEL not in attributes_of(function)}
     for function in functions:
         name, words = function.split(" (_")[0], attributes_of(function)
-        launched = [] if name.startswith(HANDS_ON) else map(plain, LAUNCHED.findall(function))
+        launched = [] if name.startswith(HANDS_ON) else [
+            plain(found["kernel"]) for found in LAUNCHED.finditer(function)]
         if plain_one := next((symbol for symbol in launched if symbol not in kernels), None):
             return line_with(text, plain_one), f"{plain_one} is launched, and is no __global__ function"
         own = re.search(rf"\[{re.escape(source)}:(\d+):", function)
@@ -211,10 +214,8 @@ def too_much_shared(text, compiled):
 
 def too_much_of_its_own(usage, source):
     """Where a thread keeps more in memory than registers could hold."""
-    for row in usage.splitlines():
-        place, size, _ = row.split("\t")
-        path, line, _, function = place.split(":", 3)
-        if path == source and int(size) > OWN_BYTES:
+    for line, function, size in re.findall(rf"^{re.escape(source)}:(\d+):\d+:(.*)\t(\d+)\t", usage, re.M):
+        if int(size) > OWN_BYTES:
             return int(line), (f"a thread of {plain(function)} keeps {int(size):,} bytes of its own; more "
                                f"than {OWN_BYTES:,} would not be in registers")
     return None

@@ -97,10 +97,10 @@ def unreadable(source):
         return f"has more than {MOST_BYTES:,} bytes"
     try:
         files.read(source)
-        os.path.abspath(source).encode()  # as a compiler prints it
+        path = os.path.abspath(source).encode()  # as a compiler prints it
     except (OSError, ValueError) as error:
         return f"can't be read: {error}"
-    return ""
+    return "has a line's end or a tab in its path" if re.search(rb"[\t\n\v\f\r]", path) else ""
 
 
 def compile_kernel(build, source, folder, target="exercise_judge", start=""):

@@ -20,9 +20,10 @@ COLUMNS = ("n", "c", "h", "w", "k", "r", "s", "stride_h", "stride_w", "pad_h", "
            "dil_w", "groups", "bias")
 LEAST, MOST = {"pad_h": 0, "pad_w": 0, "bias": 0}, {"bias": 1}
 # Every exercise's kernel must be right on these, sizes that are no multiple of anything: first a single
-# multiplication, then stride, padding, images and dilation, one after the other. All have one group.
+# multiplication, then stride, padding, images, many channels and dilation, one after the other. All have one
+# group.
 NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_beyond_filter",
-         "nasty_tiny_planes", "nasty_no_bias", "nasty_primes_everything")
+         "nasty_tiny_planes", "nasty_no_bias", "nasty_long_sums", "nasty_primes_everything")
 
 # The names that goals use: sums of metrics, and what Nsight Compute has no metric for.
 COUNTERS = metrics.sums() | {name: [name] for name in (
@@ -260,13 +261,16 @@ def read_folder(folder):
         try:
             task = _read(path)
             if "like" in task.goal:
-                like = called(task.goal["like"])
+                like = next((each for each in [*read_all(), golf()] if each.name == task.goal["like"]), None)
+                if not like:
+                    raise ValueError(f'"like": there is no exercise called {json.dumps(task.goal["like"])}')
                 task = dataclasses.replace(like, name=task.name, goal=like.goal | task.goal)
             _try(task)
             found.append(task)
         except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, StopIteration,
                 SyntaxError, TypeError, ValueError) as error:
-            raise BadTask(f"{path}: {type(error).__name__}: {error}") from None
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            raise BadTask(f"{path}: {kind}{error}") from None
     return found
 
 
@@ -276,6 +280,13 @@ def _try(task):
     strange = {*goal} - KEYS | {key for each in goal["goals"] for key in {*each} - GOAL_KEYS}
     if strange:
         raise ValueError(f"what is {', '.join(sorted(strange))}?")
+    for place, each in enumerate(goal["goals"], 1):
+        if lacking := [key for key in ("name", "counter", "think") if not isinstance(each.get(key), str)]:
+            raise ValueError(f"goal {place} has no {lacking[0]}")
+        if len({*each} & {*RELATIONS}) != 1:
+            raise ValueError(f'"{each["name"]}": a goal needs one of {", ".join(RELATIONS)}, and one alone')
+    if lacking := [key for key in ("idea", "next") if not isinstance(goal[key], str)]:
+        raise ValueError(f'"{lacking[0]}" must be a text')
     drawn = [goal["count"][0] | dict(zip(spans, ends)) for ends in itertools.product(*spans.values())]
     for entry in [*goal.get("check", []), *goal["count"], *goal.get("time", []), *drawn]:
         for column, value in entry.items():
@@ -292,7 +303,7 @@ def _try(task):
         kernel = {**metrics, "kernel": each.get("kernel", ""), "name": each["name"]}
         task.results({problem: [kernel] for problem in rows}, rows)
     task.predictable({})
-    if not 0 <= goal.get("points", 0) < math.inf or not (task.start() and goal["idea"] and goal["next"]):
+    if not 0 <= goal.get("points", 0) < math.inf or not task.start():
         raise ValueError("points must be a number, not below 0")
     if goal.get("visibility", "visible") not in VISIBILITIES:
         raise ValueError(f"visibility must be one of {', '.join(VISIBILITIES)}")
@@ -312,7 +323,10 @@ def _work(problem, row):
 def _read(path, *seconds):
     folder = os.path.dirname(path)
     try:
-        return Task(os.path.basename(folder), folder, json.loads(files.read(path)), *seconds)
+        goal = json.loads(files.read(path))
+        if not isinstance(goal, dict):
+            raise ValueError("is no object, { ... }")
+        return Task(os.path.basename(folder), folder, goal, *seconds)
     except ValueError as error:
         raise BadTask(f"{path}: {error}") from None
 

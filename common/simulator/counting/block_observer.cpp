@@ -401,7 +401,10 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     if (!found) found = find(device_memory(), access.address);  // a kernel's `new`
     if (!found && is_program_data(access.address)) {
       if (is_host_variable(access.address)) {
-        stop(access, Space::kGlobal, ", a variable of the host");
+        const std::string near = nearest(launch_->memory, access.address);
+        stop(access, Space::kGlobal,
+             ", a variable of the host" +
+                 (near.empty() ? near : " (" + near.substr(2) + " of __device__ variables)"));
       }
       return nullptr;
     }

@@ -43,36 +43,44 @@ void hook_volatile(const void* address, unsigned bytes, Operation operation, con
   watching = observer;
 }
 
-// A range: a struct of a size that no single instruction moves. Word by word.
+// A range: a struct of a size that no single instruction moves. Word by word, or what its alignment
+// allows.
 void hook_range(const void* address, unsigned long bytes, Operation operation, const void* pc) {
-  for (unsigned long done = 0; done < bytes; done += 4) {
-    const unsigned rest = static_cast<unsigned>(bytes - done);
-    hook(static_cast<const char*>(address) + done, rest < 4 ? 1 : 4, operation, pc);
+  const uintptr_t ends = reinterpret_cast<uintptr_t>(address) | bytes;
+  const unsigned step = ends % 4 == 0 ? 4 : ends % 2 == 0 ? 2 : 1;
+  for (unsigned long done = 0; done < bytes; done += step) {
+    hook(static_cast<const char*>(address) + done, step, operation, pc);
   }
+}
+
+// Of a type whose alignment is less than its size.
+void hook_unaligned(const void* address, unsigned bytes, Operation operation, const void* pc) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes == 0) return hook(address, bytes, operation, pc);
+  hook_range(address, bytes, operation, pc);
 }
 
 }  // namespace
 
 extern "C" {
 
-#define CONVLADDER_HOOKS(bytes)                                                    \
-  void __tsan_read##bytes(void* address) {                                         \
-    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));           \
-  }                                                                                \
-  void __tsan_write##bytes(void* address) {                                        \
-    hook(address, bytes, Operation::kStore, __builtin_return_address(0));          \
-  }                                                                                \
-  void __tsan_volatile_read##bytes(void* address) {                                \
-    hook_volatile(address, bytes, Operation::kLoad, __builtin_return_address(0));  \
-  }                                                                                \
-  void __tsan_volatile_write##bytes(void* address) {                               \
-    hook_volatile(address, bytes, Operation::kStore, __builtin_return_address(0)); \
-  }                                                                                \
-  void __tsan_unaligned_read##bytes(void* address) {                               \
-    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));           \
-  }                                                                                \
-  void __tsan_unaligned_write##bytes(void* address) {                              \
-    hook(address, bytes, Operation::kStore, __builtin_return_address(0));          \
+#define CONVLADDER_HOOKS(bytes)                                                     \
+  void __tsan_read##bytes(void* address) {                                          \
+    hook(address, bytes, Operation::kLoad, __builtin_return_address(0));            \
+  }                                                                                 \
+  void __tsan_write##bytes(void* address) {                                         \
+    hook(address, bytes, Operation::kStore, __builtin_return_address(0));           \
+  }                                                                                 \
+  void __tsan_volatile_read##bytes(void* address) {                                 \
+    hook_volatile(address, bytes, Operation::kLoad, __builtin_return_address(0));   \
+  }                                                                                 \
+  void __tsan_volatile_write##bytes(void* address) {                                \
+    hook_volatile(address, bytes, Operation::kStore, __builtin_return_address(0));  \
+  }                                                                                 \
+  void __tsan_unaligned_read##bytes(void* address) {                                \
+    hook_unaligned(address, bytes, Operation::kLoad, __builtin_return_address(0));  \
+  }                                                                                 \
+  void __tsan_unaligned_write##bytes(void* address) {                               \
+    hook_unaligned(address, bytes, Operation::kStore, __builtin_return_address(0)); \
   }
 CONVLADDER_HOOKS(1)
 CONVLADDER_HOOKS(2)
@@ -140,7 +148,9 @@ void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); 
 void __tsan_atomic_signal_fence(int) {}
 
 void __tsan_init() {}
-void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_update(void** address, void*) {
+  hook(address, sizeof(void*), Operation::kStore, __builtin_return_address(0));
+}
 void __tsan_vptr_read(void**) {}
 
 }  // extern "C"

@@ -17,6 +17,11 @@ __device__ int twice(int x) { return 2 * x; }
 __device__ int square(int x) { return x * x; }
 using Function = int (*)(int);
 __device__ Function functions[] = {twice, square};
+__device__ int (*doubles)(int) = twice;
+__device__ int (*both[2])(int) = {twice, square};
+__device__ int (*const squares)(int) = square;
+__device__ int (*pick(int i))(int) { return both[i]; }
+inline __device__ int inlined = 13;
 
 struct Shape {
   __device__ virtual int area() const = 0;
@@ -28,6 +33,24 @@ struct Square : Shape {
   __device__ int area() const override { return side * side; }
 };
 
+// Of an alignment that is less than 4, or than the size.
+struct Odd {
+  unsigned char bytes[7];
+};
+struct Halves {
+  short values[5];
+};
+struct Pair {
+  int first, second;
+};
+__global__ void copy_structures(char* from, char* to) {
+  const int t = threadIdx.x;
+  reinterpret_cast<Odd*>(to)[t] = reinterpret_cast<Odd*>(from)[t];
+  reinterpret_cast<Halves*>(to + 402)[t] = reinterpret_cast<Halves*>(from)[t];
+  *reinterpret_cast<Pair*>(to + 804 + 8 * t) = *reinterpret_cast<Pair*>(from + 4 + 8 * t);
+  CHECK(to[7 * t] == 1 && to[402 + 10 * t + 9] == 1 && to[804 + 8 * t + 7] == 1);
+}
+
 template <typename Operation>
 __device__ int apply(Operation operation, int x) {
   return operation(x);
@@ -38,6 +61,8 @@ __global__ void language() {
   CHECK(fibonacci(10) == 55 && fibonacci(t % 3 + 3) == t % 3 + 2 + (t % 3 == 2));
   CHECK(functions[t % 2](t) == (t % 2 == 0 ? 2 * t : t * t));
   CHECK(apply([=](int x) { return x + t; }, 5) == t + 5);
+  CHECK(doubles(t) == 2 * t && both[1](t) == t * t && squares(t) == t * t && pick(0)(t) == 2 * t);
+  CHECK(inlined == 13);
   int local[40];  // which no thread shares
   for (int i = 0; i < 40; ++i) local[(i * 7 + t) % 40] = i;
   for (int i = 0; i < 40; ++i) CHECK(local[(i * 7 + t) % 40] == i);
@@ -52,6 +77,12 @@ __global__ void own_memory(int** lists) {
   Shape* shape = new Square(t + 1);
   CHECK(shape->area() == (t + 1) * (t + 1));
   delete shape;
+  __shared__ Square* shared;  // its table of functions is its own as well
+  if (t == 0) shared = new Square(7);
+  __syncthreads();
+  CHECK(static_cast<Shape*>(shared)->area() == 49);
+  __syncthreads();
+  if (t == 0) delete shared;
   int* list = static_cast<int*>(malloc(10 * sizeof(int)));
   CHECK(list != nullptr);
   for (int i = 0; i < 10; ++i) list[i] = t * i;
@@ -98,6 +129,15 @@ __global__ void default_arguments(int wanted, int value = 3, int* nowhere = NULL
   CHECK(value == wanted && !nowhere);
 }
 
+// What has no name, and what a function of the host has as well.
+int size() { return 4; }
+template <typename, int, typename T = int, int = 3>
+__global__ void unnamed(T value, float = 2) {
+  CHECK(value == 5);
+}
+__global__ void named(Function size) { CHECK(size(3) == 9); }
+__global__ void find_function(Function* found) { *found = doubles = functions[1]; }
+
 template <typename T>
 __global__ void deduced(T value) {
   CHECK(value == 5);
@@ -143,6 +183,18 @@ int main() {
   doubled(values, 8, 32);
   check_doubled<<<1, 8>>>(values);
   cudaFree(values);
+  char* bytes;
+  cudaMalloc(&bytes, 4096);
+  cudaMemset(bytes, 1, 4096);
+  copy_structures<<<1, 32>>>(bytes, bytes + 1024);
+  cudaFree(bytes);
+  unnamed<float, 4><<<1, 1>>>(size() + 1, 2.0f);
+  Function *place, found;
+  cudaMalloc(&place, sizeof(found));
+  find_function<<<1, 1>>>(place);
+  cudaMemcpy(&found, place, sizeof(found), cudaMemcpyDeviceToHost);
+  cudaFree(place);
+  named<<<1, 1>>>(found);
   speak<<<2, 1>>>();
   return finish();
 }

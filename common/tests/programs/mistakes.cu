@@ -15,6 +15,7 @@
 // trap: __trap\(\) at .*mistakes.cu
 // constant: writes 4 bytes of .*constant
 // behind_constants: reads 4 bytes of global memory.*mistakes.cu
+// behind_variables: a variable of the host \(\d+ bytes past the end of \d+ bytes of __device__
 // structure: data race: .* 8 bytes of shared memory \(pairs|data race: .* 4 bytes of shared memory \(pairs
 // grid: not launched by cudaLaunchCooperativeKernel\(\), it waits for the grid at .*mistakes.cu
 // unaligned: not aligned
@@ -100,6 +101,9 @@ __global__ void early(int* out) {  // no wait
 }
 
 __global__ void behind_constants(int* out) { out[threadIdx.x] = four[threadIdx.x * 999]; }
+__global__ void behind_variables(int* out) {
+  if (threadIdx.x == 0) (&arrived)[64] = out[0];
+}
 // A structure that a function is given, which the compiler might not have made part of the kernel.
 __device__ __noinline__ float sum_of(float2 pair) { return pair.x + pair.y; }
 __global__ void structure(int* out) {
@@ -129,6 +133,7 @@ int main(int, char** arguments) {
                   {"trap", trap, 1},
                   {"constant", constant, 1},
                   {"behind_constants", behind_constants, 1},
+                  {"behind_variables", behind_variables, 1},
                   {"structure", structure, 1},
                   {"grid", grid, 1},
                   {"unaligned", unaligned, 1},
