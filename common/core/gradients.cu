@@ -200,13 +200,14 @@ struct Phase {
 
 Phase phase_of(int first, int extent, int outputs, int filter, int stride, int pad, int dilation) {
   const int common = std::gcd(stride, dilation);
-  Phase phase = {
-      first, (extent - first + stride - 1) / stride, 0, stride / common, 0, dilation / common, 0,
-      0};
+  Phase phase = {first, static_cast<int>((int64_t{extent} - first + stride - 1) / stride),
+                 0,     stride / common,
+                 0,     dilation / common,
+                 0,     0};
   const auto meets = [&](int tap) { return (first + pad - int64_t{tap} * dilation) % stride == 0; };
   while (phase.tap < std::min(phase.step, filter) && !meets(phase.tap)) ++phase.tap;
   if (phase.tap >= std::min(phase.step, filter)) return phase;  // taps = 0: nothing reaches them
-  phase.taps = (filter - phase.tap + phase.step - 1) / phase.step;
+  phase.taps = static_cast<int>((int64_t{filter} - phase.tap + phase.step - 1) / phase.step);
   // The output that the first tap takes to the first row. Those that meet padding alone are left out.
   int64_t output = (first + pad - int64_t{phase.tap} * dilation) / stride;
   const auto misses = [&](int64_t tap) {
