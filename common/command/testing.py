@@ -30,7 +30,7 @@ THOROUGH_PARTS = [
     ("the thorough tests of the simulator", "sim", ["all"],
      ["--label-regex", THOROUGH, "--exclude-regex", "^variants"]),
     ("the thorough tests of the GPU", "gpu", ["all"], ["--label-regex", THOROUGH])]
-LEFT_OUT = ("left out, and in ./ladder test --all: every layout of the tensors, large layers, limits "
+LEFT_OUT = ("left out, and in ./ladder test --all: every kind of data in every layout of the tensors, large layers, limits "
             "beyond 31 bits, the host's code under sanitizers, the other planted bugs, the other exercises, "
             "fuzzers")
 
@@ -85,15 +85,16 @@ class Results:
         return 0 if self.passed and not self.failed else 1
 
 
-def run(preset, options, results):
-    """A failure is shown at once, a suite's end with one line."""
+def run(preset, options, results, in_turns=False):
+    """A failure is shown at once, a suite's end with one line. in_turns: kinds of data take turns."""
     say(f"testing build/{preset}")
     report, failed = folder(preset, "tests.xml"), results.failed
     with contextlib.suppress(FileNotFoundError):
         os.remove(report)
     command = [building.cached(preset, "CMAKE_CTEST_COMMAND"), "--preset", preset, "--parallel",
                str(os.cpu_count()), "--output-junit", report, *options]
-    with child(*command, whole=True, cwd=ROOT, stdout=subprocess.PIPE, errors="replace") as ctest:
+    env = os.environ | ({"CONVLADDER_IN_TURNS": "1"} if in_turns else {})
+    with child(*command, whole=True, cwd=ROOT, env=env, stdout=subprocess.PIPE, errors="replace") as ctest:
         for line in ctest.stdout:
             if not NOISE.search(line):
                 print(line, end="", flush=True)
@@ -141,7 +142,7 @@ def test(options, backend, chosen):
             # A GPU is tested without the simulator as well.
             building.build(preset, "test", *targets, demanded="GoogleTest",
                            optional=chosen == "gpu" and not backend and preset in SIMULATORS)
-            run(preset, choice, results)
+            run(preset, choice, results, in_turns=preset in SIMULATORS and not options.stage and part in parts)
         except Lacking as lacking:
             results.skipped[f"all of {name}: {lacking}"] += 1
     if chosen != "gpu" and not backend:  # as many as ran in the simulator

@@ -8,8 +8,10 @@
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <array>
-#include <tuple>
+#include <initializer_list>
+#include <utility>
 
 #include "common/simulator/tensor_core.h"
 
@@ -238,42 +240,43 @@ const void* variable_of(const T&& /*a value*/) {
   return nullptr;
 }
 
-template <int COLUMNS, int DEPTH, typename D, typename A, typename Sums, typename As>
-__attribute__((always_inline)) inline void warpgroup_multiply(Sums sums, As a, uint64_t b, int adds,
-                                                              int a_sign, int b_sign,
-                                                              const bool (&transposed)[2]) {
-  constexpr bool HALF_SUMS = std::is_same_v<D, __half>, IN_REGISTERS = std::tuple_size_v<As> == 4;
-  static_assert(COLUMNS % 8 == 0 && COLUMNS <= 256 && DEPTH == (std::is_same_v<A, Tf32> ? 8 : 16) &&
-                    std::tuple_size_v<Sums> == COLUMNS / (HALF_SUMS ? 4 : 2),
+inline void take_sums(std::initializer_list<void*> registers) { take_sums(registers.begin()); }
+
+struct Fragment {
+  uint32_t words[4];
+  const void* variables[4];  // that they are of, or null
+};
+template <typename... Words>
+Fragment fragment_of(Words&&... words) {
+  return {{get<uint32_t>(words)...}, {variable_of(std::forward<Words>(words))...}};
+}
+
+// `a` is a descriptor or a fragment; tell_registers() gives all registers of the sum to take_sums(). (Words in a
+// pack or a tuple would be as right, but a kernel with such products then takes the compiler three times as long.)
+template <int COLUMNS, int DEPTH, typename D, typename A, typename From, typename Tell>
+__attribute__((always_inline)) inline void warpgroup_multiply(void* first_sum, From a, uint64_t b,
+                                                              int adds, int a_sign, int b_sign,
+                                                              const bool (&transposed)[2],
+                                                              const Tell& tell_registers) {
+  constexpr bool HALF_SUMS = std::is_same_v<D, __half>;
+  static_assert(COLUMNS % 8 == 0 && COLUMNS <= 256 && DEPTH == (std::is_same_v<A, Tf32> ? 8 : 16),
                 "wgmma of this shape is not simulated");
   using Part = WarpgroupProduct;
   Part part{};
   part.number = std::is_same_v<A, Tf32>     ? Part::kTf32
                 : std::is_same_v<A, __half> ? Part::kHalf
                                             : Part::kBfloat16;
-  part.sums_are_half = HALF_SUMS, part.a_in_registers = IN_REGISTERS, part.adds = adds != 0;
+  part.sums_are_half = HALF_SUMS, part.adds = adds != 0;
   part.a_transposed = transposed[0], part.b_transposed = transposed[1];
   part.a_sign = a_sign, part.b_sign = b_sign, part.columns = COLUMNS, part.b = b;
-  if constexpr (IN_REGISTERS) {
-    std::size_t i = 0;
-    std::apply(
-        [&](auto&&... each) {
-          ((part.fragment[i] = get<uint32_t>(each),
-            part.variables[i++] = variable_of(static_cast<decltype(each)>(each))),
-           ...);
-        },
-        std::move(a));
+  if constexpr (std::is_same_v<From, Fragment>) {
+    part.a_in_registers = true;
+    std::copy_n(a.words, 4, part.fragment);
+    std::copy_n(a.variables, 4, part.variables);
   } else {
-    part.a = get<uint64_t>(std::get<0>(a));
+    part.a = a;
   }
-  if (begin_product(part, &std::get<0>(sums))) {
-    std::apply(
-        [](auto&... each) {
-          void* const registers[] = {&each...};
-          take_sums(registers);
-        },
-        sums);
-  }
+  if (begin_product(part, first_sum)) tell_registers();
 }
 
 }  // namespace convladder::simulator::ptx

@@ -268,11 +268,13 @@ def warpgroup_multiply(_, words, columns, depth, *kinds):
     of_a = 4 if len(words) - sums >= 8 else 1
     a, (b, *how) = words[sums:sums + of_a], words[sums + of_a:]
     transposed = ["0"] * (of_a == 4) + how[3:]
-    forwarded = joined(f"static_cast<decltype({word})&&>({word})" for word in a)
     types = joined("@Tf32" if kind == "tf32" else TYPES[kind] for kind in kinds[:2])
-    return (f"@warpgroup_multiply<{columns}, {depth}, {types}>(std::tie({joined(words[:sums])}), "
-            f"std::forward_as_tuple({forwarded}), {joined([b] + how[:3])}, "
-            f"{{{joined((transposed + ['0', '0'])[:2])}}})")
+    forwarded = joined(f"static_cast<decltype({word})&&>({word})" for word in a)
+    of = f"@fragment_of({forwarded})" if of_a == 4 else get("u64", a[0])
+    registers = joined(f"&({word})" for word in words[:sums])
+    return (f"@warpgroup_multiply<{columns}, {depth}, {types}>(&({words[0]}), {of}, {joined([b] + how[:3])}, "
+            f"{{{joined((transposed + ['0', '0'])[:2])}}}, "
+            f"[&] {{ @take_sums({{{registers}}}); }})")
 
 
 def constant(text):

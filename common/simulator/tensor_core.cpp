@@ -144,9 +144,16 @@ To bits_as(const From& from) {
   return to;
 }
 
+// Compiled twice: a processor with wider registers takes a third of the time.
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define CONVLADDER_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define CONVLADDER_WIDE
+#endif
+
 // b and its exponents: [depth][WIDTH]. False: not for these addends.
-bool multiply_add(const float* a, const int32_t* a_exponents, const Floats* b,
-                  const Integers* b_exponents, int depth, float* sums) {
+CONVLADDER_WIDE bool multiply_add(const float* a, const int32_t* a_exponents, const Floats* b,
+                                  const Integers* b_exponents, int depth, float* sums) {
   Floats addends;
   std::memcpy(&addends, sums, sizeof(addends));
   const Integers biased = bits_as<Integers>(addends) >> 23 & 0xff;

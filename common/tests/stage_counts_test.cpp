@@ -172,14 +172,23 @@ std::vector<Problem> observed_problems() {
   return problems;
 }
 
-// Counted problems of more multiply-adds than `least`, and at most `most`.
-auto problems_within(double least, double most) {
+// Those that `choose` of their multiply-adds and of what tiles of them compute.
+template <typename Choose>
+auto problems_of(const Choose& choose) {
   std::vector<Problem> chosen;
   for (const Problem& problem : observed_problems()) {
     const double macs = multiply_adds(problem.arguments);
-    if (macs > least && macs <= most) chosen.push_back(problem);
+    if (choose(macs, macs * tile_waste(make_conv_shape(problem.arguments))))
+      chosen.push_back(problem);
   }
   return testing::ValuesIn(chosen);
+}
+auto small_problems() {
+  return problems_of([](double /*macs*/, double computed) { return computed <= SMALL_MACS; });
+}
+auto larger_problems() {
+  return problems_of(
+      [](double macs, double computed) { return computed > SMALL_MACS && macs <= MEDIUM_MACS; });
 }
 
 std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
@@ -188,18 +197,14 @@ std::string name_of_both(const testing::TestParamInfo<std::tuple<Stage, Problem>
   return std::string(std::get<Stage>(info.param).name) + "_" + std::get<Problem>(info.param).name;
 }
 
-auto small() {
-  return testing::Combine(testing::ValuesIn(stages()), problems_within(0, SMALL_MACS));
-}
-auto layers() {
-  return testing::Combine(testing::ValuesIn(stages()), problems_within(SMALL_MACS, MEDIUM_MACS));
-}
+auto small() { return testing::Combine(testing::ValuesIn(stages()), small_problems()); }
+auto layers() { return testing::Combine(testing::ValuesIn(stages()), larger_problems()); }
 
 INSTANTIATE_TEST_SUITE_P(Of, StageCounts, small(), name_of_both);
 INSTANTIATE_TEST_SUITE_P(Of, StageOffAlignment, small(), name_of_both);
 INSTANTIATE_TEST_SUITE_P(Of, StageCountsInMoreOrders, small(), name_of_both);
 INSTANTIATE_TEST_SUITE_P(Of, LayerOffAlignment, layers(), name_of_both);
-INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, problems_within(0, SMALL_MACS), name_of);
+INSTANTIATE_TEST_SUITE_P(Problems, NaiveCounts, small_problems(), name_of);
 
 }  // namespace
 }  // namespace convladder

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -27,22 +28,19 @@ constexpr double SMALL_MACS = 3e6;
 
 const Stage& stage() { return tested_stage(); }
 
-// What a tile of 32 filters and 32 taps computes, as a multiple of what a small group wants of it.
-double tile_waste(const ConvShape& shape) {
-  if (shape.groups == 1 || stage().wants) return 1;  // a stage for small groups has no such tiles
-  return 32.0 / std::min(shape.K, 32) * 32.0 / std::min(shape.CRS(), 32);
-}
+// What is computed of a problem, as a multiple of what it asks for. (A stage for small groups has no large tiles.)
+double waste(const ConvShape& shape) { return stage().wants ? 1 : tile_waste(shape); }
 
+ConvArguments cut(const ConvArguments& whole, double simulated, double on_a_gpu) {
+  return reduce(whole, on_gpu() ? on_a_gpu : simulated / waste(make_conv_shape(whole)));
+}
 // What StageOnProblem computes.
 ConvArguments quick(const ConvArguments& whole) {
-  return reduce(whole,
-                on_gpu() ? QUICK_MACS_ON_GPU : QUICK_MACS / tile_waste(make_conv_shape(whole)));
+  return cut(whole, QUICK_MACS, QUICK_MACS_ON_GPU);
 }
-
 // What StageInEveryLayout computes.
 ConvArguments affordable(const ConvArguments& whole) {
-  return reduce(
-      whole, on_gpu() ? THOROUGH_MACS_ON_GPU : SIMULATED_MACS / tile_waste(make_conv_shape(whole)));
+  return cut(whole, SIMULATED_MACS, THOROUGH_MACS_ON_GPU);
 }
 
 constexpr Placement LAYOUTS[] = {{{0, 0, 0, 0}, false}, {{1, 1, 1, 1}, true}, {{2, 2, 2, 2}, false},
@@ -75,7 +73,7 @@ class StageTest : public DeviceTest {
   }
 
   static bool is_small(const ConvShape& shape) {
-    return shape.flops() / 2 * tile_waste(shape) <= SMALL_MACS;
+    return shape.flops() / 2 * waste(shape) <= SMALL_MACS;
   }
 
   // One case: right, nothing else touched, and the same bits in a second run.
@@ -98,15 +96,20 @@ class StageTest : public DeviceTest {
     device.expect_no_damage();
   }
 
-  // Each data kind once. `turn` chooses what goes with it: the layout, bias, ReLU, and the GPU.
-  static void check_quickly(const ConvShape& shape, std::size_t turn) {
-    for (const DataKind kind : DATA_KINDS) {
+  // Each data kind once; `./ladder test` without a GPU has the kinds take turns, too. `place` chooses what goes
+  // with it: the layout, bias, ReLU, and the GPU.
+  static void check_quickly(const ConvShape& shape, std::size_t place) {
+    static const bool in_turns = std::getenv("CONVLADDER_IN_TURNS") != nullptr;
+    constexpr std::size_t KINDS = std::size(DATA_KINDS);
+    const std::size_t first = in_turns ? place % KINDS : 0, end = in_turns ? first + 1 : KINDS;
+    for (std::size_t k = first; k < end; ++k) {
+      const std::size_t turn = place + 3 * k;  // has no factor in common with the number of layouts
+      const DataKind kind = DATA_KINDS[k];
       const bool bias = turn / 2 % 2 == 0, relu = stage().fuses_relu && turn % 2 == 1;
       choose_gpu(turn / 3);
       check_case(shape, kind, make_test_data(shape, kind, 1), bias, relu,
                  LAYOUTS[turn % std::size(LAYOUTS)]);
       if (HasFailure()) return;
-      turn += 3;  // has no factor in common with the number of layouts
     }
   }
 

@@ -67,6 +67,12 @@ inline ConvShape suited(const ConvShape& shape, const Stage& stage) {
   return alone;
 }
 
+// What a tile of 32 filters and 32 taps computes, as a multiple of what a small group wants of it.
+inline double tile_waste(const ConvShape& shape) {
+  if (shape.groups == 1) return 1;
+  return 32.0 / std::min(shape.K, 32) * 32.0 / std::min(shape.CRS(), 32);
+}
+
 // Made on construction, removed with all it holds on destruction.
 class TempFolder {
  public:
