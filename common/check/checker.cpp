@@ -19,7 +19,7 @@ void append(std::string& message, const std::string& more) {
 
 // Not the default one, which a stage may use without having been given it.
 cudaStream_t own_stream() {
-  static const cudaStream_t stream = [] {
+  static cudaStream_t stream = [] {
     cudaStream_t made = nullptr;
     check_cuda(cudaStreamCreate(&made), "cudaStreamCreate");
     return made;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -87,6 +88,23 @@ bool next_line(std::istream& file, std::string& line, int64_t& number) {
 
 using Columns = std::map<std::string, std::size_t>;  // name -> field number
 
+// What a column that is not known is probably meant to be; "" where nobody can tell.
+std::string meant_by(const std::string& name) {
+  std::string lower = name;
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(letter));
+  for (const Extent& e : EXTENTS) {
+    if (name == e.name) return "";
+    if (lower == e.name || lower + "s" == e.name) return e.name;
+  }
+  for (const std::string axes : {"stride", "pad", "dil"}) {  // "stride", "Padding": for both axes
+    if (lower.rfind(axes, 0) == 0) return axes + "_h and " + axes + "_w";
+  }
+  for (const std::string known : {"bias", "name"}) {
+    if (lower == known && name != known) return known;
+  }
+  return "";
+}
+
 Columns read_header(const std::vector<Field>& fields, const Place& place) {
   Columns columns;
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -94,13 +112,10 @@ Columns read_header(const std::vector<Field>& fields, const Place& place) {
     if (!columns.emplace(name, i).second && !name.empty()) {
       place.fail(fields[i].column, "column " + in_quotes(name) + " stands here a second time");
     }
-    for (const std::string axes : {"stride", "pad", "dil"}) {  // "stride", "padding": for both axes
-      const bool one_axis = name == axes + "_h" || name == axes + "_w";
-      if (name.rfind(axes, 0) != 0 || one_axis) continue;
-      fmt::print(stderr,
-                 "convladder: warning: {}:{}:{}: column {} is ignored; there is {}_h and {}_w\n",
-                 place.path, place.line, fields[i].column, in_quotes(name), axes, axes);
-    }
+    const std::string meant = meant_by(name);
+    if (meant.empty()) continue;  // a remark
+    fmt::print(stderr, "convladder: warning: {}:{}:{}: column {} is ignored; there is {}\n",
+               place.path, place.line, fields[i].column, in_quotes(name), meant);
   }
   for (const Extent& e : EXTENTS) {
     if (is_needed(e) && columns.count(e.name) == 0) {

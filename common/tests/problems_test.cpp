@@ -56,6 +56,24 @@ TEST(Problems, AreReadWhole) {
   }
 }
 
+// Columns that nobody reads, whose names are nearly those of others.
+TEST(Problems, WarnOfColumnsThatAreMeant) {
+  const std::pair<const char*, const char*> CASES[] = {
+      {"group", "groups"}, {"Groups", "groups"},
+      {"N", "n"},          {"Stride", "stride_h and stride_w"},
+      {"BIAS", "bias"},    {"padding", "pad_h and pad_w"},
+      {"remark", ""},      {"stride_h", ""}};
+  for (const auto& [column, meant] : CASES) {
+    testing::internal::CaptureStderr();
+    read_text(std::string("n,c,h,w,k,r,s,") + column + "\n1,2,3,4,5,1,1,1\n");
+    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string warning =
+        std::string(":1:15: column '") + column + "' is ignored; there is " + meant;
+    EXPECT_EQ(said.find(warning) != std::string::npos, *meant != '\0') << said;
+    EXPECT_EQ(said.empty(), *meant == '\0') << said;
+  }
+}
+
 // ---- The lists here ----
 
 const std::vector<Problem>& shipped() {
