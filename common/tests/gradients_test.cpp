@@ -131,7 +131,7 @@ using StageGradientsOfEveryKind = StageGradients;
 
 ConvShape shape_at(std::size_t place) {
   const ConvShape whole = make_conv_shape(problems()[place].arguments);
-  const double cut = on_gpu() ? MACS * 50 : MACS;
+  const double cut = on_gpu() ? MACS * 50 : MACS / std::min(tile_waste(whole), 8.0);
   return suited(make_conv_shape(reduce(to_arguments(whole), cut)), stage());
 }
 

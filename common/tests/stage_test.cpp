@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -96,12 +95,11 @@ class StageTest : public DeviceTest {
     device.expect_no_damage();
   }
 
-  // Each data kind once; `./ladder test` without a GPU has the kinds take turns, too. `place` chooses what goes
-  // with it: the layout, bias, ReLU, and the GPU.
+  // Each data kind once, or one of them. `place` chooses what goes with it: the layout, bias, ReLU, and the GPU.
   static void check_quickly(const ConvShape& shape, std::size_t place) {
-    static const bool in_turns = std::getenv("CONVLADDER_IN_TURNS") != nullptr;
     constexpr std::size_t KINDS = std::size(DATA_KINDS);
-    const std::size_t first = in_turns ? place % KINDS : 0, end = in_turns ? first + 1 : KINDS;
+    const std::size_t first = in_turns() ? place % KINDS : 0;
+    const std::size_t end = in_turns() ? first + 1 : KINDS;
     for (std::size_t k = first; k < end; ++k) {
       const std::size_t turn = place + 3 * k;  // has no factor in common with the number of layouts
       const DataKind kind = DATA_KINDS[k];

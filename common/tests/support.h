@@ -73,6 +73,13 @@ inline double tile_waste(const ConvShape& shape) {
   return 32.0 / std::min(shape.K, 32) * 32.0 / std::min(shape.CRS(), 32);
 }
 
+// Whether tests that repeat themselves, with other data or in another order, do so in turns: what `./ladder test`
+// asks for without a GPU.
+inline bool in_turns() {
+  static const bool asked = std::getenv("CONVLADDER_IN_TURNS") != nullptr;
+  return asked;
+}
+
 // Made on construction, removed with all it holds on destruction.
 class TempFolder {
  public:
