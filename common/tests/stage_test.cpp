@@ -155,7 +155,8 @@ std::string name_of(std::size_t place, ConvArguments (*cut)(const ConvArguments&
   return name + (multiply_adds(cut(whole)) == multiply_adds(whole) ? "" : "_reduced");
 }
 
-INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem, testing::Range(std::size_t{0}, problems().size()),
+INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem,
+                         testing::ValuesIn(places_for_tested_stage(problems().size())),
                          [](const auto& info) { return name_of(info.param, quick); });
 INSTANTIATE_TEST_SUITE_P(Csv, StageInEveryLayout, testing::Range(std::size_t{0}, problems().size()),
                          [](const auto& info) { return name_of(info.param, affordable); });

@@ -146,6 +146,17 @@ inline const Stage& tested_stage() {
   return name ? find_stage(name) : stages().at(0);
 }
 
+// The places of `count` problems that it is tested on: of a program's further stages, whose kernel is the first's
+// with other numbers, a third in turns.
+inline std::vector<std::size_t> places_for_tested_stage(std::size_t count) {
+  const std::size_t step = in_turns() && tested_stage().name != stages().at(0).name ? 3 : 1;
+  std::vector<std::size_t> places;
+  for (std::size_t place = 0; place < count; place += step) {
+    places.push_back(step == 1 ? place : std::min(place + place / 3 % 3, count - 1));
+  }
+  return places;
+}
+
 // ---- Problems on the device ----
 
 // Skips its tests where there is no GPU, with the reason; the simulator's device is always there.
