@@ -62,7 +62,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
   for (std::size_t i = 0; i < std::size(WATCHED); ++i) {
     if (WATCHED[i] == number) sigaction(number, &before[i], nullptr);
   }
-  if (number == SIGABRT || info->si_code <= 0) raise(number);  // what an access brings comes again
+  raise(number);  // (an access would bring it again, a signal that was sent would not)
 }
 
 }  // namespace

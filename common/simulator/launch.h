@@ -177,26 +177,56 @@ void forbid_memory(const void* begin, std::size_t bytes);
 
 }  // namespace convladder::simulator
 
+namespace convladder::simulator {
+
 // kernel<<<...>>>(*arguments[0], ...), where the arguments' types are the kernel's.
+using Launcher = void (*)(const void* kernel, dim3 blocks, dim3 threads, void** arguments,
+                          std::size_t dynamic_bytes, cudaStream_t stream, LaunchKind kind);
 template <typename... Params>
-cudaError_t cudaLaunchKernel(
-    void (*kernel)(Params...), dim3 blocks, dim3 threads, void** arguments,
-    std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr,
-    convladder::simulator::LaunchKind kind = convladder::simulator::LaunchKind::kPlain) {
-  std::size_t i = 0;
+void launch_with(const void* pointer, dim3 blocks, dim3 threads, void** arguments,
+                 std::size_t dynamic_bytes, cudaStream_t stream, LaunchKind kind) {
+  [[maybe_unused]] std::size_t i = 0;
   std::tuple<Params...> values{*static_cast<std::decay_t<Params>*>(arguments[i++])...};
-  const auto run =
-      convladder::simulator::kernel(kernel).on(blocks, threads, dynamic_bytes, stream, kind);
-  std::apply(run, values);
-  return cudaPeekAtLastError();
+  const auto of_type =
+      reinterpret_cast<void (*)(Params...)>(reinterpret_cast<std::uintptr_t>(pointer));
+  std::apply(kernel(of_type).on(blocks, threads, dynamic_bytes, stream, kind), values);
+}
+
+// How a kernel is launched of which only the address is known: noted where translate.py finds that one is cast.
+void note_launcher(const void* kernel, Launcher launcher);
+// cudaErrorInvalidDeviceFunction where nothing is noted of it.
+cudaError_t launch_known(const void* kernel, dim3 blocks, dim3 threads, void** arguments,
+                         std::size_t dynamic_bytes, cudaStream_t stream, LaunchKind kind);
+template <typename... Params>
+void* known(void (*kernel)(Params...)) {
+  note_launcher(reinterpret_cast<const void*>(kernel), launch_with<Params...>);
+  return reinterpret_cast<void*>(kernel);
+}
+
+// The kernel's address, and how it is launched noted.
+inline const void* address_of_kernel(const void* kernel) { return kernel; }
+template <typename... Params>
+const void* address_of_kernel(void (*kernel)(Params...)) {
+  return known(kernel);
+}
+
+}  // namespace convladder::simulator
+
+template <typename Kernel>
+cudaError_t cudaLaunchKernel(Kernel* kernel, dim3 blocks, dim3 threads, void** arguments,
+                             std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr) {
+  using namespace convladder::simulator;
+  return launch_known(address_of_kernel(kernel), blocks, threads, arguments, dynamic_bytes, stream,
+                      LaunchKind::kPlain);
 }
 // Blocks that wait for each other all run at a time here, as far as threads allow.
-template <typename... Params>
-cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 blocks, dim3 threads,
-                                        void** arguments, std::size_t dynamic_bytes = 0,
+template <typename Kernel>
+cudaError_t cudaLaunchCooperativeKernel(Kernel* kernel, dim3 blocks, dim3 threads, void** arguments,
+                                        std::size_t dynamic_bytes = 0,
                                         cudaStream_t stream = nullptr) {
-  return cudaLaunchKernel(kernel, blocks, threads, arguments, dynamic_bytes, stream,
-                          convladder::simulator::LaunchKind::kCooperative);
+  using namespace convladder::simulator;
+  return launch_known(address_of_kernel(kernel), blocks, threads, arguments, dynamic_bytes, stream,
+                      LaunchKind::kCooperative);
 }
 
 // ---- Launches with attributes ----
@@ -230,32 +260,28 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
+namespace convladder::simulator {
 // A launch begins when the one before it has ended, which programmatic serialization allows; builds that count find
-// what would go wrong if it began early. Clusters of several blocks are not supported.
+// what would go wrong if it began early. Clusters of several blocks are not supported: then it is false.
+bool read_attributes(const cudaLaunchConfig_t& config, LaunchKind& kind);
+}  // namespace convladder::simulator
+
 template <typename... Params, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
                                Arguments&&... arguments) {
-  using Kind = convladder::simulator::LaunchKind;
-  Kind kind = Kind::kPlain;
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const cudaLaunchAttribute& attribute = config->attrs[i];
-    const auto& cluster = attribute.val.clusterDim;
-    if (attribute.id == cudaLaunchAttributeClusterDimension &&
-        (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
-      return cudaErrorNotSupported;
-    }
-    if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
-        attribute.val.programmaticStreamSerializationAllowed) {
-      kind = Kind::kEarly;
-    }
-    if (attribute.id == cudaLaunchAttributeCooperative && attribute.val.cooperative) {
-      kind = Kind::kCooperative;
-    }
-  }
+  convladder::simulator::LaunchKind kind;
+  if (!convladder::simulator::read_attributes(*config, kind)) return cudaErrorNotSupported;
   convladder::simulator::kernel(kernel).on(config->gridDim, config->blockDim,
                                            config->dynamicSmemBytes, config->stream,
                                            kind)(std::forward<Arguments>(arguments)...);
   return cudaPeekAtLastError();
+}
+inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel,
+                                       void** arguments) {
+  convladder::simulator::LaunchKind kind;
+  if (!convladder::simulator::read_attributes(*config, kind)) return cudaErrorNotSupported;
+  return convladder::simulator::launch_known(kernel, config->gridDim, config->blockDim, arguments,
+                                             config->dynamicSmemBytes, config->stream, kind);
 }
 inline void cudaGridDependencySynchronize() { convladder::simulator::wait_for_kernel_before(); }
 inline void cudaTriggerProgrammaticLaunchCompletion() {}

@@ -114,7 +114,23 @@ class Assembly:
         kind = "@shared_at" if (space or "").startswith(".shared") else "@at"
         return f"{kind}({self.operand(register)}, {offset or 0})"
 
+    def move_vector(self, bits, rest):
+        """A vector's registers, the lowest first, become one, or one becomes them."""
+        words = [word.strip() for word in re.search(r"<(.*)>", rest)[1].split(",")]
+        whole, width = f"b{bits}", bits // len(words)
+        part = f"b{width}"
+        if not rest.startswith("<"):
+            parts = (f"static_cast<uint64_t>({get(part, self.operand(word))}) << {width * i}"
+                     for i, word in enumerate(words))
+            return put(whole, self.operand(rest.partition(",")[0].strip()), " | ".join(parts))
+        source = self.operand(rest.rpartition(",")[2].strip())
+        parts = [put(part, self.operand(word), f"static_cast<{TYPES[part]}>(whole >> {width * i})")
+                 for i, word in enumerate(words) if word != "_"]
+        return f"{{ const auto whole = {get(whole, source)}; {'; '.join(parts)}; }}"
+
     def instruction(self, name, rest):
+        if "<" in rest and (found := re.fullmatch(r"mov\.b(\d+)", name)):
+            return self.move_vector(int(found[1]), rest)
         for pattern, make in FORMS:
             if found := re.fullmatch(pattern, name):
                 return make(self, self.operands(rest), *found.groups()) if make else ""

@@ -7,7 +7,9 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "common/simulator/enqueueing.h"
@@ -175,6 +177,53 @@ bool is_program() {
   return is;
 }
 
+namespace {
+std::mutex launchers_mutex;
+std::unordered_map<const void*, Launcher>& launchers() {
+  static auto* all = new std::unordered_map<const void*, Launcher>;  // outlives every other static
+  return *all;
+}
+}  // namespace
+
+void note_launcher(const void* kernel, Launcher launcher) {
+  const std::lock_guard lock(launchers_mutex);
+  launchers()[kernel] = launcher;
+}
+
+cudaError_t launch_known(const void* kernel, dim3 blocks, dim3 threads, void** arguments,
+                         std::size_t dynamic_bytes, cudaStream_t stream, LaunchKind kind) {
+  Launcher launcher = nullptr;
+  {
+    const std::lock_guard lock(launchers_mutex);
+    if (const auto found = launchers().find(kernel); found != launchers().end()) {
+      launcher = found->second;
+    }
+  }
+  if (!launcher) return set_last_error(cudaErrorInvalidDeviceFunction);
+  launcher(kernel, blocks, threads, arguments, dynamic_bytes, stream, kind);
+  return cudaPeekAtLastError();
+}
+
+bool read_attributes(const cudaLaunchConfig_t& config, LaunchKind& kind) {
+  kind = LaunchKind::kPlain;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const auto& [id, value] = config.attrs[i];
+    const auto& cluster = value.clusterDim;
+    if (id == cudaLaunchAttributeClusterDimension &&
+        (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
+      return false;
+    }
+    if (id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+        value.programmaticStreamSerializationAllowed) {
+      kind = LaunchKind::kEarly;
+    }
+    if (id == cudaLaunchAttributeCooperative && value.cooperative) {
+      kind = LaunchKind::kCooperative;
+    }
+  }
+  return true;
+}
+
 cudaError_t failed_before() {
   // Behind a kernel of a stage that failed, until somebody asks, none runs: on a GPU none would.
   if (!is_program() && last_error != cudaSuccess && last_error == detailed_error) return last_error;
@@ -280,6 +329,22 @@ cudaError_t cudaDeviceReset() {
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   if (limit > cudaLimitPersistingL2CacheSize) return set_last_error(cudaErrorInvalidValue);
   limits[limit] = value;
+  return cudaSuccess;
+}
+
+constexpr char BUS_ID[] = "0000:00:00.0";
+
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
+  if (device != 0) return set_last_error(cudaErrorInvalidDevice);
+  if (!id || bytes < static_cast<int>(sizeof(BUS_ID))) return set_last_error(cudaErrorInvalidValue);
+  std::memcpy(id, BUS_ID, sizeof(BUS_ID));
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) {
+  if (!device || !id) return set_last_error(cudaErrorInvalidValue);
+  if (std::strcmp(id, BUS_ID) != 0) return set_last_error(cudaErrorInvalidDevice);
+  *device = 0;
   return cudaSuccess;
 }
 

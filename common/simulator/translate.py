@@ -90,6 +90,7 @@ class Unit:
         self.ends.append(len(text))
         self.edits = []
         self.bodies = []      # of kernels: (first token, last token)
+        self.device_bodies = []  # of functions of the device that are no templates, and not inline
         self.types = {}       # of kernels' parameters
         self.finders = []     # (kernel, position, what finds out which is meant)
         self.uses_ptx = False
@@ -98,6 +99,7 @@ class Unit:
         self.kernel_names = set()  # tokens: each where its kernel is declared
         self.device_functions = set()  # names
         self.defaults = set()  # kernels with default arguments
+        self.overloaded = set()  # kernels of several types
 
     def line(self, position):
         """"FILE:LINE"."""
@@ -215,8 +217,8 @@ class Unit:
         if is_body:
             self.bodies.append((after, last))
         begin = self.statement(i)
-        while self.words[begin] == "extern" and self.kinds[begin + 1] == "text":
-            begin += 2
+        while self.words[begin] == "extern":
+            begin += 1 + (self.kinds[begin + 1] == "text")
         is_template = self.words[begin] == "template"
         if is_template and self.words[begin + 1] != "<" or self.words[name - 1] in ("::", ">"):
             return  # an instantiation, or declared elsewhere
@@ -233,13 +235,15 @@ class Unit:
         types = ", ".join(self.flat(first, self.without_default(first, behind))
                           for first, behind in self.split(name + 2, end))
         kernel = self.words[name]
-        if "=" in self.words[name + 2:end] and not is_template:
-            self.declare_defaults(kernel, name + 2, end, self.ends[last])
+        if "=" in self.words[name + 2:end]:
+            self.declare_defaults(kernel, header, name + 2, end, self.ends[last])
         self.finders.append((kernel, self.ends[last],
                              f" {header}__attribute__((unused)) {SIMULATOR}Kernel<"
                              f"static_cast<void (*)({types})>(&{kernel}{arguments})> "
                              f"{kernel}__kernel({self.flat(name + 2, end)});"))
-        if is_template or self.types.setdefault(kernel, types) != types:
+        if self.types.setdefault(kernel, types) != types:
+            self.overloaded.add(kernel)
+        if is_template or kernel in self.overloaded:
             self.deduced.add(kernel)
 
     def find_overloads(self):
@@ -249,12 +253,12 @@ class Unit:
                     self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do")):
                 self.deduced.add(word)
 
-    def declare_defaults(self, kernel, first, end, behind):
+    def declare_defaults(self, kernel, header, first, end, behind):
         """Behind a kernel whose parameters have defaults: a function that puts them in."""
         parts = [self.parameter(*part) for part in self.split(first, end)]
         declared, names = map(", ".join, zip(*parts))
         self.defaults.add(kernel)
-        self.edits.append((behind, behind, f" __attribute__((unused)) static auto {kernel}__arguments("
+        self.edits.append((behind, behind, f" {header}__attribute__((unused)) static auto {kernel}__arguments("
                            f"{declared}) {{ return ::std::make_tuple({names}); }}"))
 
     def without_default(self, first, end):
@@ -335,6 +339,9 @@ class Unit:
                 self.replace(begin + around.index("inline"), "__attribute__((weak))")
         if is_function and self.words[end] == "(":
             self.device_functions.add(self.words[end - 1])
+            body = self.closing(end) + 1
+            if self.words[body] == "{" and not {"template", "inline", "__forceinline__"} & set(around):
+                self.device_bodies.append((body, self.closing(body)))
         if is_function or is_constant or is_elsewhere:
             self.replace(i, "")
         else:
@@ -423,11 +430,12 @@ class Unit:
         for j in range(end + 4, self.closing(end + 3)):
             if self.words[j] == "__null":
                 self.replace(j, "nullptr")
-        has_defaults = name in self.defaults and name not in self.deduced
+        at = i - 1 if self.words[i - 1] != ">" else self.opening(i - 1) - 1  # its name
+        has_defaults = name in self.defaults and name not in self.overloaded
+        filled = f"{self.flat(first, at + 1).rstrip()}__arguments{self.flat(at + 1, i)}"
         if has_defaults:
             self.insert(first, "::std::apply(")
         if name in self.deduced:
-            at = i - 1 if self.words[i - 1] != ">" else self.opening(i - 1) - 1
             self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
             self.edits.append((self.ends[at], self.ends[at], "__kernel"))
             before = "(static_cast<decltype(a)>(a)...)) { return {}; })"
@@ -435,9 +443,22 @@ class Unit:
             self.insert(first, SIMULATOR + "kernel(")
             before = ")"
         self.replace(i, before + ".on(", i + 2)
-        self.replace(end, f"), {name}__arguments" if has_defaults else ")", end + 2)
+        self.replace(end, f"), {filled}" if has_defaults else ")", end + 2)
         if has_defaults:
             self.insert(self.closing(end + 3), ")")
+
+    def place_static(self, i):
+        """A static variable of a kernel, or of a function of the device, lies in device memory. (Not what templates
+        and inline functions have: g++ puts that in sections of its own.)"""
+        end = i
+        while self.words[end] not in (";", "=", "(", "{", ""):
+            end += 1
+        is_template = any(self.words[self.statement(first)] == "template" and first < i < last
+                          for first, last in self.bodies)
+        if (any(first < i < last for first, last in self.bodies + self.device_bodies) and not is_template and
+                not {"__shared__", "const", "constexpr"} & set(self.words[i:end]) and
+                "__shared__" not in self.words[self.statement(i):i]):
+            self.replace(i, 'static __attribute__((section("convladder_device")))')
 
     def ignore_result(self, i):
         """A statement that is an atomic operation alone: nobody uses its result, for which a GPU has another
@@ -452,12 +473,26 @@ class Unit:
         if is_call and is_first and self.words[self.closing(i + 1) + 1] == ";":
             self.insert(i, SIMULATOR + "ignore_result(), ")
 
-    def strip_cast(self, i):
-        """cudaLaunchKernel((void*)kernel, ...): the cast hides what the kernel takes."""
-        if self.words[i + 1:i + 3] == ["(", "("]:
-            end = self.closing(i + 2)
-            if [word for word in self.words[i + 3:end] if word != "const"] == ["void", "*"]:
-                self.replace(i + 2, "", end)
+    def remember_casts(self):
+        """(const void*)kernel, or reinterpret_cast<const void*>(kernel): the cast hides what the kernel takes,
+        and a launch must learn it again."""
+        kernels = {self.words[i] for i in self.kernel_names}
+        for i, word in enumerate(self.words):
+            if word not in kernels or i in self.kernel_names:
+                continue
+            first = i
+            while self.words[first - 1] == "::":
+                first -= 1 + (self.kinds[first - 2] == "word")
+            first -= self.words[first - 1] == "&"
+            end, around = first - 1, []
+            if self.words[end] == ")":
+                around = self.words[self.opening(end) + 1:end]
+            elif self.words[end] == "(" and self.words[end - 1] == ">":
+                around = self.words[self.opening(end - 1) + 1:end - 1]
+            if [each for each in around if each != "const"] == ["void", "*"]:
+                behind = self.after_angles(i + 1) if self.words[i + 1] == "<" else i + 1
+                self.insert(first, SIMULATOR + "known(")
+                self.insert(behind, ")")
 
     def assembly(self, i):
         """asm("..." : outputs : inputs): a call of the function that does the same."""
@@ -501,8 +536,7 @@ class Unit:
         handle = {"__global__": self.declare_kernel, "__shared__": self.declare_shared,
                   "__device__": self.declare_device, "__constant__": self.declare_device,
                   "__managed__": self.declare_device, "__host__": lambda i: self.replace(i, ""),
-                  "cudaLaunchKernel": self.strip_cast, "cudaLaunchCooperativeKernel": self.strip_cast,
-                  "asm": self.assembly, "__asm__": self.assembly, "__asm": self.assembly}
+                  "static": self.place_static, "asm": self.assembly, "__asm__": self.assembly, "__asm": self.assembly}
         if self.kernel:  # in a build that counts
             handle |= {prefix + word: self.move for prefix in ("", "__builtin_")
                        for word in ("memcpy", "memmove", "memset")}
@@ -527,6 +561,7 @@ class Unit:
                   self.words[i - 1] not in ("operator", "<")):  # "<< <" is one as well
                 launches.append(i)
         self.find_overloads()
+        self.remember_casts()
         self.check_functions(launches)
         for i in launches:  # when all kernels are known
             self.launch(i)
@@ -554,7 +589,9 @@ def without_hooks_of_the_host(assembly, names):
     """The assembly, in which only what a kernel may come to calls the hooks: functions of the device by name,
     what they refer to, and what data refers to, such as tables of virtual functions."""
     functions = set(FUNCTION.findall(assembly))
-    named = re.compile("|".join(rf"(?:^|\D){len(name)}{name}|^{name}\b" for name in names) or "$^")
+    # As it is mangled, or as C has it. A digit may stand before the length: _GLOBAL__N_1 does. (So other
+    # functions may keep their hooks, which count nothing outside of kernels.)
+    named = re.compile("|".join(rf"{len(name)}{name}|^{name}\b" for name in names) or "$^")
     lines, of_lines, refers = assembly.split("\n"), [], {}
     function, section = None, ""
     reached = {name for name in functions if named.search(name)}

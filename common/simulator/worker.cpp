@@ -151,6 +151,13 @@ void Worker::set_block_dim(dim3 threads) {
 
 unsigned Worker::running_thread() const { return running_->thread; }
 
+int Worker::owner_of_local(const void* address) const {
+  for (const auto& carrier : carriers_) {
+    if (carrier->fibre.holds(address)) return static_cast<int>(carrier->thread);
+  }
+  return -1;
+}
+
 // ---- Turns ----
 
 // What a fibre does all its life: begin threads until there is none left to begin.

@@ -100,6 +100,8 @@ class Worker {
 
   const SharedMemory& memory() const { return memory_; }
   unsigned running_thread() const;
+  // The thread on whose stack the address is; -1: none's.
+  int owner_of_local(const void* address) const;
   uint3 thread_index(unsigned thread) const { return thread_index_[thread]; }
 
  private:

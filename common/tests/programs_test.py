@@ -92,7 +92,7 @@ class Programs(unittest.TestCase):
                     [sys.executable, "-B", "-m", "common.command.sim", os.path.join(FOLDER, "long.cu")],
                     cwd=ROOT, env={**os.environ, "TMPDIR": folder}, start_new_session=True, text=True,
                     stderr=subprocess.PIPE) as running:
-                while not glob.glob(f"{folder}/*/0.o.*"):
+                while not glob.glob(f"{folder}/*/0.o.*") and running.poll() is None:
                     time.sleep(0.01)
                 os.killpg(running.pid, number)
                 self.assertEqual((running.stderr.read(), running.wait()), ("", 128 + number))

@@ -365,7 +365,8 @@ void BlockObserver::end_copy(void* to, std::size_t bytes, int thread) {
 void BlockObserver::require_aligned(const Access& access) {
   if (access.address % access.bytes == 0) return;
   const Space space = is_shared(access.address) ? Space::kShared : Space::kGlobal;
-  stop(access, space, ", not aligned to as many");
+  worker_.stop_thread(cudaErrorMisalignedAddress,
+                      complaint(access, space, ", not aligned to as many"));
 }
 
 // False for what the compiler keeps beside a variable whose type has constructors: whether it has been
@@ -409,10 +410,17 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
       return nullptr;
     }
     if (!found) {
-      const std::string near = was_freed(access.address) ? ": it has been freed"
-                                                         : nearest(launch_->memory, access.address);
+      std::string near = was_freed(access.address) ? ": it has been freed"
+                                                   : nearest(launch_->memory, access.address);
+      if (near.empty()) near = nearest(device_memory(), access.address);  // a kernel's `new`
       if (near.empty() && access.address - shared_begin_ < shared_bytes_ + BEHIND_SHARED) {
         stop(access, Space::kShared, " out of bounds");
+      }
+      const int owner = worker_.owner_of_local(reinterpret_cast<const void*>(access.address));
+      if (owner >= 0) {
+        stop(access, Space::kGlobal,
+             ": it is a local variable of thread " + to_string(worker_.thread_index(owner)) +
+                 ", which no other can reach");
       }
       const bool is_host = near.empty() && is_mapped(access.address);
       stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);

@@ -228,15 +228,25 @@ void* allocate_in_kernel(std::size_t bytes) {
   return memory;
 }
 
-bool free_in_kernel(void* memory) {
-  if (kernel_allocations == 0 || !memory) return false;
-  if (!watching && std::uncaught_exceptions() == 0) return false;  // the simulator's own
+bool free_in_kernel(void* memory, const void* pc) {
+  if (!memory || (!watching && (kernel_allocations == 0 || std::uncaught_exceptions() == 0))) {
+    return false;  // the simulator's own
+  }
   BlockObserver* const observer = std::exchange(watching, nullptr);
   const bool freed = is_device_memory(memory) && cudaFree(memory) == cudaSuccess;
   kernel_allocations -= freed;
-  if (observer) observer->forget_known();
+  if (observer) {
+    observer->forget_known();
+    if (!freed) {
+      const uint32_t code = convladder::code_offset(pc);
+      observer->object(code, 0, [&] {
+        return "frees what is not allocated, or has been freed, at " +
+               convladder::called_line(code);
+      });
+    }
+  }
   watching = observer;
-  return freed;
+  return freed || observer;
 }
 
 }  // namespace
@@ -248,7 +258,7 @@ void* __wrap_malloc(std::size_t bytes) {
   return watching ? allocate_in_kernel(bytes) : __real_malloc(bytes);
 }
 void __wrap_free(void* memory) {
-  if (!free_in_kernel(memory)) __real_free(memory);
+  if (!free_in_kernel(memory, __builtin_return_address(0))) __real_free(memory);
 }
 }
 
@@ -258,8 +268,14 @@ void* operator new(std::size_t bytes) {
   return memory;
 }
 void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void operator delete(void* memory) noexcept { __wrap_free(memory); }
-void operator delete[](void* memory) noexcept { __wrap_free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { __wrap_free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { __wrap_free(memory); }
+#define CONVLADDER_DELETE(...)                                                     \
+  void operator delete(__VA_ARGS__) noexcept {                                     \
+    if (!free_in_kernel(memory, __builtin_return_address(0))) __real_free(memory); \
+  }                                                                                \
+  void operator delete[](__VA_ARGS__) noexcept {                                   \
+    if (!free_in_kernel(memory, __builtin_return_address(0))) __real_free(memory); \
+  }
+CONVLADDER_DELETE(void* memory)
+CONVLADDER_DELETE(void* memory, std::size_t /*bytes*/)
+#undef CONVLADDER_DELETE
 // NOLINTEND(bugprone-reserved-identifier)

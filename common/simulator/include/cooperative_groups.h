@@ -123,6 +123,21 @@ inline unsigned tile_mask(unsigned size) {
 }  // namespace detail
 
 template <unsigned SIZE, typename Parent = void>
+class thread_block_tile;
+
+namespace detail {
+// Threads of the group that was cut in tiles: a tile, or the block.
+template <typename Parent>
+struct Cut {
+  static unsigned size() { return sim::block_size(); }
+};
+template <unsigned SIZE, typename Parent>
+struct Cut<thread_block_tile<SIZE, Parent>> {
+  static unsigned size() { return SIZE; }
+};
+}  // namespace detail
+
+template <unsigned SIZE, typename Parent>
 class thread_block_tile : public coalesced_group {
   static_assert(SIZE <= 32 && (SIZE & (SIZE - 1)) == 0,
                 "the simulator has tiles of 1, 2, 4, 8, 16 and 32 threads, not of several warps");
@@ -137,8 +152,12 @@ class thread_block_tile : public coalesced_group {
   T shfl_xor(T value, unsigned bits, CONVLADDER_HERE) const {
     return from("shfl_xor", value, (own_rank() ^ bits) % SIZE, place);
   }
-  unsigned long long meta_group_rank() const { return sim::thread_rank() / SIZE; }
-  unsigned long long meta_group_size() const { return (sim::block_size() + SIZE - 1) / SIZE; }
+  unsigned long long meta_group_rank() const {
+    return sim::thread_rank() % detail::Cut<Parent>::size() / SIZE;
+  }
+  unsigned long long meta_group_size() const {
+    return (detail::Cut<Parent>::size() + SIZE - 1) / SIZE;
+  }
 };
 template <unsigned SIZE, typename Group>
 thread_block_tile<SIZE, Group> tiled_partition(const Group&) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 // ---- Qualifiers ----
 
@@ -37,6 +38,8 @@
 // A variable that lies away from others on both sides, so that an access beyond the end of shared
 // memory, which may be its neighbour, doesn't pass for one of it.
 struct KeepsAway {
+  KeepsAway() = default;
+  KeepsAway(const KeepsAway& /*other*/) {}  // nor is it read with it
   alignas(128) char unused[64];
 };
 template <typename T>
@@ -45,6 +48,18 @@ struct Apart : KeepsAway, T {
     T::operator=(value);
     return *this;
   }
+};
+
+// auto [x, y, z] = threadIdx;
+template <std::size_t I, typename T>
+auto get(const Apart<T>& index) {
+  return I == 0 ? index.x : I == 1 ? index.y : index.z;
+}
+template <typename T>
+struct std::tuple_size<Apart<T>> : std::integral_constant<std::size_t, 3> {};
+template <std::size_t I, typename T>
+struct std::tuple_element<I, Apart<T>> {
+  using type = unsigned;
 };
 
 // Set by the scheduler whenever it goes to another thread; a kernel only reads them.

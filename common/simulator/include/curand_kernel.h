@@ -12,6 +12,7 @@ struct curandStateXORWOW {
   unsigned d, v[5];
   int boxmuller_flag, boxmuller_flag_double;  // whether the second of a pair is left
   float boxmuller_extra;
+  int unused;  // named, so that whoever copies a state reads nothing that nobody has written
   double boxmuller_extra_double;
 };
 struct curandStatePhilox4_32_10 {
@@ -104,6 +105,7 @@ inline void curand_init(unsigned long long seed, unsigned long long sequence,
   convladder::simulator::skip_xorwow(words, steps, false);
   *state = {6615241 + high + low + 362437 * static_cast<unsigned>(steps),
             {words[0], words[1], words[2], words[3], words[4]},
+            0,
             0,
             0,
             0,

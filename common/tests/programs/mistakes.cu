@@ -20,13 +20,21 @@
 // grid: not launched by cudaLaunchCooperativeKernel\(\), it waits for the grid at .*mistakes.cu
 // unaligned: not aligned
 // freed: out of bounds
+// nameless: data race: .* 4 bytes of shared memory \(mine|reads 4 bytes of shared memory .*that nobody has written
+// barrier_at_once: data race: reads 4 bytes of shared memory \(meeting \+ 8 bytes\) at .*mistakes.cu
+// anothers: : it is a local variable of thread \(5,0,0\), which no other can reach, at .*{anothers}
+// behind_heap: out of bounds, 0 bytes past the end of 16 bytes, at .*{behind_heap}
+// freed_heap: out of bounds: it has been freed, at .*{freed_heap}
+// freed_twice: frees what is not allocated, or has been freed, at .*{freed_twice}
 // early: reads 4 bytes of shared memory \(held \+ \d+ bytes\), into which an asynchronous copy is under way: .* asked for it at .*{ask}, at .*{early}
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
 #include <cassert>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <cuda/barrier>
 
 #include "check.h"
 
@@ -113,6 +121,45 @@ __global__ void structure(int* out) {
 }
 __global__ void grid(int*) { cooperative_groups::this_grid().sync(); }
 
+namespace {
+__global__ void nameless(int* out) {
+  __shared__ int mine[64];
+  mine[threadIdx.x] = 1;
+  out[threadIdx.x] = mine[63 - threadIdx.x];
+}
+}  // namespace
+__global__ void barrier_at_once(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> meeting;
+  if (threadIdx.x == 0) init(&meeting, blockDim.x);
+  out[threadIdx.x] = 1;
+  meeting.arrive_and_wait();  // before the others know that it is made
+}
+__global__ void anothers(int* out) {
+  __shared__ int* shown;
+  int own = threadIdx.x;
+  if (threadIdx.x == 5) shown = &own;
+  __syncthreads();
+  out[threadIdx.x] = *shown;  // anothers
+  __syncthreads();
+  out[threadIdx.x] += own;
+}
+__global__ void behind_heap(int*) {
+  int* const own = static_cast<int*>(malloc(16));
+  own[4] = 1;  // behind_heap
+  free(own);
+}
+__global__ void freed_heap(int* out) {
+  int* const own = static_cast<int*>(malloc(16));
+  own[0] = 1;
+  free(own);
+  out[threadIdx.x] = own[0];  // freed_heap
+}
+__global__ void freed_twice(int*) {
+  void* const own = malloc(16);
+  free(own);
+  free(own);  // freed_twice
+}
+
 int main(int, char** arguments) {
   const struct {
     const char* name;
@@ -138,6 +185,12 @@ int main(int, char** arguments) {
                   {"grid", grid, 1},
                   {"unaligned", unaligned, 1},
                   {"freed", freed, 1},
+                  {"nameless", nameless, 1},
+                  {"barrier_at_once", barrier_at_once, 1},
+                  {"anothers", anothers, 1},
+                  {"behind_heap", behind_heap, 1},
+                  {"freed_heap", freed_heap, 1},
+                  {"freed_twice", freed_twice, 1},
                   {"early", early, 1}};
   int* out;
   cudaMalloc(&out, 128 * sizeof(int));

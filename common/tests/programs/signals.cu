@@ -1,7 +1,7 @@
 // Signals that a program sends itself, and an environment that it takes away.
 // options: --count
 // seen: handled 15, 11
-// seen: children ended by 8, 6, 15
+// seen: children ended by 11, 8, 6, 15
 // seen: quiet: 1 launch, nothing found
 // seen: the program was ended by SIGINT
 // seen: quiet: at least
@@ -40,9 +40,9 @@ int main() {
   cudaDeviceSynchronize();
   const int term = handled(SIGTERM), segv = handled(SIGSEGV);
   printf("handled %d, %d\n", term, segv);
-  const int division = child_ended_by(SIGFPE);
+  const int access = child_ended_by(SIGSEGV), division = child_ended_by(SIGFPE);
   const int aborted = child_ended_by(SIGABRT), ended = child_ended_by(SIGTERM);
-  printf("children ended by %d, %d, %d\n", division, aborted, ended);
+  printf("children ended by %d, %d, %d, %d\n", access, division, aborted, ended);
   raise(SIGINT);
   printf("not reached\n");
 }
