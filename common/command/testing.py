@@ -25,13 +25,13 @@ THOROUGH_PARTS = [
     ("planted bugs", "sim", [], ["--tests-regex", "^variants.thorough$"]),
     ("planted bugs that the simulator counts", "sim-count", [], ["--tests-regex", "^variants.thorough$"]),
     ("races in layers", "sim-count", [], ["--tests-regex", r"^count\..*\.thorough$"]),
-    ("all exercises", "sim-count", [], ["--tests-regex", r"^exercises\.thorough$"]),
+    ("all exercises", "sim-count", [], ["--tests-regex", r"^exercises(_judged)?\.thorough$"]),
     ("sanitized code", "sim-asan", ["tests"], ["--label-exclude", THOROUGH]),
     ("the thorough tests of the simulator", "sim", ["all"],
      ["--label-regex", THOROUGH, "--exclude-regex", "^variants"]),
     ("the thorough tests of the GPU", "gpu", ["all"], ["--label-regex", THOROUGH])]
 LEFT_OUT = ("left out, and in ./ladder test --all: every kind of data in every layout of the tensors, large layers, limits "
-            "beyond 31 bits, the host's code under sanitizers, the other planted bugs, the other exercises, "
+            "beyond 31 bits, the host's code under sanitizers, the other planted bugs, exercises and cheats, "
             "fuzzers")
 
 

@@ -43,6 +43,7 @@ struct LaneCall {
   // Called once: parts[i] is that of lane i, which takes part if it is one of `lanes`.
   void (*act)(void* const* parts, unsigned lanes) = nullptr;
   int instructions = 1;  // of kMatrix: of the tensor core
+  int words = 0;         // of 4 bytes that each lane gives to another, by a shuffle
 };
 // Fails the kernel where the mask leaves out the calling lane, lanes that wait for each other ask for
 // different things, or some never come.

@@ -573,6 +573,7 @@ void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
   if (call.act) call.act(parts, lanes);
   if constexpr (COUNTING) {
     if (all) observer_->mma(call.instructions);
+    observer_->shuffle(call.words);
     if (call.kind == LaneCall::Kind::kBarrier) hopper_->sync_lanes(here[0]->thread / WARP, lanes);
   }
   warp.waiting.swap(others);

@@ -514,8 +514,10 @@ class Dangers(unittest.TestCase):
     """Whatever a kernel does, there is a message with file and line."""
 
     def test_hostile_kernels(self):
-        texts = {name: TASK["first_kernel"].solved() for name in HOSTILE}
-        for name, (_, _, _, *edits) in HOSTILE.items():
+        chosen = list(HOSTILE)[::2 if "CONVLADDER_IN_TURNS" in os.environ else 1]
+        texts = {name: TASK["first_kernel"].solved() for name in chosen}
+        for name in chosen:
+            _, _, _, *edits = HOSTILE[name]
             for place, new in zip(edits[::2], edits[1::2]):
                 self.assertIn(place, texts[name])
                 if place in (KERNEL, ENQUEUE, FILE):
@@ -526,7 +528,8 @@ class Dangers(unittest.TestCase):
             found = list(pool.map(lambda name: judged(
                 impatient if HOSTILE[name][0] == judge.ENDLESS else TASK["first_kernel"],
                 texts[name]), texts))
-        for (name, (kind, message, at, *_)), (verdict, source) in zip(HOSTILE.items(), found):
+        for name, (verdict, source) in zip(chosen, found):
+            kind, message, at, *_ = HOSTILE[name]
             with self.subTest(name):
                 self.assertEqual(verdict.kind, kind, verdict.message)
                 self.assertRegex(verdict.message, message or "^$")

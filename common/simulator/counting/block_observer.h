@@ -63,6 +63,8 @@ class BlockObserver {
   void leave(unsigned thread);      // has left the kernel, or waits at __syncthreads()
   void sync_warp(unsigned thread);  // has come through __syncwarp()
   void sync_threads();              // all threads have come to __syncthreads()
+  // The lanes of a warp have given each other so many words: each passes L1's data pipe once.
+  void shuffle(int words) { counts_.pipe_wavefronts += words; }
   // One of the warps has multiplied by its tensor core.
   void mma(int instructions) { counts_.tensor_instructions += instructions; }
   // A warpgroup has: a product with so many columns, whose operands in shared memory take so many bytes.

@@ -29,17 +29,20 @@ T exchange(const char* name, Place place, unsigned mask, T value, unsigned sourc
     unsigned source;
     T result;
   } own = {name, place, value, source, T()};
-  meet({name, place, mask, LaneCall::Kind::kExchange, &own, [](void* const* parts, unsigned lanes) {
-          for (unsigned lane = 0; lane < 32; ++lane) {
-            if (!(lanes >> lane & 1)) continue;
-            Part& part = *static_cast<Part*>(parts[lane]);
-            if (lanes >> part.source & 1) {
-              part.result = static_cast<Part*>(parts[part.source])->value;
-            } else {
-              note_undefined(part.name, part.place, lane, part.source, lanes);
-            }
+  LaneCall call = {
+      name, place, mask, LaneCall::Kind::kExchange, &own, [](void* const* parts, unsigned lanes) {
+        for (unsigned lane = 0; lane < 32; ++lane) {
+          if (!(lanes >> lane & 1)) continue;
+          Part& part = *static_cast<Part*>(parts[lane]);
+          if (lanes >> part.source & 1) {
+            part.result = static_cast<Part*>(parts[part.source])->value;
+          } else {
+            note_undefined(part.name, part.place, lane, part.source, lanes);
           }
-        }});
+        }
+      }};
+  call.words = (sizeof(T) + 3) / 4;
+  meet(call);
   return own.result;
 }
 
