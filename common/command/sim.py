@@ -91,9 +91,10 @@ def compile_program(options, folder):
     given = {os.path.realpath(folder) for folder in options.I}
     headers = [f"-isystem{word[2:]}" for word in words
                if word.startswith("-I") and os.path.realpath(word[2:]) not in given]
-    # What a kernel allocates and frees stays where nothing comes of it: it may be the mistake.
-    heap = ["-fno-builtin-malloc", "-fno-builtin-free", "-fno-allocation-dce"]
-    common = ["-w", *heap, *options.flags, *headers, *["-fdiagnostics-color"] * sys.stderr.isatty()]
+    # What a kernel allocates and frees stays where nothing comes of it: it may be the mistake. Nor is
+    # printf("%s\n", text) made puts(), which takes no null pointer.
+    kept += ["-fno-builtin-malloc", "-fno-builtin-free", "-fno-allocation-dce", "-fno-builtin-printf"]
+    common = ["-w", *options.flags, *headers, *["-fdiagnostics-color"] * sys.stderr.isatty()]
     objects = []
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))

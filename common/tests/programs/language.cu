@@ -123,6 +123,8 @@ __global__ void cached(const float4* from, float4* to) {
 
 __global__ void speak() {
   printf("block %d, thread %d: %s %.2f\n", blockIdx.x, threadIdx.x, "said", 1.5);
+  const char* nothing = nullptr;
+  printf("%s\n", nothing);  // (null)
 }
 
 __global__ void default_arguments(int wanted, int value = 3, int* nowhere = NULL) {
