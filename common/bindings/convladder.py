@@ -323,10 +323,11 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1, stage="auto"
     padding also 'valid', or 'same' where both sides get as much. What is not contiguous, or is a
     view with the negative bit, is copied first. Under autocast it is computed in float32.
     Returns a new [N,K,P,Q] on PyTorch's current stream: contiguous, but channels last where the stage has
-    a form for that ("15_copy_engine_nhwc", and x lies so or that form is named: then x is not copied, nor is w
+    a form for that ("15_copy_engine_nhwc", and x lies so or that form is named: then x isn't copied, nor is w
     if it lies so).
 
-    Only stages that fuse it take relu=True. stage="auto" is the one that suits the problem: chosen_stage() says which.
+    Only stages that fuse it take relu=True. stage="auto" is the one that suits the problem:
+    chosen_stage() says which.
 
     It has gradients, by the same stage's forward kernels (not gradients of gradients), and is a custom
     operator to torch.compile. ValueError and TypeError name the argument; RuntimeError gives CUDA's reason.

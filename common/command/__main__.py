@@ -13,7 +13,6 @@ import glob
 import os
 import re
 import subprocess
-import sys
 
 from common.command import doctor, testing
 from common.command.building import Lacking, build, configure, folder

@@ -30,9 +30,9 @@ THOROUGH_PARTS = [
     ("the thorough tests of the simulator", "sim", ["all"],
      ["--label-regex", THOROUGH, "--exclude-regex", "^variants"]),
     ("the thorough tests of the GPU", "gpu", ["all"], ["--label-regex", THOROUGH])]
-LEFT_OUT = ("left out, and in ./ladder test --all: every kind of data in every layout of the tensors, large layers, limits "
-            "beyond 31 bits, the host's code under sanitizers, the other planted bugs, exercises and cheats, "
-            "fuzzers")
+LEFT_OUT = ("left out, and in ./ladder test --all: every kind of data in every layout of the tensors, large "
+            "layers, limits beyond 31 bits, the host's code under sanitizers, the other planted bugs, "
+            "exercises and cheats, fuzzers")
 
 
 def cases_of(path):
@@ -142,7 +142,8 @@ def test(options, backend, chosen):
             # A GPU is tested without the simulator as well.
             building.build(preset, "test", *targets, demanded="GoogleTest",
                            optional=chosen == "gpu" and not backend and preset in SIMULATORS)
-            run(preset, choice, results, in_turns=preset in SIMULATORS and not options.stage and part in parts)
+            in_turns = preset in SIMULATORS and not options.stage and part in parts
+            run(preset, choice, results, in_turns)
         except Lacking as lacking:
             results.skipped[f"all of {name}: {lacking}"] += 1
     if chosen != "gpu" and not backend:  # as many as ran in the simulator

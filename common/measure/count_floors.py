@@ -3,11 +3,11 @@
   python3 -m common.measure.count_floors [--program build/sim-count/bin/convladder] [--shape NAME]... [--list]
 
 The layers are those of common/layers.csv with a million multiply-adds or more in an image. Of each a few
-rows of one image are counted, by the simulator (where there is padding, those at its edge have less to do, and
-a bound is so much lower); common/measure/enlarge.h says how what the whole problem asks for follows from that,
-and common/show/floors.py how the least time follows from what is asked for. The stages are those of which
-docs/results has times on these layers, and the rates those of their GPU. --shape counts that layer alone. A
-layer's rows take the place of those that the file has. --list names the layers and counts none.
+rows of one image are counted, by the simulator (where there is padding, those at its edge have less to do,
+and a bound is so much lower); common/measure/enlarge.h says how what the whole problem asks for follows from
+that, and common/show/floors.py how the least time follows from what is asked for. The stages are those of
+which docs/results has times on these layers, and the rates those of their GPU. --shape counts that layer
+alone. A layer's rows take the place of those that the file has. --list names the layers and counts none.
 """
 import argparse
 import os

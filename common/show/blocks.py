@@ -176,8 +176,8 @@ def layers(data, _, *shown):
     if not bench:
         return
     yield (f"Over {len(bench.problems)} layers of published networks (`common/layers.csv`), with a cold "
-           "cache: how many times as fast as the library a stage is (geometric mean), and on how many layers it is "
-           f"faster. {bench.machine['gpu']}.\n")
+           "cache: how many times as fast as the library a stage is (geometric mean), and on how many layers "
+           f"it is faster. {bench.machine['gpu']}.\n")
     yield time_tables.standings_table(bench, shown)
     slower = [] if shown else list(time_tables.losses(bench))
     if slower:
@@ -298,8 +298,8 @@ def only(problems, words):
 
 def measured(data, stage, *rows):
     """A stage's README.md: this stage and the one before, on the problem that is named, or the first that has
-    any of this stage: its time, and those counters that its page names. The one before is of problems that have
-    both: other results may be of a ladder with other stages. Times and counters of different batches
+    any of this stage: its time, and those counters that its page names. The one before is of problems that
+    have     both: other results may be of a ladder with other stages. Times and counters of different batches
     stand apart."""
     card = data.card_of(stage)
     bench, timed_problems = card.bench, only(card.bench.problems if card.bench else [], rows)[0]
@@ -349,7 +349,8 @@ def waits(data, stage, *words):
     names = files.stage_names()
     shown = names[:names.index(stage) + 1][-2:]
     problems, _ = only(data.card_of(stage).problems, words)
-    for profile in [each for problem in problems for each in problem.profiles if shown[-1] in each.stages][:1]:
+    profiles = [each for problem in problems for each in problem.profiles if shown[-1] in each.stages]
+    for profile in profiles[:1]:
         yield counter_tables.waits_table(profile, shown)
 
 

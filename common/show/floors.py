@@ -36,7 +36,8 @@ def data_sheets():
 
 def names():
     """The short names of all GPUs that are known: first those that were measured."""
-    measured = (os.path.splitext(os.path.basename(path))[0] for path in glob.glob(os.path.join(FOLDER, "*.json")))
+    records = glob.glob(os.path.join(FOLDER, "*.json"))
+    measured = (os.path.splitext(os.path.basename(path))[0] for path in records)
     return [*sorted(measured), *data_sheets()]
 
 

@@ -258,8 +258,8 @@ class Unit:
         parts = [self.parameter(*part) for part in self.split(first, end)]
         declared, names = map(", ".join, zip(*parts))
         self.defaults.add(kernel)
-        self.edits.append((behind, behind, f" {header}__attribute__((unused)) static auto {kernel}__arguments("
-                           f"{declared}) {{ return ::std::make_tuple({names}); }}"))
+        self.edits.append((behind, behind, f" {header}__attribute__((unused)) static auto "
+                           f"{kernel}__arguments({declared}) {{ return ::std::make_tuple({names}); }}"))
 
     def without_default(self, first, end):
         for i in range(first, end):
@@ -324,7 +324,8 @@ class Unit:
             is_function = self.words[close - 1] == ")" or self.words[close + 1] not in ("(", "[")
             is_constant = "constexpr" in around or "const" in self.words[end:close]
         if is_constant and "constexpr" not in around and self.words[end] == "[":  # no hook sees what is const
-            self.replace(begin + around.index("const"), "static" if not {"static", "extern"} & set(around) else "")
+            is_named = {"static", "extern"} & set(around)
+            self.replace(begin + around.index("const"), "" if is_named else "static")
             is_constant = False
         if "__constant__" in around:
             section = "convladder_constant"
@@ -448,8 +449,8 @@ class Unit:
             self.insert(self.closing(end + 3), ")")
 
     def place_static(self, i):
-        """A static variable of a kernel, or of a function of the device, lies in device memory. (Not what templates
-        and inline functions have: g++ puts that in sections of its own.)"""
+        """A static variable of a kernel, or of a function of the device, lies in device memory. (Not what
+        templates and inline functions have: g++ puts that in sections of its own.)"""
         end = i
         while self.words[end] not in (";", "=", "(", "{", ""):
             end += 1
@@ -474,8 +475,8 @@ class Unit:
             self.insert(i, SIMULATOR + "ignore_result(), ")
 
     def remember_casts(self):
-        """(const void*)kernel, or reinterpret_cast<const void*>(kernel): the cast hides what the kernel takes,
-        and a launch must learn it again."""
+        """(const void*)kernel, or reinterpret_cast<const void*>(kernel): the cast hides what the kernel
+        takes, and a launch must learn it again."""
         kernels = {self.words[i] for i in self.kernel_names}
         for i, word in enumerate(self.words):
             if word not in kernels or i in self.kernel_names:
@@ -536,7 +537,8 @@ class Unit:
         handle = {"__global__": self.declare_kernel, "__shared__": self.declare_shared,
                   "__device__": self.declare_device, "__constant__": self.declare_device,
                   "__managed__": self.declare_device, "__host__": lambda i: self.replace(i, ""),
-                  "static": self.place_static, "asm": self.assembly, "__asm__": self.assembly, "__asm": self.assembly}
+                  "static": self.place_static, "asm": self.assembly, "__asm__": self.assembly,
+                  "__asm": self.assembly}
         if self.kernel:  # in a build that counts
             handle |= {prefix + word: self.move for prefix in ("", "__builtin_")
                        for word in ("memcpy", "memmove", "memset")}

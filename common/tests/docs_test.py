@@ -20,7 +20,8 @@ class Commands(unittest.TestCase):
         text = files.read(ROOT / "docs/cuda.md")
         shown = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         self.assertEqual(shown, [files.read(ROOT / "docs/cuda" / name) for name in ("add.cu", "reverse.cu")])
-        kernel, = re.findall(r"^```cpp\n(.*?)^```$", files.read(ROOT / "docs/ring.md"), re.MULTILINE | re.DOTALL)
+        ring = files.read(ROOT / "docs/ring.md")
+        kernel, = re.findall(r"^```cpp\n(.*?)^```$", ring, re.MULTILINE | re.DOTALL)
         self.assertIn("\n\n" + kernel + "\nint main", files.read(ROOT / "docs/cuda/ring.cu"))
 
 

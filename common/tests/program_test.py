@@ -90,7 +90,8 @@ ON_DEVICE = [
     (0, "right +pass.*wrong +rejected .*groups = 2", "check --shapes two.csv"),
     (2, "groups = 2: ", "check --shapes two.csv --shape wrong"),
     (0, "large +pass", "check --shapes large.csv --max-gmac 0.01 --stage 01_naive"),
-    (0, "launched once", "run --once --shapes two.csv --shape right --stage 01_naive"),  # as Nsight Compute does
+    # As Nsight Compute does.
+    (0, "launched once", "run --once --shapes two.csv --shape right --stage 01_naive"),
     (0, "NOT checked", f"run {SMALL} --once"),
     # One row a stage, none for its forms; with what ./ladder prints below it these are 45 lines.
     (0, r"^((?!\n\d\d_\w+_(tf32|nhwc) )[^\n]*\n){10,26}$", f"run {SMALL} --json run.json --output y.npy"),

@@ -385,13 +385,14 @@ def sound(every):
 
 
 def canaries(every):
-    """Of every second stage the first bug that must be reported, of the others the first that the problems must
-    see; a sample of the stages without one, and of the exercises."""
+    """Of every second stage the first bug that must be reported, of the others the first that the problems
+    must see; a sample of the stages without one, and of the exercises."""
     bugs = [each for each in every if each.kind == "bug"]
     yield from sound(every)[::5]
     for place, stage in enumerate(dict.fromkeys(bug.stage for bug in bugs)):
         own = [bug for bug in bugs if bug.stage == stage and (bug.expect or not bug.test)]
-        yield max(own, key=lambda bug, odd=place % 2: bool(bug.expect) == odd)  # the first of these, if there is one
+        # The first of these, if there is one.
+        yield max(own, key=lambda bug, odd=place % 2: bool(bug.expect) == odd)
     yield from (each for each in every if each.stage in SAMPLE)
 
 
