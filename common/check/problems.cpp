@@ -99,7 +99,7 @@ std::string meant_by(const std::string& name) {
   for (const std::string axes : {"stride", "pad", "dil"}) {  // "stride", "Padding": for both axes
     if (lower.rfind(axes, 0) == 0) return axes + "_h and " + axes + "_w";
   }
-  for (const std::string known : {"bias", "name"}) {
+  for (const char* const known : {"bias", "name"}) {
     if (lower == known && name != known) return known;
   }
   return "";
