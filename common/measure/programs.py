@@ -44,12 +44,25 @@ def folder_of(row, beside):
     return os.path.join(repository, row["folder"])
 
 
-def run(row, folder, seconds):
+def rows_of(tables, only=()):
+    """Each row of the tables whose folder is there, and the folder."""
+    for path in tables:
+        for row in files.read_rows(path):
+            folder = folder_of(row, os.path.dirname(os.path.abspath(path)))
+            if only and row["name"] not in only:
+                continue
+            if os.path.isdir(folder):
+                yield row, folder
+            else:
+                print(f"{row['name']:32} its folder is not there: its result stays", flush=True)
+
+
+def run(row, folder, seconds, *more):
     """What a program printed, and the simulator's report (None where there is none)."""
     with tempfile.TemporaryDirectory() as own:
         report = os.path.join(own, "report.json")
         command = [os.path.join(ROOT, "ladder"), "sim", *row["files"].split(), *shlex.split(row["options"]),
-                   "--seconds", str(seconds), "--json", report, "--", *shlex.split(row["arguments"])]
+                   *more, "--seconds", str(seconds), "--json", report, "--", *shlex.split(row["arguments"])]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace",
                               stdin=subprocess.DEVNULL, check=False)
         printed = done.stdout + done.stderr
@@ -116,14 +129,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=300, help="of a processor, for each program")
     options = parser.parse_args()
     for path in options.tables:
-        table = files.read_rows(path)
-        for row in table:
-            if options.only and row["name"] not in options.only:
-                continue
-            folder = folder_of(row, os.path.dirname(os.path.abspath(path)))
-            if not os.path.isdir(folder):
-                print(f"{row['name']:32} its folder is not there: its result stays", flush=True)
-                continue
+        for row, folder in rows_of([path], options.only):
             printed, told = run(row, folder, options.seconds)
             bug = "fault" in row
             row["result"], row["detail"] = (judge_bug(row, told) if bug
@@ -132,7 +138,8 @@ def main():
             row["file"] = os.path.normpath(os.path.join(row["folder"], row["files"].split()[0]))
             print(f"{row['name']:32} {row['result']:8} {row['detail']}", flush=True)
             name = "known_bugs.csv" if bug else "programs.csv"
-            keep(os.path.join(options.results, name), BUGS if bug else PROGRAMS, row, table)
+            keep(os.path.join(options.results, name), BUGS if bug else PROGRAMS, row,
+                 files.read_rows(path))
     return 0
 
 

@@ -11,6 +11,11 @@ held against each other (common/show/counted.py).
       .../ncu_device.csv
   python3 -m common.measure.readings counts
       the simulator's of the stages on the same problems: docs/results/counts.csv
+  python3 -m common.measure.readings programs TABLE...
+      Nsight Compute's of each kernel of the programs in tables such as programs.py has:
+      .../ncu_programs.csv
+  python3 -m common.measure.readings program_counts TABLE...
+      the simulator's of the same: docs/results/program_counts.csv
 
 What reads a GPU needs ncu in the PATH, and its permission to read counters (./ladder doctor). The programs
 are those of build/gpu and build/sim-count.
@@ -18,16 +23,20 @@ are those of build/gpu and build/sim-count.
 import argparse
 import hashlib
 import os
+import shlex
 import subprocess
+import tempfile
 
-from common.measure import ncu, profile
-from common.show import files, metrics
+from common.measure import ncu, profile, programs
+from common.show import counted, files, metrics
 from common.show.files import ROOT, stage_names
 from common.show.support import fail, progress, run_main
 
 FILES = {"stages": "common/tests/data/ncu_stages.csv", "patterns": "common/tests/data/ncu_patterns.csv",
-         "device": "common/tests/data/ncu_device.csv",
-         "counts": "docs/results/counts.csv"}
+         "device": "common/tests/data/ncu_device.csv", "counts": "docs/results/counts.csv",
+         "programs": "common/tests/data/ncu_programs.csv",
+         "program_counts": "docs/results/program_counts.csv"}
+OF_THE_SIMULATOR = ["counts", "program_counts"]
 PATTERNS = os.path.join(ROOT, "common/measure/bank_patterns.cu")
 KEY = ["problem", "stage", "kernel", "launches"]
 STAGE_METRICS = metrics.read_by("stages")
@@ -63,13 +72,13 @@ def of_the_simulator(*_):
         found += [(problem["name"], record)
                   for record in count(os.path.join(ROOT, "build/sim-count/bin/convladder"), problem)]
     progress("")
-    columns = [metric for metric in STAGE_METRICS + ["pipe_wavefronts_at_least.sum"]
+    columns = [metric for metric in STAGE_METRICS + [counted.AT_LEAST]
                if any(metric in record for _, record in found)]
     yield KEY + columns, [[name, record["stage"], record["kernel"], record["launches"],
                            *(number(record.get(metric)) for metric in columns)] for name, record in found]
 
 
-def of_stages(stages, names, path):
+def of_stages(_, stages, names, path):
     """After each problem, with what the earlier file has of the other problems and stages that there are."""
     header, wanted, rows = KEY + STAGE_METRICS, list(STAGE_METRICS), {}
     for row in files.read_rows(path) if os.path.exists(path) else []:
@@ -86,6 +95,36 @@ def of_stages(stages, names, path):
         print(f"{problem['name']}: {len(stages)} stages", flush=True)
         yield header, [row for known in problems() for stage in stage_names()
                        for row in rows.get((known["name"], stage), [])]
+
+
+def of_programs(tables, *_):
+    """Compiled as the simulator compiles them: -O3, the options of their rows."""
+    found = []
+    for row, folder in programs.rows_of(tables):
+        with tempfile.TemporaryDirectory() as own:
+            program = os.path.join(own, row["name"])
+            subprocess.run(["nvcc", "-O3", "-std=c++17", "-arch=native", "-w", *shlex.split(row["options"]),
+                            *row["files"].split(), "-o", program], cwd=folder, check=True)
+            os.chdir(folder)
+            wanted = list(STAGE_METRICS)
+            launches, _ = ncu.run(wanted, [program, *shlex.split(row["arguments"])])
+        found += [[row["name"], row["name"], kernel, str(len(every)), *totals(every)]
+                  for kernel, every in ncu.by_kernel(launches).items()]
+        print(f"{row['name']}: {len(launches)} launches", flush=True)
+        yield KEY + STAGE_METRICS, found
+
+
+def of_programs_in_the_simulator(tables, *_):
+    found = []
+    for row, folder in programs.rows_of(tables):
+        printed, told = programs.run(row, folder, 1800, "--count")
+        if not told or "ended" in told:
+            fail(f"{row['name']}: {printed.splitlines()[-1]}")
+        found += [[row["name"], row["name"], kernel["kernel"], kernel["launches"],
+                   *(number(kernel.get(metric)) for metric in STAGE_METRICS + [counted.AT_LEAST])]
+                  for kernel in told["kernels"]]
+        print(f"{row['name']}: {len(told['kernels'])} kernels", flush=True)
+    yield KEY + STAGE_METRICS + [counted.AT_LEAST], found
 
 
 def totals(launches):
@@ -134,14 +173,17 @@ def main(words):
     parser.add_argument("--stage", action="append", choices=stage_names(), help="may be repeated")
     parser.add_argument("--problem", action="append", metavar="NAME", help="may be repeated",
                         choices=[row["name"] for row in problems()])
+    parser.add_argument("tables", nargs="*", help="of programs")
     options = parser.parse_args(words)
     path = os.path.join(ROOT, FILES[options.what])
     read = {"stages": of_stages, "patterns": of_patterns, "device": of_device,
-            "counts": of_the_simulator}[options.what]
+            "counts": of_the_simulator, "programs": of_programs,
+            "program_counts": of_programs_in_the_simulator}[options.what]
     try:
         # A run that is cut off keeps what it has.
-        for header, rows in read(options.stage or stage_names(), options.problem, path):
-            files.write_rows(path, [header, *rows], "" if options.what == "counts" else origin(options.what))
+        for header, rows in read(options.tables, options.stage or stage_names(), options.problem, path):
+            files.write_rows(path, [header, *rows],
+                             "" if options.what in OF_THE_SIMULATOR else origin(options.what))
             print(f"wrote {FILES[options.what]}: {len(rows)} rows")
     except ncu.NcuError as error:
         fail(str(error))

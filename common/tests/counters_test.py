@@ -129,7 +129,7 @@ class WhatNcuPrints(FolderTest):
         self.assertTrue(gemm["library"])
         self.assertNotIn("lts__t_sector_hit_rate.pct", gemm)  # n/a
         self.assertEqual(bias["gpu__time_duration.sum"], 398048)
-        (_, rows), *_ = called(next, readings.of_stages([self.STAGE], [], self.path("none.csv")))
+        (_, rows), *_ = called(next, readings.of_stages([], [self.STAGE], [], self.path("none.csv")))
         self.assertEqual([row[2:4] for row in rows][::2], [["im2col", "2"], ["add_bias_kernel", "1"]])
 
     def test_what_goes_wrong_is_said(self):
