@@ -104,7 +104,8 @@ def of_programs(tables, *_):
         with tempfile.TemporaryDirectory() as own:
             program = os.path.join(own, row["name"])
             subprocess.run(["nvcc", "-O3", "-std=c++17", "-arch=native", "-w", *shlex.split(row["options"]),
-                            *row["files"].split(), "-o", program], cwd=folder, check=True)
+                            *row["files"].split(), "-o", program, "-lcublas", "-lcublasLt"], cwd=folder,
+                           check=True)
             os.chdir(folder)
             wanted = list(STAGE_METRICS)
             launches, _ = ncu.run(wanted, [program, *shlex.split(row["arguments"])])

@@ -45,6 +45,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   most_steps_ = counts_accesses_ ? MOST_STEPS : MOST_OF_PROGRAM;
   phase_.assign(threads_, 0);
   seen_.assign(threads_, 0);
+  asked_.assign(threads_, false);
   block_seen_ = 0;
   waited_.assign(launch_->before.symbols ? threads_ : 0, 0);
   logs_.resize(std::max<std::size_t>(logs_.size(), threads_));
@@ -116,12 +117,11 @@ void BlockObserver::leave(unsigned thread) {
 void BlockObserver::sync_warp(unsigned thread) {
   ++phase_[thread];
   stamp_ = stamp(thread);
-  const auto lanes = seen_.begin() + thread / WARP * WARP;
-  const auto end = seen_.begin() + std::min<std::size_t>(threads_, (thread / WARP + 1) * WARP);
-  seen_[thread] = *std::max_element(lanes, end);
+  const unsigned first = thread / WARP * WARP;
+  const unsigned end = std::min(threads_, first + WARP);
+  seen_[thread] = seen_by(first, end);
   if (overlaps()) {
-    const auto first = waited_.begin() + thread / WARP * WARP;
-    waited_[thread] = *std::max_element(first, first + (end - lanes));
+    waited_[thread] = *std::max_element(waited_.begin() + first, waited_.begin() + end);
   }
   go_on();
   forget_known();
@@ -130,7 +130,7 @@ void BlockObserver::sync_warp(unsigned thread) {
 void BlockObserver::sync_threads() {
   if (++interval_ >= most_barriers()) most_steps_ = 0;
   worker_.hopper().sync_threads();
-  if (publication_time() > 0) block_seen_ = *std::max_element(seen_.begin(), seen_.end());
+  if (publication_time() > 0) block_seen_ = seen_by(0, threads_);
   if (!waited_.empty() && *std::max_element(waited_.begin(), waited_.end())) {
     waited_.assign(threads_, 1);
   }
@@ -142,13 +142,26 @@ void BlockObserver::wait_for_kernel_before() {
 
 void BlockObserver::fence() {
   publish(stamp_, !waited_.empty() && waited_[thread_]);
+  if (asked_[thread_]) look();
   forget_known();
 }
 
 void BlockObserver::look() {
+  asked_[thread_] = false;
   seen_[thread_] = publication_time();
   forget_known();
   worker_.hopper().look();
+}
+
+uint64_t BlockObserver::seen() {
+  if (asked_[thread_]) look();
+  return std::max(block_seen_, seen_[thread_]);
+}
+
+uint64_t BlockObserver::seen_by(unsigned first, unsigned end) const {
+  const auto last = asked_.begin() + end;
+  if (std::find(asked_.begin() + first, last, true) != last) return publication_time();
+  return *std::max_element(seen_.begin() + first, seen_.begin() + end);
 }
 
 // A loop that never ends comes through here: at every turn, or once it has made too many.
@@ -167,9 +180,18 @@ void BlockObserver::enter_again(const void* pc) {
 
 // ---- Accesses ----
 
+// A strong one is told of before it is made. What has been published by the time that it is made,
+// nobody knows before the thread's next step.
 void BlockObserver::access(const Access& access) {
+  const bool asks =
+      access.strong && !fibre_->holds(reinterpret_cast<const void*>(access.address));
+  if (asks || asked_[thread_]) look();
+  access_memory(access);
+  asked_[thread_] = asks;
+}
+
+void BlockObserver::access_memory(const Access& access) {
   if (recent(access.address)) {  // as of most
-    if (access.strong) look();
     check_global(access);
     return enter(access, Space::kGlobal, access.address);
   }
@@ -180,7 +202,6 @@ void BlockObserver::access(const Access& access) {
   if (access.address - reinterpret_cast<uintptr_t>(launch_->argument) < launch_->argument_bytes) {
     return;  // the kernel's arguments
   }
-  if (access.strong) look();
   if (!is_shared(access.address)) {
     access_global(access);
   } else if (!is_index(access.address)) {
@@ -445,7 +466,7 @@ void BlockObserver::poll(const Access& access) {
 }
 
 // Whether fences order it: what it did was published, and this thread has looked since.
-bool BlockObserver::is_ordered(const Touch& before) const {
+bool BlockObserver::is_ordered(const Touch& before) {
   return seen() > 0 && was_published(before.stamp, seen());
 }
 

@@ -208,6 +208,7 @@ class BlockObserver {
     return known.turn == turn_ && known.address == access.address && known.pc == access.pc &&
            known.bytes == access.bytes && known.operation == access.operation;
   }
+  void access_memory(const Access& access);
   void access_own(const Access& access);
   void access_shared(const Access& access);
   void check_shared(const Access& access);
@@ -232,8 +233,10 @@ class BlockObserver {
         access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
     return {stamp_, code, bytes};
   }
-  bool is_ordered(const Touch& before) const;
-  uint64_t seen() const { return std::max(block_seen_, seen_[thread_]); }
+  bool is_ordered(const Touch& before);
+  uint64_t seen();
+  // Of the block's threads from `first` to before `end`.
+  uint64_t seen_by(unsigned first, unsigned end) const;
   // Whether the kernel before may still run, as far as the running thread can know.
   bool overlaps() const { return !waited_.empty() && !waited_[thread_]; }
   Touch touch_before(const Allocation& allocation, std::size_t word, const Touch& now, bool write);
@@ -270,6 +273,7 @@ class BlockObserver {
   unsigned interval_ = 0;        // __syncthreads() so far
   std::vector<unsigned> phase_;  // __syncwarp() so far, per thread
   std::vector<uint64_t> seen_;   // publication_time() of its last atomic operation, per thread
+  std::vector<char> asked_;      // whether that was its last access
   uint64_t block_seen_ = 0;      // of any thread's, before the last __syncthreads()
   std::vector<char> waited_;   // for the kernel before, per thread; empty where none may still run
   std::vector<LaneLog> logs_;  // per thread
