@@ -19,6 +19,7 @@ BLOCK = re.compile(r"(<!-- generated: (\S+)((?: \| [^|\n]+?)*) -->\n)(.*?)(<!-- 
 MINUTES = r"\*(\d+) minutes to read(?:, (\d+) for \[(\w+)\]\((\S+)\))?\.\*"  # below a lesson's title
 PICTURE, PAGE = "docs/pictures/ladder.svg", f"{FOLDER}/index.html"
 READINGS = "common/tests/data/ncu_stages.csv"  # readings.py stages
+PROGRAMS = "common/tests/data/ncu_programs.csv"  # readings.py programs
 
 
 class Results:
@@ -289,6 +290,12 @@ def held_counts(data, _):
         yield counted.report(*map(counted.read_table, (path, os.path.join(ROOT, READINGS))))
 
 
+def held_programs(data, _):
+    """docs/results/counting.md: the same of programs of others."""
+    for path in data.paths("program_counts.csv"):
+        yield counted.program_report(*map(counted.read_table, (path, os.path.join(ROOT, PROGRAMS))))
+
+
 def only(problems, words):
     """Those that a block's first word names ("on vgg16_conv3_2_b32"), and its other words."""
     if not words or not words[0].startswith("on "):
@@ -357,6 +364,6 @@ def waits(data, stage, *words):
 MAKERS = {"summary": summary, "path": path, "report": full_report, "floors": held_floors,
           "campaigns": functools.partial(table, name="campaigns.csv"),
           "known_bugs": functools.partial(table, name="known_bugs.csv", but=["set", "file", "detail"]),
-          "programs": programs, "counting": held_counts,
+          "programs": programs, "counting": held_counts, "counted_programs": held_programs,
           "layers": layers, "measured": measured, "some_layers": some_layers,
           "ladder": ladder, "waits": waits, "profiled": profiled, "gpus": gpus, "time": exercise_times}

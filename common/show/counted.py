@@ -1,14 +1,19 @@
 """The simulator's counts against Nsight Compute's readings of the same kernels on the same problems."""
 import os
+import re
 from typing import NamedTuple
 
 from common.show import files, formats, records
 
 KEY = ["problem", "stage", "kernel"]
+NO_FIGURE = [*KEY, "launches"]
 # Instructions don't know that warps wait for each other at shared memory; what they say has other names.
 ALSO = {f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum":
         f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")}
 DEVIATIONS = os.path.join(files.ROOT, "common/tests/data/deviations.csv")
+# Depend on when warps come to shared memory, and on the compiler's arithmetic: not on what is accessed.
+WAITING = re.compile(r"l1tex__data_(bank_conflicts|pipe_lsu_wavefronts)_\w*mem_shared_op_(ld|st)\.sum")
+ARITHMETIC = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
 AT_LEAST, PIPE = "pipe_wavefronts_at_least.sum", "l1tex__data_pipe_lsu_wavefronts.sum"
 
 
@@ -33,7 +38,8 @@ def read_table(path):
     if not rows or not set(KEY) <= set(rows[0]):
         raise records.BadInput(f"{path}: has no columns {', '.join(KEY)}")
     return {tuple(row[name] for name in KEY):
-            {name: float(value) for name, value in row.items() if name not in KEY and value} for row in rows}
+            {name: float(value) for name, value in row.items() if name not in NO_FIGURE and value}
+            for row in rows}
 
 
 def figures(counts, readings):
@@ -97,3 +103,17 @@ def report(counts, readings):
             "pipe: what share of its wavefronts the counts explain, which must not exceed them.\n\n" +
             formats.markdown(["stage", "problems read", "figures", "equal", "widest deviation", "where",
                               "of L1's data pipe"], rows))
+
+
+def program_report(counts, readings):
+    """docs/results/counting.md: the same of programs of public repositories, and which figures differ."""
+    of_memory = [figure for figure in figures(counts, readings) if figure.metric != ARITHMETIC]
+    of_accesses = [figure for figure in of_memory if not WAITING.fullmatch(figure.metric)]
+    said = [f"{sum(figure.counted == figure.read for figure in found)} of {len(found)}"
+            for found in (of_memory, of_accesses)]
+    rows = [[figure.problem, figure.kernel, f"`{figure.metric}`", f"{figure.counted:.0f}",
+             f"{figure.read:.0f}", f"{100 * figure.deviation:+.1f} %"]
+            for figure in of_memory if figure.counted != figure.read]
+    return (f"{said[0]} figures of memory are equal; without those of warps that wait for each other, "
+            f"{said[1]}.\nThese differ:\n\n" +
+            formats.markdown(["program", "kernel", "counter", "counted", "read", ""], rows))
