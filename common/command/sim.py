@@ -35,9 +35,6 @@ from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError, run_limited
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
-# As nvcc defines them; code for the GPU is compiled as for an H200.
-DEFINED = ["__CUDACC__", "__NVCC__", "__CUDA_ARCH__=900", "CUDART_VERSION=12080", "__CUDACC_VER_MAJOR__=12",
-           "__CUDACC_VER_MINOR__=8", "__CUDACC_VER_BUILD__=0"]
 
 
 def parse(words):
@@ -85,23 +82,18 @@ def parse(words):
 def compile_program(options, folder):
     """The program, in `folder`. Ends with the compiler's status where that fails."""
     build = Build("sim-count")
-    _, words = build.compile_words(EXEMPLAR)
+    _, words = build.compile_words(build.exemplar("program"))
     kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
     # A folder that is given by -I, too, would be the system's alone, and what is in it not translated.
     given = {os.path.realpath(folder) for folder in options.I}
     headers = [f"-isystem{word[2:]}" for word in words
                if word.startswith("-I") and os.path.realpath(word[2:]) not in given]
-    # What a kernel allocates and frees stays where nothing comes of it: it may be the mistake. Nor is
-    # printf("%s\n", text) made puts(), which takes no null pointer.
-    kept += ["-fno-builtin-malloc", "-fno-builtin-free", "-fno-allocation-dce", "-fno-builtin-printf"]
     common = ["-w", *options.flags, *headers, *["-fdiagnostics-color"] * sys.stderr.isatty()]
     objects = []
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))
         if file.endswith(".cu"):
-            defined = [f"-D{name}" for name in DEFINED]
-            included = ["-include", "time.h", "-include", "cuda_runtime.h"]
-            command = [*TRANSLATE, "--kernels-alone", *kept, *defined, *common, *included]
+            command = [*TRANSLATE, "--kernels-alone", *kept, *common]
         else:
             command = [kept[0], "-O2", "-g1", *common]
         done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())

@@ -108,6 +108,10 @@ class Build:
     def path(self, program):
         return os.path.join(self.folder, "bin", program)
 
+    def exemplar(self, kind):
+        """Of the simulator: the source that is compiled as a "kernel" is, or a "program"."""
+        return os.path.join(self.folder, "common", "simulator", kind + ".cpp")
+
     def make(self, *targets):
         """Builds the targets. Raises BuildError, with what the build printed."""
         done = run_limited([self._cached("CMAKE_COMMAND"), "--build", self.folder, "--parallel",
@@ -115,11 +119,11 @@ class Build:
         if done.returncode:
             raise BuildError(f"{done.stdout}\nbuilding {' '.join(targets)} failed")
 
-    def compile_words(self, exemplar=EXEMPLAR):
-        """(folder, words): where this build compiles a kernel, and how, without source and output."""
+    def compile_words(self, exemplar):
+        """(folder, words): where this build compiles a source, and how, without source and output."""
         path = os.path.join(self.folder, "compile_commands.json")
         for entry in json.loads(files.read(path)):
-            if entry["file"] == os.path.join(ROOT, exemplar):
+            if entry["file"] == exemplar:
                 words = shlex.split(entry["command"])
                 words[words.index("-o"):words.index("-o") + 2] = []
                 return entry["directory"], [word for word in words if word not in ("-c", entry["file"])]
@@ -129,7 +133,8 @@ class Build:
         """Compiles a kernel, with the words `before` and `after` the build's own options: for Hopper alone if
         it includes that header."""
         hopper = HOPPER_HEADER in files.read(source)
-        folder, (compiler, *words) = self.compile_words(HOPPER if hopper else EXEMPLAR)
+        exemplar = os.path.join(ROOT, HOPPER if hopper else EXEMPLAR)
+        folder, (compiler, *words) = self.compile_words(exemplar if self.on_gpu else self.exemplar("kernel"))
         translate = [] if self.on_gpu else TRANSLATE
         return run_limited([*translate, compiler, *before, *words, *after, "-o", output, "-c", source],
                            folder, **limits)

@@ -25,30 +25,29 @@ endfunction()
 # .cu files are CUDA to nvcc, and to the simulator C++ when translate.py has been at them.
 function(convladder_device_sources)
   if(CONVLADDER_BACKEND STREQUAL "sim")
-    set(options -x c++ -g1 -UNDEBUG)  # messages name lines, and assertions hold
-    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-      list(APPEND options -Wno-unused-command-line-argument)  # of the translated source
-    endif()
-    if(CONVLADDER_COUNTING)
-      list(APPEND options ${CONVLADDER_COUNTING_OPTIONS})
-    endif()
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}"
-      OBJECT_DEPENDS
+    set_source_files_properties(${ARGN} PROPERTIES
+      LANGUAGE CXX COMPILE_OPTIONS "-x;c++;${CONVLADDER_DEVICE_OPTIONS}" OBJECT_DEPENDS
       "${PROJECT_SOURCE_DIR}/common/simulator/translate.py;${PROJECT_SOURCE_DIR}/common/simulator/ptx.py")
   endif()
 endfunction()
 
-# How the counting simulator has kernels compiled; docs/counting.md says why.
-set(CONVLADDER_COUNTING_OPTIONS
-  # the compiler calls a hook for every access and for every basic block
-  -O1 -fsanitize=thread -fsanitize-coverage=trace-pc)
+# How the simulator has kernels compiled: messages name lines, and assertions hold.
+set(CONVLADDER_DEVICE_OPTIONS -g1 -UNDEBUG)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  list(APPEND CONVLADDER_COUNTING_OPTIONS
-    -mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-distinguish-volatile=1
-    -mllvm -tsan-instrument-read-before-write=1)
-else()
-  list(APPEND CONVLADDER_COUNTING_OPTIONS
-    --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
-    # one access in the source is one in the code: none split, merged or duplicated
-    -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks)
+  list(APPEND CONVLADDER_DEVICE_OPTIONS -Wno-unused-command-line-argument)  # of the translated source
+endif()
+if(CONVLADDER_COUNTING)  # docs/counting.md says why
+  list(APPEND CONVLADDER_DEVICE_OPTIONS
+    # the compiler calls a hook for every access and for every basic block
+    -O1 -fsanitize=thread -fsanitize-coverage=trace-pc)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    list(APPEND CONVLADDER_DEVICE_OPTIONS
+      -mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-distinguish-volatile=1
+      -mllvm -tsan-instrument-read-before-write=1)
+  else()
+    list(APPEND CONVLADDER_DEVICE_OPTIONS
+      --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
+      # one access in the source is one in the code: none split, merged or duplicated
+      -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks)
+  endif()
 endif()
