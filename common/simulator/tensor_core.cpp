@@ -97,7 +97,8 @@ float multiply_add(const Factors& a, const Factors& b, float addend) {
 constexpr int SIZES[] = {32, 16, 16, 8, 8, 32, 32};
 
 // Of the numbers in a lane's registers, the one at `index`.
-double number(const uint32_t* words, LaneProduct::Number kind, int index) {
+[[gnu::always_inline]] inline double number(const uint32_t* words, LaneProduct::Number kind,
+                                            int index) {
   const int bits = SIZES[kind];
   const uint32_t word = words[index * bits / 32] >> index * bits % 32;
   switch (kind) {

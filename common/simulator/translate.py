@@ -673,7 +673,7 @@ def main(command):
             preprocess.append(word)
             compile_.append(between if i == source else word)
     preprocess.append("-DCONVLADDER_TRANSLATED")
-    if any(before == "-include" and os.path.exists(word + ".gch") for before, word in zip(command, command[1:])):
+    if any(os.path.exists(word + ".gch") for word in command):
         preprocess.append("-fpch-preprocess")
     unit, translated = translate(preprocess, between)
     if unit.uses_ptx:

@@ -146,13 +146,15 @@ inline const Stage& tested_stage() {
   return name ? find_stage(name) : stages().at(0);
 }
 
-// The places of `count` problems that it is tested on: of a program's further stages, whose kernel is the first's
-// with other numbers, a third in turns.
+// The places of `count` problems that it is tested on. In turns each is tried on even stages or on odd ones, and a
+// third of them on a program's further stages, whose kernel is the first's with other numbers.
 inline std::vector<std::size_t> places_for_tested_stage(std::size_t count) {
-  const std::size_t step = in_turns() && tested_stage().name != stages().at(0).name ? 3 : 1;
+  const bool is_further = tested_stage().name != stages().at(0).name;
+  const std::size_t step = !in_turns() ? 1 : is_further ? 3 : 2;
+  const std::size_t first = std::atoi(std::string(tested_stage().name).c_str());
   std::vector<std::size_t> places;
   for (std::size_t place = 0; place < count; place += step) {
-    places.push_back(step == 1 ? place : std::min(place + place / 3 % 3, count - 1));
+    places.push_back(std::min(place + (first + place / step) % step, count - 1));
   }
   return places;
 }

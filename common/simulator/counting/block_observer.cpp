@@ -183,8 +183,7 @@ void BlockObserver::enter_again(const void* pc) {
 // A strong one is told of before it is made. What has been published by the time that it is made,
 // nobody knows before the thread's next step.
 void BlockObserver::access(const Access& access) {
-  const bool asks =
-      access.strong && !fibre_->holds(reinterpret_cast<const void*>(access.address));
+  const bool asks = access.strong && !fibre_->holds(reinterpret_cast<const void*>(access.address));
   if (asks || asked_[thread_]) look();
   access_memory(access);
   asked_[thread_] = asks;
