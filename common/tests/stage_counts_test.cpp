@@ -202,16 +202,15 @@ std::string name_of_both(const testing::TestParamInfo<std::tuple<Stage, Problem>
   return std::string(std::get<Stage>(info.param).name) + "_" + std::get<Problem>(info.param).name;
 }
 
-// Each stage with each problem; a stage's further forms with a third of them in turns.
+// Each stage with each problem, or with those whose turn it is.
 auto cases_of(const std::vector<Problem>& problems) {
   std::vector<std::tuple<Stage, Problem>> cases;
   std::string first;  // of the stage's forms
   for (const Stage& stage : stages()) {
     const bool is_further = !first.empty() && std::string(stage.name).rfind(first + "_", 0) == 0;
     if (!is_further) first = stage.name;
-    const std::size_t step = is_further && in_turns() ? 3 : 1;
-    for (std::size_t i = cases.size() % step; i < problems.size(); i += step) {
-      cases.emplace_back(stage, problems[i]);
+    for (const std::size_t place : places_for(stage, is_further, problems.size())) {
+      cases.emplace_back(stage, problems[place]);
     }
   }
   return testing::ValuesIn(cases);
