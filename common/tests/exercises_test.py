@@ -600,9 +600,17 @@ class Dangers(unittest.TestCase):
                 self.assertEqual(done.returncode, status, f"{command}: {done.stdout}")
 
 
+# What test --all judges alone: whole layers, many times.
+LONG = {"test_our_best_has_the_score_that_its_page_says",
+        "test_the_first_stages_sums_meet_no_other_exercises_goals"}
+
+
 def suite(words):
     cases = [Dangers, Golf] if words else [Folders, Formulas, Messages, Command, Gpu, NewStage]
-    return unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
+    left_out = LONG if "CONVLADDER_IN_TURNS" in os.environ else ()
+    return unittest.TestSuite(case(name) for case in cases
+                              for name in unittest.defaultTestLoader.getTestCaseNames(case)
+                              if name not in left_out)
 
 
 if __name__ == "__main__":
