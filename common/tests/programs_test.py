@@ -6,7 +6,7 @@
   // status: 1                      the exit status
 
 The others check themselves against what CUDA promises, in several orders of threads; and *mistakes.cu name
-what must be found of each of their mistakes.
+what must be found of each of their mistakes (in one of the orders, where tests take turns).
 """
 import glob
 import json
@@ -78,8 +78,8 @@ class Programs(unittest.TestCase):
         expected = re.findall(r"^// (\w+): (.*)$", text, re.MULTILINE)
         with tempfile.TemporaryDirectory() as folder:
             program = compiled(file, folder)
-            for name, pattern in expected:
-                for seed in SEEDS:
+            for number, (name, pattern) in enumerate(expected):
+                for seed in SEEDS[number % 3:][:1] if "CONVLADDER_IN_TURNS" in os.environ else SEEDS:
                     with self.subTest(mistake=name, seed=seed):
                         done, found = run(program, seed, name)
                         self.assertEqual(done.returncode, 0, done.stderr)
