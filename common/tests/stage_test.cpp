@@ -156,7 +156,8 @@ std::string name_of(std::size_t place, ConvArguments (*cut)(const ConvArguments&
 }
 
 INSTANTIATE_TEST_SUITE_P(Csv, StageOnProblem,
-                         testing::ValuesIn(places_for_tested_stage(problems().size())),
+                         testing::ValuesIn(places_for(tested_stage(), is_further_form(),
+                                                      problems().size())),
                          [](const auto& info) { return name_of(info.param, quick); });
 INSTANTIATE_TEST_SUITE_P(Csv, StageInEveryLayout, testing::Range(std::size_t{0}, problems().size()),
                          [](const auto& info) { return name_of(info.param, affordable); });

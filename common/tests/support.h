@@ -146,10 +146,10 @@ inline const Stage& tested_stage() {
   return name ? find_stage(name) : stages().at(0);
 }
 
-// The places of `count` problems that a stage is tested on. In turns each is tried on even stages or on odd ones, and
-// a third of them on a stage's further forms, whose kernel is the first's with other numbers.
-inline std::vector<std::size_t> places_for(const Stage& stage, bool is_further, std::size_t count) {
-  const std::size_t step = !in_turns() ? 1 : is_further ? 3 : 2;
+// The places of `count` problems that a stage is tested on. In turns each is tried on even stages or on odd ones; or,
+// where `few` are to be, on every third.
+inline std::vector<std::size_t> places_for(const Stage& stage, bool few, std::size_t count) {
+  const std::size_t step = !in_turns() ? 1 : few ? 3 : 2;
   const std::size_t first = std::atoi(std::string(stage.name).c_str());
   std::vector<std::size_t> places;
   for (std::size_t place = 0; place < count; place += step) {
@@ -157,9 +157,8 @@ inline std::vector<std::size_t> places_for(const Stage& stage, bool is_further, 
   }
   return places;
 }
-inline std::vector<std::size_t> places_for_tested_stage(std::size_t count) {
-  return places_for(tested_stage(), tested_stage().name != stages().at(0).name, count);
-}
+// A program's further stages have the first's kernel with other numbers.
+inline bool is_further_form() { return tested_stage().name != stages().at(0).name; }
 
 // ---- Problems on the device ----
 
