@@ -223,7 +223,7 @@ uint32_t Line::touched(bool written) const {
   if (count == EACH_WORD) {
     for (unsigned word = 0; word < WORDS; ++word) {
       const Stamp& stamp = written ? words[word].write : words[word].read;
-      touched |= uint32_t{stamp.present} << word;
+      touched |= static_cast<uint32_t>(stamp.present) << word;
     }
     return touched;
   }
