@@ -116,7 +116,16 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
   return cudaSuccess;
 }
 
-cudaError_t free_memory(void* pointer, bool of_host) {
+cudaError_t refuse(const char* call, const std::string& what) {
+  if (what.empty()) return cudaSuccess;
+  if constexpr (COUNTING) {
+    add_finding("", 0, 0,
+                [&] { return std::string(call) + " at " + calling_line() + ": " + what; });
+  }
+  return set_last_error(cudaErrorInvalidValue);
+}
+
+cudaError_t free_memory(const char* call, void* pointer, bool of_host) {
   Enqueueing::note("frees memory");
   last_kernel_may_run = false;
   if (!pointer) return cudaSuccess;
@@ -125,13 +134,16 @@ cudaError_t free_memory(void* pointer, bool of_host) {
   {
     const std::lock_guard lock(allocations_mutex);
     const auto found = allocations().find(static_cast<char*>(pointer));
-    if (found == allocations().end() || found->second.kind == Kind::kRegistered ||
-        (found->second.kind == Kind::kHost) != of_host) {
-      return set_last_error(cudaErrorInvalidValue);
+    if (found != allocations().end() && found->second.kind != Kind::kRegistered &&
+        (found->second.kind == Kind::kHost) == of_host) {
+      bytes = found->second.bytes;
+      allocations().erase(found);
+      if constexpr (COUNTING) memory_freed(pointer);
     }
-    bytes = found->second.bytes;
-    allocations().erase(found);
-    if constexpr (COUNTING) memory_freed(pointer);
+  }
+  if (bytes == 0) {
+    return is_program() ? refuse(call, "nothing begins there that its counterpart gave and that is not freed")
+                        : set_last_error(cudaErrorInvalidValue);
   }
   release(pointer, bytes);
   return cudaSuccess;
@@ -152,15 +164,6 @@ std::string wrong_end(const void* address, std::size_t bytes, bool is_device, co
   return is_device || found->second.kind != Kind::kDevice
              ? ""
              : fmt::format("its {} is device memory", end);
-}
-
-cudaError_t refuse(const char* call, const std::string& what) {
-  if (what.empty()) return cudaSuccess;
-  if constexpr (COUNTING) {
-    add_finding("", 0, 0,
-                [&] { return std::string(call) + " at " + calling_line() + ": " + what; });
-  }
-  return set_last_error(cudaErrorInvalidValue);
 }
 
 // What a copy is a part of: its call, and how many bytes that has from here to its end.
@@ -186,7 +189,10 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (failed_before()) return failed_before();
   if (bytes == 0) return cudaSuccess;
   if (fault_due(Call::kMemcpy)) return set_last_error(cudaErrorUnknown);
-  if (!to || !from) return set_last_error(cudaErrorInvalidValue);
+  if (!to || !from) {
+    return is_program() ? refuse(whole.call, to ? "its source is null" : "its destination is null")
+                        : set_last_error(cudaErrorInvalidValue);
+  }
   if (const cudaError_t error = check_copy(to, from, kind, whole)) return error;
   last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
@@ -289,9 +295,9 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
                          extent.height * extent.depth);
 }
 
-cudaError_t cudaFree(void* pointer) { return free_memory(pointer, false); }
+cudaError_t cudaFree(void* pointer) { return free_memory("cudaFree()", pointer, false); }
 
-cudaError_t cudaFreeHost(void* pointer) { return free_memory(pointer, true); }
+cudaError_t cudaFreeHost(void* pointer) { return free_memory("cudaFreeHost()", pointer, true); }
 
 cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
   if (!pointer || bytes == 0) return set_last_error(cudaErrorInvalidValue);

@@ -46,6 +46,8 @@ REFUSED = [
      r"textureReference", "textures are not simulated"),
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
+    (r"__cluster_dims__|cluster_group|this_cluster",
+     "clusters are not simulated"),
     (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
     (r"cublasLt(?!Handle_t|Create|Destroy)\w+", "products of cuBLASLt are not simulated"),
     (r"cudaIpc\w+", "memory shared between processes is not simulated"),
@@ -57,6 +59,8 @@ REFUSED = [
 # Names of what CUDA's other headers bring.
 LIBRARIES = re.compile(r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|npp\w*)/|"
                        r"(?:curand|cudnn|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasXt|nccl)\w*\.h)")
+
+MISSING = re.compile(r"^(.+?:\d+):\d+: fatal error: (.+?)(?:: No such file| file not found)", re.MULTILINE)
 
 
 class Refused(Exception):
@@ -207,6 +211,8 @@ class Unit:
             name += 1
             if self.words[name] in (";", "{", ""):
                 self.refuse(i, "what __global__ stands before is no function")
+        if self.kinds[name] == "word" and self.words[name - 1] in TYPES - {"auto", "class", "typename"}:
+            self.refuse(name, f"{self.words[name]}: a kernel returns void")
         self.kernel_names.add(name)
         end = self.closing(name + 1)
         after = end + 1
@@ -621,7 +627,12 @@ def without_hooks_of_the_host(assembly, names):
 
 
 def translate(preprocess, between):
-    run(preprocess)
+    done = subprocess.run(preprocess, check=False, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
+    if done.returncode and (missing := MISSING.search(done.stderr)) and LIBRARIES.search(missing[2]):
+        done.stderr = f"{missing[1]}: error: {missing[2]}: this part of CUDA is not simulated\n"
+    sys.stderr.write(done.stderr)
+    if done.returncode:
+        sys.exit(done.returncode)
     with open(between, encoding="utf-8", errors="surrogateescape") as file:
         unit = Unit(file.read(), "-DCONVLADDER_COUNTING" in preprocess)
     try:
