@@ -44,9 +44,11 @@ std::optional<uint64_t> number_from_environment(const char* name, uint64_t least
   errno = 0;
   const uint64_t value = std::strtoull(text, &end, 10);
   if (*end || *text == '-' || errno || value < least || value > most) {
-    throw std::invalid_argument(std::string(name) + " is '" + text +
-                                "'; it must be a number from " + std::to_string(least) + " to " +
-                                std::to_string(most));
+    const std::string what = std::string(name) + " is '" + text + "'; it must be a number from " +
+                             std::to_string(least) + " to " + std::to_string(most);
+    if (!is_program()) throw std::invalid_argument(what);
+    std::fprintf(stderr, "ladder: error: %s\n", what.c_str());  // nobody catches it in a program
+    std::_Exit(2);
   }
   return value;
 }

@@ -142,8 +142,10 @@ cudaError_t free_memory(const char* call, void* pointer, bool of_host) {
     }
   }
   if (bytes == 0) {
-    return is_program() ? refuse(call, "nothing begins there that its counterpart gave and that is not freed")
-                        : set_last_error(cudaErrorInvalidValue);
+    return is_program()
+               ? refuse(call,
+                        "nothing begins there that its counterpart gave and that is not freed")
+               : set_last_error(cudaErrorInvalidValue);
   }
   release(pointer, bytes);
   return cudaSuccess;

@@ -627,7 +627,8 @@ def without_hooks_of_the_host(assembly, names):
 
 
 def translate(preprocess, between):
-    done = subprocess.run(preprocess, check=False, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
+    done = subprocess.run(preprocess, check=False, stderr=subprocess.PIPE, text=True,
+                          errors="surrogateescape")
     if done.returncode and (missing := MISSING.search(done.stderr)) and LIBRARIES.search(missing[2]):
         done.stderr = f"{missing[1]}: error: {missing[2]}: this part of CUDA is not simulated\n"
     sys.stderr.write(done.stderr)
