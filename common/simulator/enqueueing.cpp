@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,15 @@ std::atomic<Enqueueing*> latest{nullptr};  // of any thread: it may have begun o
 constexpr int WATCHED[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, NO_END};
 struct sigaction before[std::size(WATCHED)];
 
+[[noreturn]] void end_now(int status) {
+#ifdef __linux__
+  syscall(SYS_exit_group, status);
+  __builtin_unreachable();
+#else
+  _exit(status);
+#endif
+}
+
 // A stage has come to what ends the process: it must not look like an end in peace.
 void end_in_enqueue(const std::string& what) {
   if (!current) current = latest;
@@ -34,7 +44,7 @@ void end_in_enqueue(const std::string& what) {
   Enqueueing::note(what.c_str());
   std::fflush(stdout);
   std::fprintf(stderr, "convladder: error: %s\n", current->wrong().c_str());
-  _exit(1);
+  end_now(1);
 }
 
 // Code of a library may hold a lock, as printf() does, and can't be left halfway.
@@ -117,3 +127,13 @@ void Enqueueing::note_stream(cudaStream_t stream) {
 }
 
 }  // namespace convladder::simulator
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+// In the place of the C library's, which ask nobody that atexit() has named.
+extern "C" void _exit(int status) {
+  convladder::simulator::end_in_enqueue("ends the process");
+  convladder::simulator::end_now(status);
+}
+
+extern "C" void _Exit(int status) noexcept { _exit(status); }
+#endif

@@ -150,7 +150,8 @@ class Ladder(unittest.TestCase):
         self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
         self.check("set -o pipefail; ./ladder help | true", 1)
         self.check("PYTHONHOME=/none PYTHONINSPECT=1 ./ladder help | head -1", 0, "^usage[^\n]*\n$")
-        self.check("PYTHONIOENCODING=none PYTHONOPTIMIZE=2 PYTHONSAFEPATH=1 ./ladder new --help", 0, "^A stage of your own")
+        self.check("PYTHONIOENCODING=none PYTHONOPTIMIZE=2 PYTHONSAFEPATH=1 ./ladder new --help", 0,
+                   "^A stage of your own")
         self.check("CUDACXX=true ./ladder build gpu x", 1, "true is no nvcc")
         self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
         self.check("ulimit -f 0; ./ladder new 99_x", 1, f"{ERROR}.*/x.cu: File too large")

@@ -100,12 +100,13 @@ class Programs(unittest.TestCase):
 
     def test_settings_that_are_no_numbers(self):
         with tempfile.TemporaryDirectory() as folder:
-            program = compiled("refused_free.cu", folder)
+            program = compiled("votes.cu", folder)
             for name in ("CONVLADDER_SIM_SEED", "CONVLADDER_SIM_THREADS"):
                 done = subprocess.run([program], capture_output=True, text=True, check=False,
                                       env={**os.environ, name: "x"})
                 self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertRegex(done.stderr, f"^ladder: error: {name} is 'x'; it must be a number from [^\n]*\n$")
+                self.assertRegex(done.stderr,
+                                 f"^ladder: error: {name} is 'x'; it must be a number from [^\n]*\n$")
 
     def test_usage(self):
         source = os.path.join(FOLDER, "ended.cu")
