@@ -80,9 +80,7 @@ def well_formed(path):
     """What lacks a member, or has one of another type, is refused as well."""
     try:
         yield
-    except AttributeError as error:
-        raise BadInput(f"{path}: not as its writer makes it: a value of another type was expected") from error
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise BadInput(f"{path}: not as its writer makes it: {error}") from error
 
 

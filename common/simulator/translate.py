@@ -323,7 +323,9 @@ class Unit:
                 end = self.closing(end + 1)
             end = self.after_angles(end) if self.words[end] == "<" else end + 1
         around = self.words[begin:end]
-        is_function = self.words[end] in ("(", "operator", ")", ",", "") or self.words[i - 1] == "]"
+        is_list = self.words[end] == "," and self.is_list(end)  # int x, y;
+        is_function = (self.words[end] in ("(", "operator", ")", ",", "") and not is_list
+                       or self.words[i - 1] == "]")
         is_constant = "constexpr" in around or "const" in around and "*" not in around
         if self.words[end:end + 2] == ["(", "*"]:  # float (*f)(float), but not float (*f())(float)
             close = self.closing(end)
@@ -353,6 +355,12 @@ class Unit:
             self.replace(i, "")
         else:
             self.replace(i, f'__attribute__((section("{section}")))')
+
+    def is_list(self, i):
+        """Whether a comma stands between two variables: up to the semicolon no bracket is closed."""
+        while self.words[i] not in (";", ")", "]", "}", ">", ""):
+            i = (self.closing(i) if self.words[i] in OPENING else i) + 1
+        return self.words[i] == ";"
 
     # --- statements -------------------------------------------------------------------------------
 

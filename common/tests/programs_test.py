@@ -101,9 +101,10 @@ class Programs(unittest.TestCase):
     def test_settings_that_are_no_numbers(self):
         with tempfile.TemporaryDirectory() as folder:
             program = compiled("votes.cu", folder)
+            report = {"CONVLADDER_SIM_REPORT": program + ".json"}
             for name in ("CONVLADDER_SIM_SEED", "CONVLADDER_SIM_THREADS"):
                 done = subprocess.run([program], capture_output=True, text=True, check=False,
-                                      env={**os.environ, name: "x"})
+                                      env={**os.environ, **report, name: "x"})
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertRegex(done.stderr,
                                  f"^ladder: error: {name} is 'x'; it must be a number from [^\n]*\n$")
