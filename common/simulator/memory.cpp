@@ -453,5 +453,7 @@ void know_symbol(void* begin, std::size_t bytes) {
 
 cudaError_t check_symbol_range(std::size_t symbol, std::size_t bytes, std::size_t offset) {
   const bool fits = offset <= symbol && bytes <= symbol - offset;
-  return set_last_error(fits ? cudaSuccess : cudaErrorInvalidValue);
+  if (fits || !is_program()) return set_last_error(fits ? cudaSuccess : cudaErrorInvalidValue);
+  return refuse("a copy", fmt::format("{} bytes from byte {} on, of a variable of {}", bytes,
+                                      offset, symbol));
 }

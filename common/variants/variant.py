@@ -110,7 +110,6 @@ def made(build, variant, target, flags=()):
 
 def run_test(program, test):
     """What gave a bug away in this test, "" where it passed, None where it was skipped."""
-    os.environ.pop("CONVLADDER_IN_TURNS", None)  # what must be caught is tried with all
     done = run_limited([program, "--gtest_color=no", f"--gtest_filter={test}"], seconds=TEST_SECONDS)
     if done.returncode == -signal.SIGALRM:
         return "no end"
@@ -434,6 +433,7 @@ def list_all():
 
 
 def main(words):
+    os.environ.pop("CONVLADDER_IN_TURNS", None)  # what must be caught is tried with all tests
     parser = argparse.ArgumentParser(prog="./ladder variant", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.error = lambda message: fail(f"variant: {message}; ./ladder variant --help", 2)
