@@ -595,6 +595,30 @@ def run(command):
         sys.exit(status)
 
 
+# What g++ says of a wrong launch, by the simulator's templates: (pattern, the same in CUDA's words).
+LAUNCH_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: error: " + words)
+                 for pattern, words in (
+    (r" error: no match for call to .*?KernelPointer<(.*)>::on\(.*\) \((.*)\)\W*$",
+     r"the launch's arguments (\3) don't fit the kernel's parameters (\2)"),
+    (r" error: no matching function for call to .*KernelPointer<.*>::on\(.*$",
+     "a launch is <<<grid, block>>> or <<<grid, block, bytes, stream>>>"),
+    (r"\s+required from here\n.*launch\.h:\d+:\d+: error: static assertion failed: (.*)$", r"\2"))]
+
+
+def compile_unit(command):
+    """Runs the compiler. Of launches alone that are wrong, its words are left out."""
+    done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
+    said = done.stderr
+    if done.returncode and "KernelPointer" in said:
+        launches = [match.expand(words) for pattern, words in LAUNCH_ERRORS
+                    for match in pattern.finditer(said)]
+        others = len(re.findall(r"^.+?: error: ", said, re.MULTILINE)) > len(launches)
+        said = "\n".join([*launches, said if others else ""])
+    sys.stderr.write(said)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
 FUNCTION = re.compile(r"^\s*\.type\s+([\w.$]+),\s*[@%]function$", re.MULTILINE)
 SYMBOL = re.compile(r"[A-Za-z_$][\w.$]*")
 HOOK = re.compile(r"^\s*(?:call|bl)\s+(?:__tsan_(?:volatile_|unaligned_)?(?:read|write)(?:\d+|_range)"
@@ -654,7 +678,7 @@ def translate(preprocess, between):
 
 def compile_kernels_alone(command, output, names):
     assembly = output + ".s"
-    run(["-S" if word == "-c" else assembly if word == output else word for word in command])
+    compile_unit(["-S" if word == "-c" else assembly if word == output else word for word in command])
     with open(assembly, encoding="utf-8", errors="surrogateescape") as file:
         text = file.read()
     with open(assembly, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -704,7 +728,7 @@ def main(command):
         compile_kernels_alone(compile_, output,
                               unit.device_functions | {unit.words[name] for name in unit.kernel_names})
     else:
-        run(compile_)
+        compile_unit(compile_)
     os.remove(between)
 
 
