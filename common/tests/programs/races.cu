@@ -2,7 +2,7 @@
 // seen: sum 1976
 // seen: neighbour: 2 launches, 1 found
 // seen: data race: reads 4 bytes of shared memory (held + 0 bytes) at {read}; block (0,0,0), thread (0,0,0) touched it at {write}, and no barrier lies between
-// seen: count: 1 launch, 
+// seen: count: 1 launch
 // seen: thread (0,0,0) touched it at {increment}, and nothing orders the blocks of a grid
 // seen: unwritten: 1 launch, 1 found
 // seen: reads 4 bytes of global memory that nobody has written, at {unwritten} (64 times)
