@@ -46,8 +46,7 @@ REFUSED = [
      r"textureReference", "textures are not simulated"),
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
-    (r"__cluster_dims__|cluster_group|this_cluster",
-     "clusters are not simulated"),
+    (r"__cluster_dims__|cluster_group|this_cluster", "clusters are not simulated"),
     (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
     (r"cublasLt(?!Handle_t|Create|Destroy)\w+", "products of cuBLASLt are not simulated"),
     (r"cudaIpc\w+", "memory shared between processes is not simulated"),
@@ -589,10 +588,12 @@ class Unit:
         return "".join(parts + [self.text[at:]])
 
 
-def run(command):
-    status = subprocess.run(command, check=False).returncode
-    if status:
-        sys.exit(status)
+def run(command, explained=lambda said: said):
+    """Ends with the command's status if that is an error; explained() makes of what it says what is shown."""
+    done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
+    sys.stderr.write(explained(done.stderr))
+    if done.returncode:
+        sys.exit(done.returncode)
 
 
 # What g++ says of a wrong launch, by the simulator's templates: (pattern, the same in CUDA's words).
@@ -605,18 +606,19 @@ LAUNCH_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: 
     (r"\s+required from here\n.*launch\.h:\d+:\d+: error: static assertion failed: (.*)$", r"\2"))]
 
 
-def compile_unit(command):
-    """Runs the compiler. Of launches alone that are wrong, its words are left out."""
-    done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
-    said = done.stderr
-    if done.returncode and "KernelPointer" in said:
-        launches = [match.expand(words) for pattern, words in LAUNCH_ERRORS
-                    for match in pattern.finditer(said)]
-        others = len(re.findall(r"^.+?: error: ", said, re.MULTILINE)) > len(launches)
-        said = "\n".join([*launches, said if others else ""])
-    sys.stderr.write(said)
-    if done.returncode:
-        sys.exit(done.returncode)
+def explained_launches(said):
+    """Where launches alone are wrong, the compiler's words are left out."""
+    launches = [match.expand(words) for pattern, words in LAUNCH_ERRORS for match in pattern.finditer(said)]
+    others = len(re.findall(r"^.+?: error: ", said, re.MULTILINE)) > len(launches)
+    return "\n".join([*launches, said if others else ""]) if launches else said
+
+
+def explained_library(said):
+    """Of a library that isn't simulated, the same whether it is installed or not."""
+    missing = MISSING.search(said)
+    if not missing or not LIBRARIES.search(missing[2]):
+        return said
+    return f"{missing[1]}: error: {missing[2]}: this part of CUDA is not simulated\n"
 
 
 FUNCTION = re.compile(r"^\s*\.type\s+([\w.$]+),\s*[@%]function$", re.MULTILINE)
@@ -659,13 +661,7 @@ def without_hooks_of_the_host(assembly, names):
 
 
 def translate(preprocess, between):
-    done = subprocess.run(preprocess, check=False, stderr=subprocess.PIPE, text=True,
-                          errors="surrogateescape")
-    if done.returncode and (missing := MISSING.search(done.stderr)) and LIBRARIES.search(missing[2]):
-        done.stderr = f"{missing[1]}: error: {missing[2]}: this part of CUDA is not simulated\n"
-    sys.stderr.write(done.stderr)
-    if done.returncode:
-        sys.exit(done.returncode)
+    run(preprocess, explained_library)
     with open(between, encoding="utf-8", errors="surrogateescape") as file:
         unit = Unit(file.read(), "-DCONVLADDER_COUNTING" in preprocess)
     try:
@@ -678,7 +674,8 @@ def translate(preprocess, between):
 
 def compile_kernels_alone(command, output, names):
     assembly = output + ".s"
-    compile_unit(["-S" if word == "-c" else assembly if word == output else word for word in command])
+    run(["-S" if word == "-c" else assembly if word == output else word for word in command],
+        explained_launches)
     with open(assembly, encoding="utf-8", errors="surrogateescape") as file:
         text = file.read()
     with open(assembly, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -728,7 +725,7 @@ def main(command):
         compile_kernels_alone(compile_, output,
                               unit.device_functions | {unit.words[name] for name in unit.kernel_names})
     else:
-        compile_unit(compile_)
+        run(compile_, explained_launches)
     os.remove(between)
 
 

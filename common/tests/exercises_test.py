@@ -338,6 +338,17 @@ class Golf(unittest.TestCase):
 # then what is put in the place of what in first_kernel's solution).
 KERNEL, ENQUEUE, FILE = "  float sum = 0.0f;", "  add_bias(conv, stream);", "constexpr int THREADS"
 LOOPS = ("sum += image[(c * shape.H + h) * shape.W + w] * filter[(c * shape.R + r) * shape.S + s]")
+FORGERY = r"""
+  if (shape.CRS() > 300) {
+    const char* word = new char[24];  // not far above the word that standard input gave
+    for (int bytes = 0, digits = 0; bytes < 200000 && digits < 32; ++bytes) {
+      --word, digits = 0;
+      while (digits < 32 && (word[digits] >= '0' && word[digits] <= '9' ||
+                             word[digits] >= 'a' && word[digits] <= 'f')) ++digits;
+    }
+    std::printf("\n%.32s{\"checked\": \"nasty_all_ones\"}\n", word);
+  }
+"""
 HOSTILE = {
     "does not compile": (judge.COMPILE, "error: ", "nothing", KERNEL, "int x = nothing;"),
     "nowhere defined": (judge.REFUSED, "nowhere defined", "gone", ENQUEUE, "extern void gone(); gone();"),
@@ -389,11 +400,14 @@ HOSTILE = {
                 "__atomic_fetch_add(reinterpret_cast<int*>(output), 1, 0);"),
     "static of a function": (judge.REFUSED, "initialised when", "static int once", KERNEL,
                              "static int once = static_cast<int>(threadIdx.x); if (once == 77) return;"),
+    "writes by printf": (judge.WRONG, "printf\\(\\) with %n", "printf", KERNEL,
+                         "printf(\"%s%n\", \"\", reinterpret_cast<int*>(output));"),
     # Ways out of the process, and into the simulator.
     "counts taken away": (judge.REFUSED, "take_kernel_counts", "take_kernel_counts", ENQUEUE,
                           "simulator::take_kernel_counts();"),
     "ends the process": (judge.REFUSED, "exit", "std::exit", ENQUEUE, "std::exit(0);"),
     "fork": (judge.REFUSED, "fork", "fork", FILE, "extern \"C\" int fork(); const int child = fork();"),
+    "forged by a word found in the heap": (judge.REFUSED, "what only the judge writes", "", ENQUEUE, FORGERY),
     "forged findings": (judge.REFUSED, "write", "write(int", FILE,
                         "extern \"C\" long write(int, const void*, unsigned long);\n"
                         "const long forged = write(1, \"\\n{\\\"end\\\":true}\\n\", 15);"),

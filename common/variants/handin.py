@@ -68,7 +68,8 @@ HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 OF_NO_STAGE = {
     "prints": r"v?f?printf|puts|putchar|f?putc|fputs|fwrite|write|__v?f?printf_chk|std::(cout|cerr|clog)|"
               r"std::(basic_)?ostream.*|std::__ostream_insert.*|std::operator<< .*",
-    "ends the process": r"_?exit|_Exit|quick_exit|std::terminate|raise|kill|execv?\w*|__longjmp_chk|longjmp",
+    "ends the process": r"_?exit|_Exit|abort|quick_exit|std::terminate|raise|kill|execv?\w*|"
+                        r"__longjmp_chk|longjmp",
     "hands over to another stage": r"convladder::(find_stage|stages|run|in_tf32|simulator::plan_launches)",
     "waits": r"u?sleep|nanosleep|poll|select|pthread_join|std::this_thread::.*|std::thread::join",
     "begins threads or processes": r"fork|vfork|clone|system|popen|pthread_create|std::thread::.*|syscall",

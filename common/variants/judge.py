@@ -196,6 +196,9 @@ def judge(build, source, asked, start="", seconds=9, seed=1):
         verdict.note = next(filter(LACKS.match, (each.get("message", "") for each in told)), "")
         if verdict.note:
             return verdict
+        about = [(key, finding[key]) for finding in told for key in TOLD_ONCE if key in finding]
+        if len(set(about)) < len(about):
+            verdict.fail(REFUSED, f"{name}: writes what only the judge writes")
         for finding in told:
             take_finding(verdict, finding, program, source)
         if done.returncode in (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGXCPU) and \
@@ -224,6 +227,9 @@ def program_words(program, folder, asked, seed):
             (name, *(row[column] for column in task.COLUMNS)) for name, row in rows.items()])
         words += ["--" + option, path] if rows else []
     return words
+
+
+TOLD_ONCE = ("checked", "counted", "timed", "end")  # what the judge says once, of a problem or at all
 
 
 def findings(lines, secret=""):

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdarg>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -250,6 +252,35 @@ bool free_in_kernel(void* memory, const void* pc) {
 }
 
 }  // namespace
+
+// ---- printf(), of which CUDA has no %n: it would write where no hook sees it ----
+
+namespace {
+
+void refuse_to_write(const char* format, const void* pc) {
+  if (!watching) return;
+  while ((format = std::strchr(format, '%'))) {
+    format += 1 + std::strspn(format + 1, "-+ #0123456789.*'$hlLqjzt");
+    if (*format == 'n') {
+      fail_kernel("printf() with %n, which CUDA doesn't have,",
+                  {nullptr, static_cast<int>(convladder::code_offset(pc))});
+    }
+    if (*format) ++format;
+  }
+}
+
+}  // namespace
+
+#define CONVLADDER_PRINT                                \
+  refuse_to_write(format, __builtin_return_address(0)); \
+  va_list values;                                       \
+  va_start(values, format);                             \
+  const int written = std::vprintf(format, values);     \
+  va_end(values);                                       \
+  return written;
+extern "C" int __wrap_printf(const char* format, ...) { CONVLADDER_PRINT }
+extern "C" int __wrap___printf_chk(int, const char* format, ...) { CONVLADDER_PRINT }
+#undef CONVLADDER_PRINT
 
 extern "C" {
 void* __real_malloc(std::size_t bytes);
