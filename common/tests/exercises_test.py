@@ -349,6 +349,21 @@ FORGERY = r"""
     std::printf("\n%.32s{\"checked\": \"nasty_all_ones\"}\n", word);
   }
 """
+VIRTUAL = """struct One { virtual float f(float x) { return x; } };
+struct Other : One { float f(float x) override { return x + 1; } };
+One one;
+Other other;"""
+ODD = """
+#include <cuda_runtime.h>
+#include <stdio.h>
+#if 0
+nothing
+#endif
+__constant__ float table[4];
+}}
+__device__ float more[4];
+extern __shared__ float dynamic[];
+namespace convladder { namespace {"""
 HOSTILE = {
     "does not compile": (judge.COMPILE, "error: ", "nothing", KERNEL, "int x = nothing;"),
     "nowhere defined": (judge.REFUSED, "nowhere defined", "gone", ENQUEUE, "extern void gone(); gone();"),
@@ -360,7 +375,7 @@ HOSTILE = {
     "endless in a register": (judge.ENDLESS, "no end", "", KERNEL, "if (kpq >= 0) for (;;) {}"),
     "endless on the host": (judge.ENDLESS, "no end", "volatile", "  conv2d<<<",
                             "  volatile int x = 1; while (x) {}\n  conv2d<<<"),
-    "no stage": (judge.CRASH, "holds 0 stages", "", "CONVLADDER_REGISTER_STAGE(", "const Stage unused("),
+    "no stage": (judge.REFUSED, "registers 0 stages", "", "CONVLADDER_REGISTER_STAGE(", "const Stage unused("),
     "divides by zero": (judge.CRASH, "divides", "const int x", KERNEL,
                         "const int x = 7 / (shape.K - shape.K); if (x) return;"),
     "by another rule": (judge.REFUSED, "another precision than the exercise's, fp32", "", "nullptr, false}",
@@ -433,6 +448,21 @@ HOSTILE = {
                                        "#include \"/etc/passwd\""),
     "the reference": (judge.REFUSED, "reference_output", "", FILE,
                       "void reference_output(float*);\nvoid (*volatile taken)(float*) = reference_output;"),
+    "waits": (judge.REFUSED, "call of the runtime", "cudaDev", ENQUEUE, "cudaDeviceSynchronize();"),
+    "odd, but honest": ("", "", "", FILE, ODD, KERNEL, """
+  dynamic[threadIdx.x] = __fmaf_rn(table[0], more[1], 2.0f);
+  #pragma unroll
+  for (int i = 0; i < 2; ++i) dynamic[threadIdx.x] += i;""", "THREADS, 0,", "THREADS, 4 * THREADS,"),
+    "a variable of C's": (judge.REFUSED, "environ is defined", "char** environ", FILE,
+                          "}}\nchar** environ;\nnamespace convladder { namespace {"),
+    "a helper without a body": (judge.REFUSED, "conv.*helper is called, which has no body here", "helper(input", FILE,
+                                "__device__ float helper(float);", LOOPS, "sum += helper(input[c])"),
+    "a virtual function": (judge.REFUSED, "a virtual function is called", "(c ?", FILE, VIRTUAL, LOOPS,
+                           "sum += (c ? &one : &other)->f(image[c])"),
+    "a pointer to functions": (judge.REFUSED, "a function by its address is called", "(c ?", FILE, """
+__device__ float one(float x) { return x; }
+__device__ float other(float x) { return x + 1; }""", LOOPS, "sum += (c ? one : other)(image[c])"),
+    "too many threads": (judge.UNLAUNCHED, "a block of 2048 threads", "", "256;", "2048;"),
     "a pragma in disguise": (judge.REFUSED, "attribute optimize", "conv2d", FILE,
                              "_Pragma(\"GCC optimize(\\\"O3\\\")\")"),
     "fast for the sizes that are shown": (judge.COUNTERS, "loads per warp and tap", "", LOOPS,

@@ -31,6 +31,7 @@ THOUGHTS = {
     judge.COMPILE: "The compiler names the line. Lines outside of your part are as they must be.",
     judge.REFUSED: "What a kernel does must be counted, and a GPU must be able to do it. Do without this.",
     judge.CRASH: "Which index or divisor on that line can be what you didn't expect?",
+    judge.UNLAUNCHED: "A block has 1 to 1,024 threads and 48 KB of shared memory, a grid at least one block.",
     judge.WRONG: "Work out by hand which input the first wrong output should have read.",
     judge.RACE: "Two threads, one word, no __syncthreads() between. Who writes it, and who needs it?",
     judge.STRAY: "For which thread does that index leave the tensor? The last block is rarely full.",
@@ -220,7 +221,7 @@ def show(task, source, verdict, predicted, screen=None):
     kind = verdict.kind
     if kind in (judge.COMPILE, judge.REFUSED):
         paragraph("builds", "no: " + verdict.message, screen)
-    elif kind in (judge.CRASH, judge.ENDLESS, judge.BARRIER):
+    elif kind in (judge.CRASH, judge.UNLAUNCHED, judge.ENDLESS, judge.BARRIER):
         paragraph("runs", f"no: {verdict.message}", screen)
     elif kind == judge.WRONG:
         paragraph("right", f"no: {verdict.message}", screen)

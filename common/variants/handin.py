@@ -7,6 +7,7 @@ The compiler says what it has made of the kernel: its last dump names every call
 attribute of a function. The object names what it asks of others. What neither can show is in
 docs/reliability.md.
 """
+import ctypes
 import os
 import re
 import subprocess
@@ -31,7 +32,7 @@ MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|
          r"|tan|sinh|cosh|tanh|erfc?|floor|ceil|l?l?round|trunc|l?l?rint|copysign|isnan|clz|ctz|ffs|popcount"
          r")(f|l|ll)?")
 DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|mma_tf32|meet|lane_id"
-          r"|note_undefined|fail_(kernel|assertion))")
+          r"|note_undefined|fail_(kernel|assertion)|rounded|narrow_(float|double)|inverse_erf)")
 OTHERS = (r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect|eh_pointer|unwind_resume)|__printf_chk|"
           r"__assert_fail|abort")
 IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+"
@@ -39,6 +40,7 @@ IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]
 IF_SPOKEN_OF = {HOPPER_HEADER: r"convladder::simulator::(shared_(offset|pointer)|ptx::\w+)",
                 "atomicAdd()": r"convladder::simulator::((begin|end)_atomic|ignore_result)"}
 
+OF_C = ctypes.CDLL(None)  # this process has C's library, too
 # What host code may ask of others.
 ELSEWHERE = re.compile(
     rf"({HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|{'|'.join(IF_SPOKEN_OF.values())}|mem(cpy|move|set|cmp)|strlen"
@@ -47,12 +49,17 @@ ELSEWHERE = re.compile(
     r"|(vtable|typeinfo) for (__cxxabiv1|std)::.*|operator (new|delete).*|std::__throw_\w+|std::terminate"
     r"|std::(__cxx11::basic_string<.*|(runtime|logic|range|overflow|domain)_error::.*"
     r"|(length_error|invalid_argument|out_of_range|exception|bad_alloc)::.*)"
-    r"|cuda(GetLastError|GetErrorString|GetDevice|DeviceGetAttribute|MemsetAsync)"
+    r"|cuda(GetLastError|GetErrorString|GetDevice|DeviceGetAttribute|FuncSetAttribute|MemsetAsync)"
+    r"|convladder_dynamic_shared"
     r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|window_map|simulator::run_grid)"
     r")(\(.*)?")
 WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the function runs",
        "__cxa_guard": "a static variable that is initialised when the function runs",
-       "__tsan_atomic": "an atomic operation, which is not counted"}
+       "__tsan_atomic": "an atomic operation, which is not counted",
+       "convladder::simulator::ignore_result": "an atomic operation, which is not counted",
+       "std::ctype": "std::cout, which isn't there: printf() is",
+       "cuda": "a call of the runtime: a stage may launch kernels here, and no more",
+       "typeinfo for": "what is thrown is no std::exception"}
 
 # The function that calls a kernel for each thread, as launch() of common/core/launch.h makes it, and <<<>>>;
 # and the function that these are given.
@@ -76,14 +83,17 @@ OF_NO_STAGE = {
     "reads what is no argument": r"getenv|secure_getenv|f?open(64)?|fopen64|mmap(64)?|dlopen|dlsym|time|rand|"
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
-HEADER = r'include\s*(<\w+>|"common/core/\w+\.h")\s*(//|$)'
+# What hides nothing.
+PLAIN = (r'(include\s*(<\w+(\.h)?>|"common/core/\w+\.h")|pragma\s+(once|unroll(\s*\(?\w+\)?)?)|if\s+[01])'
+         r"\s*(//|$)|define|undef|else|endif")
 # What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text. Raw
 # texts, which may hold anything, are refused.
 TOKEN = re.compile(r"""
     (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)) | (?P<raw>(?:u8|[uUL])?R")
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
 CALL = re.compile(rf"^\s+(?:\S+ = )?{WHERE}(?:\S+ = )?(?!if |switch |return )"
-                  r"(operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?) \(", re.M)
+                  r"(OBJ_TYPE_REF(?=\()|(?:operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?)"
+                  r"(?= \((?!\*[<)])))", re.M)
 
 
 def refused(source, folder, start):
@@ -103,10 +113,10 @@ def plain(symbol):
 
 
 def line_with(text, symbol):
-    """Where the last name in `symbol` stands first in the source; 1 if nowhere."""
+    """Where the last name in `symbol` stands first in the source; 0 if nowhere."""
     name = plain(symbol)
     found = re.search(rf"\b{re.escape(name)}\b", text)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+    return text.count("\n", 0, found.start()) + 1 if found else 0
 
 
 def why(symbol, otherwise):
@@ -124,7 +134,7 @@ def directive(text, start):
         return text.count("\n", 0, raw.start()) + 1, "a raw string, which could hide what is compiled"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
     for number, line in enumerate(bare.split("\n"), 1):
-        if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{HEADER}|define|undef|else|endif)\w", line) and \
+        if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{PLAIN})\w", line) and \
                 line.strip() not in known:
             return number, f"'{line.strip()}': no conditions, pragmas and other files but those of the start"
     return None
@@ -151,7 +161,7 @@ def in_functions(text, dump, source, calls):
         own = re.search(rf"\[{re.escape(source)}:(\d+):", function)
         launches = name.startswith("convladder::simulator::launch<")
         if name.endswith("::_FUN") and not (LAUNCHER.match(name) if launches else not own):
-            return int(own[1]) if own else 1, ("a function by its address, or a grid that is not launch()'s: "
+            return int(own[1]) if own else 0, ("a function by its address, or a grid that is not launch()'s: "
                                                "what it does with memory would not be counted")
         if not own and name.startswith("convladder::simulator::KernelPointer<"):
             words -= {"no_sanitize"}  # <<<>>>'s own lambda, which holds the arguments
@@ -172,8 +182,11 @@ def in_functions(text, dump, source, calls):
                 line = place.split(":")[0] if path == source else line_with(text, called)
                 if re.search(r"_\d+(\(D\))?$", called):
                     called = "a function by its address"
-                return line, why(called.replace("__builtin_", ""),
-                                 f"{called} is called, and what it does with memory would not be counted")
+                called = called.replace("OBJ_TYPE_REF", "a virtual function").replace("__builtin_", "")
+                nowhere = "{anonymous}" in called and f";; Function {called} (" not in dump
+                return line, why(called, f"{called} is called, " + (
+                    "which has no body here" if nowhere else
+                    "and what it does with memory would not be counted"))
     return None
 
 
@@ -181,7 +194,9 @@ def not_its_own(text, compiled):
     """A name that the judge or a library would take for its own: C's, one of namespace std, or of BEHIND."""
     done = subprocess.run(["nm", "--defined-only", compiled], capture_output=True, text=True, check=True)
     for kind, name in re.findall(r"^\w+ (\w) (.*)$", done.stdout, re.M):
-        seen = kind in "TWDBRGSCi" and (name[:2] != "_Z" or kind != "W" and re.match("_ZN?K?St", name))
+        seen = kind in "TWDBRGSCi" and (
+            kind != "W" and re.match("_ZN?K?St", name) or
+            name[:2] != "_Z" and (kind in "TWi" or hasattr(OF_C, name) or name.startswith("convladder")))
         if seen or any(other in name for other in BEHIND):
             return line_with(text, name), f"{name} is defined, which is the name of something else"
     return None

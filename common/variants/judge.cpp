@@ -196,7 +196,8 @@ int judge_stage(const std::map<std::string, std::string>& options) {
   watch_for_crashes();
   try {
     if (stages().size() != 1) {
-      tell({{"error", "holds " + std::to_string(stages().size()) + " stages, not one"}});
+      tell({{"refused", "registers " + std::to_string(stages().size()) +
+                            " stages, not one: CONVLADDER_REGISTER_STAGE() stands at the end of the start"}});
       return 2;
     }
     const Stage& stage = stages()[0];

@@ -32,8 +32,8 @@ CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recu
            0: f"asks for more than {MEMORY >> 30} GB of memory"}
 
 # What can be wrong, in the order in which it is looked for.
-COMPILE, REFUSED, CRASH, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTERS = (
-    "does not compile", "refused", "crash", "wrong result", "data race", "stray access",
+COMPILE, REFUSED, CRASH, UNLAUNCHED, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTERS = (
+    "does not compile", "refused", "crash", "launch fails", "wrong result", "data race", "stray access",
     "unwritten read", "barrier", "no end", "counters")
 # Which of the simulator's messages and the GPU's means what.
 FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asynchronous copy is under way"),
@@ -44,6 +44,7 @@ FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asyn
             (ENDLESS, r"come to no end"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue"),
+            (UNLAUNCHED, r"kernel launch: invalid"),
             (STRAY, r"illegal memory access|misaligned|^around the"))
 LACKS = re.compile(r"needs compute capability \S+( or more)?$")  # said of a GPU, not of the kernel
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
@@ -111,7 +112,7 @@ def compile_kernel(build, source, folder, target="exercise_judge", start=""):
 
     def refuse(wrong):
         if wrong:
-            raise Failed(f"{shown(source)}:{wrong[0]}: {wrong[1]}", REFUSED)
+            raise Failed(f"{shown(source)}{f':{wrong[0]}' if wrong[0] else ''}: {wrong[1]}", REFUSED)
 
     if not build.on_gpu:  # first: a compiler's message shows what it has read
         refuse(handin.directive(files.read(source), start))
@@ -137,7 +138,8 @@ def compiler_message(done, source):
         return f"{shown(source)}: the compiler has come to no end, and was stopped"
     lines = done.stdout.replace(ROOT + "/", "").splitlines()
     errors = [line for line in lines if re.search(r"\berror: ", line)]
-    return "\n".join(errors[:3]) or f"{shown(source)}: {lines[-1] if lines else 'the compiler failed'}"
+    said = "\n".join(errors[:3]) or (lines or ["the compiler failed"])[-1]
+    return said if re.match(r"\S+:\d+:", said) else f"{shown(source)}: {said}"
 
 
 def source_lines(program, codes, source):
