@@ -31,8 +31,9 @@ function(convladder_device_sources)
   endif()
 endfunction()
 
-# How the simulator has kernels compiled: messages name lines, and assertions hold.
-set(CONVLADDER_DEVICE_OPTIONS -g1 -UNDEBUG)
+# How the simulator has kernels compiled: messages name lines (a last call too is called from its line), and
+# assertions hold.
+set(CONVLADDER_DEVICE_OPTIONS -g1 -UNDEBUG -fno-optimize-sibling-calls)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   list(APPEND CONVLADDER_DEVICE_OPTIONS -Wno-unused-command-line-argument)  # of the translated source
 endif()
