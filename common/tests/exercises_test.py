@@ -207,7 +207,7 @@ class Command(FolderTest):
             self.save("notes.json", text)
             status, _, said = called(exercise.main, [])
             self.assertEqual(status, 0)
-            self.assertRegex(said, f"^.*/notes.json: no notes that can be read; kept as .*/notes.{count}.json\n$")
+            self.assertRegex(said, f"^.*notes.json: no notes that can be read; kept.*notes.{count}.json\n$")
             self.assertEqual(self.read(f"notes.{count}.json"), text)
         for odd in (os.mkdir, lambda path: os.symlink("/dev/zero", path)):
             odd(self.path("notes.json"))
