@@ -23,12 +23,17 @@ constexpr std::size_t MOST_HEADER_BYTES = 4096;  // std::regex takes stack for e
   throw std::runtime_error(path + ": " + reason);
 }
 
-// What a pattern with one group finds in the header, a Python dict.
+// What a pattern with one group finds behind a key of the header, a Python dict.
 std::string find_in_header(const std::string& path, const std::string& header,
-                           const std::string& pattern) {
+                           const std::string& key, const std::string& pattern) {
+  const std::string start = "." + key + ".: *";
+  const std::regex keys(start);
+  const std::sregex_iterator first(header.begin(), header.end(), keys), end;
+  if (first == end) fail(path, "its header has no " + key);
+  if (std::next(first) != end) fail(path, "its header has more than one " + key);
   std::smatch found;
-  if (!std::regex_search(header, found, std::regex(pattern))) {
-    fail(path, "its header has no " + pattern.substr(1, pattern.find(':') - 2));
+  if (!std::regex_search(header, found, std::regex(start + pattern))) {
+    fail(path, "its header's " + key + " is not as NumPy writes it");
   }
   return found[1];
 }
@@ -88,13 +93,13 @@ Array read_npy(const std::string& path) {
   std::string header(header_bytes, '\0');
   file.read(header.data(), static_cast<std::streamsize>(header_bytes));
 
-  const std::string dtype = find_in_header(path, header, R"(.descr.: *['"]?([^'",]*))");
+  const std::string dtype = find_in_header(path, header, "descr", R"(['"]?([^'",]*))");
   if (dtype != "<f4") fail(path, "dtype is '" + dtype + "', must be float32 ('<f4')");
-  if (find_in_header(path, header, R"(.fortran_order.: *(\w+))") != "False") {
+  if (find_in_header(path, header, "fortran_order", R"((\w+))") != "False") {
     fail(path, "is in Fortran order, must be in C order");
   }
   Array array;
-  array.shape = parse_shape(path, find_in_header(path, header, R"(.shape.: *\(([0-9, ]*)\))"));
+  array.shape = parse_shape(path, find_in_header(path, header, "shape", R"(\(([0-9, ]*)\))"));
   const uint64_t bytes = tensor_bytes(path, array.shape), held = file_size - header_end;
   if (held != bytes) {  // before the allocation: a header may claim anything
     fail(path, fmt::format("{}{} bytes of elements, its shape needs {}",

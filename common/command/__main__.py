@@ -16,7 +16,7 @@ import subprocess
 
 from common.command import doctor, testing
 from common.command.building import Lacking, build, configure, folder
-from common.command.machine import child, foreground, gpus, nvcc, python, say, status_of
+from common.command.machine import child, foreground, gpus, nvcc, printed, python, say, status_of
 from common.show import files, floors
 from common.show.files import ROOT
 from common.show.support import REPORT, fail, run_main, stage_called, tell
@@ -58,6 +58,10 @@ The backend is the GPU where there is one (and nvcc), else the simulator. A stag
 short: --stage 04. ./ladder COMMAND --help says more of one.
 """
 PRESETS = ("gpu", "sim", "sim-count", "sim-asan")
+REPEATED = re.compile(r"(run|check|bench|profile|diff|test|sanitize) --(stage|shape)|report --profile|"
+                      r"sanitize --tool|exercise --predict")
+WRITTEN = re.compile(r"\w+ --(json|output|grade|keep)|profile --trace|bench --machine|report --out")
+MEASURED = (":!docs/results/*.json", ":!common/machines/*.json")  # of these a new one may take the place
 OF_THE_PROGRAM = ("run", "check", "bench", "profile")
 MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
            "new": "common.command.new_stage", "variant": "common.variants.variant",
@@ -195,7 +199,7 @@ class Commands:
 
     def diff(self, *words):
         if not words or words[0].startswith("-"):
-            fail("diff needs a stage: ./ladder diff 04", 2)
+            fail("diff needs a stage, before its options: ./ladder diff 04", 2)
         stage = stage_called(words[0])
         need_folder("diff", stage)
         for word in words:
@@ -280,12 +284,15 @@ class Commands:
 
 def read(words):
     """(backend, command's words) with stages' whole names. What stands behind -- is another program's."""
-    rest, backend, given = [], "", iter(words)
+    rest, backend, given, seen = [], "", iter(words), set()
     for word in given:
         if word == "--":
             rest += [word, *given]
             break
         name, equals, value = word.partition("=")
+        if name in seen and not REPEATED.fullmatch(f"{rest[0] if rest else ''} {name}"):
+            fail(f"{name} is given twice", 2)
+        seen |= {name} if name.startswith("--") else set()
         if rest and not word or name.startswith("--") and equals and not value:
             fail(f"{name or rest[-1]} needs a value", 2)
         if name not in ("--backend", "--stage"):
@@ -305,6 +312,16 @@ def read(words):
     return backend, rest
 
 
+def keep_own_files(command, words):
+    """No file that git tracks here is written to."""
+    for word, following in zip(words, [*words[1:], ""]):
+        name, equals, value = word.partition("=")
+        path = os.path.realpath((value if equals else following) + "/index.html" * (name == "--out"))
+        if WRITTEN.fullmatch(f"{command} {name}") and os.path.isfile(path) and \
+                printed("git", "-C", ROOT, "ls-files", "--", f":(literal){path}", *MEASURED):
+            fail(f"{name} {path}: a file of this repository would be overwritten", 2)
+
+
 def main(words):
     # What make, CMake or a compiler's options give a meaning of their own, quoted or not.
     if re.search(r'[#;:,$"\\%\x00-\x1f\x7f]', ROOT):
@@ -320,8 +337,10 @@ def main(words):
         return 0
     if command not in re.findall(r"^  (\w+) ", USAGE, re.MULTILINE):
         fail(f"unknown command '{command}' (./ladder alone lists them)", 2)
-    if {"--help", "-h"} & set(words[:words.index("--")] if "--" in words else words):
+    own = words[:words.index("--")] if "--" in words else words
+    if {"--help", "-h"} & set(own):
         return help_of(command)
+    keep_own_files(command, own)
     if command in ("new", "report", "site"):  # nothing is built for them
         return module(MODULES[command], *words)
     return getattr(Commands(backend), command)(*words)

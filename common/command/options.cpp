@@ -28,7 +28,10 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
     app.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them so
   } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (--help lists the options)");
+    std::string said = error.what();
+    const std::size_t lacks = said.find(": 1 required ");
+    if (lacks != std::string::npos) said.replace(lacks, std::string::npos, " needs a value");
+    throw UsageError(said + " (--help lists the options)");
   }
   for (const OptionSpec& spec : specs) {
     if (app.count(spec.name) == 0) continue;

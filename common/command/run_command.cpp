@@ -39,7 +39,8 @@ constexpr const char* HELP = R"(usage: convladder run [OPTION...]
 Runs the stages on AlexNet's first layer: a photograph, normalised as ImageNet's images are,
 and 96 Gabor filters. Checks each result against the reference, prints the table, and writes
 pictures and run.json to the report folder. With --shape or an extent: another problem, with
-random data and without pictures.
+random data and without pictures. With --input and --filters: these, with stride
+1 and no padding unless an option says otherwise.
 
 )";
 

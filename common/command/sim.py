@@ -22,6 +22,7 @@ Ctrl-C ends the program. How far it has come, and what was found until then, is 
 import argparse
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -67,9 +68,11 @@ def parse(words):
     written = [os.path.realpath(path) for path in (options.keep, options.json) if path]
     if len(set(written)) < len(written):
         fail("--json and --keep are the same file", 2)
-    for file in options.files:
+    for number, file in enumerate(options.files):
         if not os.path.isfile(file):
-            fail(f"{file}: no such file", 2)
+            fail(f"{file}: " + ("is no regular file" if os.path.exists(file) else "no such file"), 2)
+        if any(os.path.samefile(file, other) for other in options.files[:number]):
+            fail(f"{file} is given twice", 2)
         if os.path.splitext(file)[1] not in (".cu", ".cpp", ".cc", ".cxx", ".c"):
             fail(f"{file}: is neither a .cu nor a .cpp file", 2)
         if os.path.realpath(file) in written:
@@ -102,6 +105,8 @@ def compile_program(options, folder):
             sys.exit(done.returncode)
     program = os.path.abspath(options.keep or os.path.join(folder, "program"))
     done = build.link(TARGET, objects, os.path.basename(EXEMPLAR), program)
+    if re.search(r"undefined (reference to|symbol:) .?main\b", done.stdout):
+        fail(f"{', '.join(options.files)}: no main()")
     if done.returncode:
         fail(f"{done.stdout}the program could not be linked")
     return program
@@ -130,8 +135,11 @@ def run_program(program, options, path):
         answer(lambda *_: running.terminate())
         status = running.wait()
     status = status if status >= 0 else 128 - status
-    if status - 128 in set(signal.Signals):
-        say(f"the program was ended by {signal.Signals(status - 128).name}")
+    number = status - 128
+    if number in set(signal.Signals) - {signal.SIGPIPE}:
+        say(f"the program was ended by {signal.Signals(number).name}")
+    elif number != signal.SIGPIPE and not os.path.exists(path):
+        say("the program has left no report: did it end before main(), or by _exit()?")
     return status
 
 
@@ -192,7 +200,6 @@ def main(arguments):
         sys.stdout.flush()
         status = run_program(program, options, path)
         if not os.path.exists(path):
-            say("the program has left no report: did it end before main(), or by _exit()?")
             return status or 1
         with open(path, encoding="utf-8") as file:
             report = json.load(file)

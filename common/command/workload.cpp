@@ -50,9 +50,11 @@ GivenArray read_given(const Options& options, const char* name, std::size_t dime
   const std::string path = options.text(name);
   if (path.empty() || path == "0" || path == "1") return {};  // --bias is a file, or a flag
   GivenArray given = {path, read_npy(path)};
-  if (given.array.shape.size() != dimensions) {
-    throw std::runtime_error(fmt::format("{}: shape is [{}], {} takes {} dimensions", path,
-                                         fmt::join(given.array.shape, ","), name, dimensions));
+  const std::vector<int64_t>& shape = given.array.shape;
+  if (shape.size() != dimensions || std::count(shape.begin(), shape.end(), 0) > 0) {
+    throw std::runtime_error(
+        fmt::format("{}: shape is [{}], {} takes {} dimensions, none of them 0", path,
+                    fmt::join(shape, ","), name, dimensions));
   }
   return given;
 }
@@ -105,7 +107,8 @@ Workload make_workload(const Options& options) {
   const uint64_t seed = seed_of(options);
   const double most = max_gmac(options);
   const bool arrays = input.is_given() || filters.is_given() || bias.is_given();
-  const bool photo = !names_problem(options) && !options.has("--shapes");
+  const bool photo = !names_problem(options) && !options.has("--shapes") &&
+                     !(input.is_given() && filters.is_given());
   const bool bank = photo && !filters.is_given();
   if (options.has("--batch") && options.has("--n")) {
     throw UsageError("--batch and --n both say how many images: give one of them");

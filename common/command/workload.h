@@ -29,9 +29,10 @@ struct Workload : HostProblem {
 // The options below, without those of stage_options() and problem_options().
 std::vector<OptionSpec> workload_options();
 
-// A named problem, or single extents, get random data uniform in [-1, 1); else it is the photograph.
-// --input, --filters and --bias replace tensors, and give the extents that no option gives. Throws UsageError, InvalidArgument, or std::runtime_error naming the file, its shape and the
-// shape needed.
+// A named problem, or single extents, get random data uniform in [-1, 1); else it is the photograph,
+// unless both --input and --filters are given: the arrays then have stride 1 and no padding.
+// --input, --filters and --bias replace tensors, and give the extents that no option gives. Throws
+// UsageError, InvalidArgument, or std::runtime_error naming the file, its shape and the shape needed.
 Workload make_workload(const Options& options);
 
 }  // namespace convladder

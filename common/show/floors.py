@@ -53,13 +53,21 @@ def read_machine(path):
         path = measured
     value = records.read_file(path, FORMAT, VERSION)
     with records.well_formed(path):
-        if not isinstance(value["gpu"], str) or not value["gpu"].removeprefix("NVIDIA "):
+        gpu, given, rates = value.get("gpu"), value.get("rates"), {}
+        if not isinstance(gpu, str) or not gpu.removeprefix("NVIDIA ") or not gpu.isprintable():
             raise ValueError("'gpu' is no name of one")
-        rates = {rate["name"]: rate["value"] for rate in value["rates"]}
+        if not isinstance(given, list) or not all(isinstance(rate, dict) for rate in given):
+            raise ValueError("'rates' is no list of objects")
+        for rate in given:
+            name = str(rate.get("name"))
+            if name in rates:
+                raise ValueError(f"{name!r} is there twice")
+            rates[name] = rate.get("value")
         for name in RATES + OTHER_RATES:
-            if not 1e-9 < rates.get(name, name in OTHER_RATES) < 1e15:
+            rate = rates.get(name, 1 if name in OTHER_RATES else None)
+            if type(rate) not in (int, float) or not 1e-9 < rate < 1e15:
                 raise ValueError(f"'{name}' is missing, or no rate of a GPU")
-        return value["gpu"], rates
+        return gpu, rates
 
 
 def machine_of(gpu):

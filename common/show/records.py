@@ -71,7 +71,9 @@ def read_json(path):
         return json.loads(files.read(path), parse_float=finite, parse_constant=finite)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise BadInput(f"{path}: not JSON, or nested too deep") from error
+    except ValueError as error:
         raise BadInput(f"{path}: not JSON, or cut short: {error}") from error
 
 

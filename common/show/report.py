@@ -25,7 +25,7 @@ def parse(arguments):
     parser.error = lambda message: fail(f"report: {message}", 2)
     for name, what in (("bench", "what bench wrote"), ("run", "what run wrote, beside its pictures"),
                        ("trace", "what profile --trace wrote")):
-        parser.add_argument("--" + name, metavar="FILE", action="append", default=[], help=what)
+        parser.add_argument("--" + name, metavar="FILE", help=what)
     parser.add_argument("--profile", metavar="FILE", action="append", default=[],
                         help="what profile wrote; may be repeated: GPU and simulator")
     parser.add_argument("--open", action="store_true", help="show the page in a browser")
@@ -34,11 +34,6 @@ def parse(arguments):
                         help="renew the generated parts of the committed texts")
     parser.add_argument("--check", action="store_true", help="with --docs: change nothing")
     options = parser.parse_args(arguments)
-    for name in ("bench", "run", "trace"):
-        given = getattr(options, name)
-        if len(given) > 1:
-            parser.error(f"--{name} {given[1]}: there is --{name} {given[0]} already; it takes one")
-        setattr(options, name, given[0] if given else None)
     if options.docs and (options.bench or options.profile or options.out or options.open):
         parser.error("--docs reads docs/results: of files, it takes --trace and --run alone")
     if options.check and not options.docs:

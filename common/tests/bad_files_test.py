@@ -26,6 +26,7 @@ WHOLE, VERSION = "not as its writer makes it", r"version \d; this report reads v
 BAD = (
     *((reader, text, "not JSON, or cut short") for reader in ("bench", "profile", "run", "trace", "machine")
       for text in ("", "{", "[1, 2", "[NaN]", "[-Infinity]", "[1e999]")),
+    ("machine", "[" * 100000, "not JSON, or nested too deep$"),
     ("bench", "7", "its format is null"), ("bench", COUNTS, "its format is null"),
     ("bench", {**BENCH, "version": 2}, VERSION), ("bench", UNEVEN, "around median 9999"),
     ("bench", {**BENCH, "problems": [{}]}, "member 'problem' is missing"),
@@ -41,7 +42,15 @@ BAD = (
     ("trace", {**small_trace(), "stages": [{}]}, WHOLE), ("machine", {"format": "x"}, "its format is"),
     ("machine", {**MACHINE, "rates": MACHINE["rates"][1:]}, "'multiprocessors' is missing, or no rate"),
     ("machine", {**MACHINE, "rates": [{"name": "multiprocessors", "value": 1e-300}]}, "or no rate"),
-    *(("machine", {**MACHINE, "gpu": gpu}, "'gpu' is no name of one") for gpu in (7, None, "", "NVIDIA ")),
+    *(("machine", {**MACHINE, "gpu": gpu}, "'gpu' is no name of one")
+      for gpu in (7, None, "", "NVIDIA ", "a\nb", "a\x1b[1m")),
+    *(("machine", {**MACHINE, "rates": rates}, "'rates' is no list of objects")
+      for rates in (7, None, {}, [1, 2], "x", MACHINE["rates"] + [None])),
+    *(("machine", {**MACHINE, "rates": [{**rate, "value": wrong}, *others]},
+       f"'{rate['name']}' is missing, or no rate")
+      for rate, *others in (MACHINE["rates"], MACHINE["rates"][::-1])
+      for wrong in (True, "x", None, [1], 10 ** 400)),
+    ("machine", {**MACHINE, "rates": MACHINE["rates"] + MACHINE["rates"][:1]}, "'.*' is there twice"),
     ("counts", "a,b\n1,2\n", "has no columns problem"),
     ("variant", "bug a: x\n- old\n", r"needs lines with - and with \+"),
     *(("variant", text, "no word of a variant") for text in ("bug a: x\n+ new\n", "nonsense\n")),

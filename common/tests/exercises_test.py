@@ -200,14 +200,20 @@ class Command(FolderTest):
         self.assertIn("tail.2.cu", self.files())
 
     def test_notes_that_are_no_json_are_kept(self):
-        for text in ("{", "[]", "null", "[" * 100000, '{"tail": 5}', '{"tail": {"done": "x"}}', *(
-                json.dumps({"tail": exercise.FRESH | wrong}) for wrong in (
-                    {"hints": -5}, {"predicted": {"stores": "x"}}, {"predicted": {"stores": True}}))):
+        texts = ["{", "[]", "null", "[" * 100000, '{"tail": 5}', '{"tail": {"hints": "x"}}', *(
+            json.dumps({"tail": exercise.FRESH | wrong}) for wrong in (
+                {"hints": -5}, {"predicted": {"stores": "x"}}, {"predicted": {"stores": True}}))]
+        for count, text in enumerate(texts, 1):
             self.save("notes.json", text)
-            self.assertEqual(self.run_command()[0], 0)
-            self.assertEqual(self.read("notes.json.unreadable"), text)
-        os.symlink("/dev/zero", self.path("notes.json"))
-        self.assertEqual(self.run_command()[0], 0)
+            status, _, said = called(exercise.main, [])
+            self.assertEqual(status, 0)
+            self.assertRegex(said, f"^.*notes.json: no notes that can be read; kept.*notes.{count}.json\n$")
+            self.assertEqual(self.read(f"notes.{count}.json"), text)
+        for odd in (os.mkdir, lambda path: os.symlink("/dev/zero", path)):
+            odd(self.path("notes.json"))
+            self.assertEqual(self.run_command("tail", "--hint")[0], 0)
+            self.assertEqual(exercise.Notes().of("tail")["hints"], 1)
+            os.remove(self.path("notes.json"))
 
     def test_what_students_hand_in_instead(self):
         """A class is judged to its end: no build is needed for any of these."""
@@ -227,11 +233,14 @@ class Command(FolderTest):
         marks = [self.path("marks.xml"), self.path("marks.json")]
         for path in marks:
             status, said = self.run_command("--all", "--folder", self.folder, "--grade", path)
-            self.assertEqual((status, "0 of 7 passed" in said), (1, True), said)
+            self.assertEqual((status, "0 of 8 passed" in said), (1, True), said)
+        self.assertIn("is no text in UTF-8", self.read("marks.json"))
         self.assertIn("has a line's end or a tab in its path", self.read("marks.json"))
         self.assertIn("is no regular file", self.read("marks.json"))
         self.assertIn("can't be read", self.read("marks.json"))
-        self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 7)
+        self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 8)
+        pathlib.Path(self.path("tail.cu")).write_bytes(b"\xe9\xff")
+        self.assertRegex(self.run_command("tail")[1], "\nfile     .*/tail.cu: is no text in UTF-8\n\n.* yet")
         for words in (["--json", "/nowhere/x"], ["--grade", "/dev/full"], ["--grade", self.folder],
                       ["--grade", __file__ + "/x"]):
             self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)
@@ -244,6 +253,7 @@ class Command(FolderTest):
                       ["tail", "--grade", "x.json"], ["--seed", "x"],
                       ["tail", "--predict", "stores=nan"],
                       ["tail", "--predict", "stores=-5"], ["tail", "--predict", "loads=1"],
+                      ["tail", "--predict", "stores=1", "stores=2"], ["tail", "--yes"],
                       ["--predict", "stores=1", "tail"], ["tail", "--predict", "stores=1", "--hint"],
                       *(["--all", option, self.path(name)] for option in ("--json", "--grade")
                         for name in ("tail.cu", "notes.json", "goal.json"))):
@@ -375,7 +385,8 @@ HOSTILE = {
     "endless in a register": (judge.ENDLESS, "no end", "", KERNEL, "if (kpq >= 0) for (;;) {}"),
     "endless on the host": (judge.ENDLESS, "no end", "volatile", "  conv2d<<<",
                             "  volatile int x = 1; while (x) {}\n  conv2d<<<"),
-    "no stage": (judge.REFUSED, "registers 0 stages", "", "CONVLADDER_REGISTER_STAGE(", "const Stage unused("),
+    "no stage": (judge.REFUSED, "registers 0 stages", "", "CONVLADDER_REGISTER_STAGE(",
+                 "const Stage unused("),
     "divides by zero": (judge.CRASH, "divides", "const int x", KERNEL,
                         "const int x = 7 / (shape.K - shape.K); if (x) return;"),
     "by another rule": (judge.REFUSED, "another precision than the exercise's, fp32", "", "nullptr, false}",
@@ -455,8 +466,8 @@ HOSTILE = {
   for (int i = 0; i < 2; ++i) dynamic[threadIdx.x] += i;""", "THREADS, 0,", "THREADS, 4 * THREADS,"),
     "a variable of C's": (judge.REFUSED, "environ is defined", "char** environ", FILE,
                           "}}\nchar** environ;\nnamespace convladder { namespace {"),
-    "a helper without a body": (judge.REFUSED, "conv.*helper is called, which has no body here", "helper(input", FILE,
-                                "__device__ float helper(float);", LOOPS, "sum += helper(input[c])"),
+    "a helper without a body": (judge.REFUSED, "helper is called, which has no body here", "helper(input",
+                                FILE, "__device__ float helper(float);", LOOPS, "sum += helper(input[c])"),
     "a virtual function": (judge.REFUSED, "a virtual function is called", "(c ?", FILE, VIRTUAL, LOOPS,
                            "sum += (c ? &one : &other)->f(image[c])"),
     "a pointer to functions": (judge.REFUSED, "a function by its address is called", "(c ?", FILE, """

@@ -117,9 +117,14 @@ class Ladder(unittest.TestCase):
             ("exercise --all --json=", "--json needs a value"), ("report --out ''", "--out needs a value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
-            ("new", "new needs a name"), ("diff", "diff needs a stage"), ("diff 77", "'77' is unknown"),
+            ("new", "new needs a name"), *((f"diff{words}", "diff needs a stage, before its options")
+                                           for words in ("", " --c 1 04")), ("diff 77", "'77' is unknown"),
             ("diff 15_copy_engine_tf32", "no stage's folder"), ("diff 04 --json x", "--json is for profile"),
             ("run --machine", "run: argument --machine: expected one"),
+            *((line, f"{ERROR}--{name} is given twice") for line, name in (
+                ("run --machine t4 --machine h100", "machine"), ("report --run a --run b", "run"),
+                ("--backend=sim run --backend gpu", "backend"), ("check --relu --relu", "relu"),
+                ("variant --stage 03 --stage=04", "stage"), ("exercise tail --json=x --json y", "json"))),
             ("report --fast", "--fast"),
             *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
                               ("exercise --measure", "needs a GPU")]),
@@ -129,6 +134,16 @@ class Ladder(unittest.TestCase):
         self.check("./ladder run --machine nosuch", 1, f"{ERROR}--machine nosuch: no such file")
         self.check('mkdir gone; cd gone; rmdir ../gone; "$OLDPWD/ladder" help', 2, "current folder is gone")
         self.assertFalse((self.root / "build").exists())
+
+    def test_1_no_file_of_the_repository_is_overwritten(self):
+        self.check("git init -q && git add -f README.md docs/results/index.html", 0)
+        for line in ("exercise first_kernel --json README.md", "run --output=docs/../README.md",
+                     "sim docs/cuda/add.cu --keep README.md -- x", "bench --machine docs/results/index.html",
+                     "exercise --all --grade README.md", "profile --trace README.md",
+                     "report --out=docs/results"):
+            with self.subTest(line):
+                self.check(f"./ladder {line}", 2, f"{ERROR}--\\w+ .*: a file of this repository would be")
+        shutil.rmtree(self.root / ".git")
 
     def test_2_without_tools_one_line_names_all_packages(self):
         path = str(self.bare)

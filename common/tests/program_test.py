@@ -27,7 +27,8 @@ ARGUMENTS = [
     (0, "--max-gmac", "check --help"), (0, "--once", "run --help"),
     (0, "--repeats", "bench --help"), (0, "--batch", "profile --help"),
     (2, "unknown command 'climb'", "climb"),
-    (2, "--speed", "run --speed 3"), (2, "--seed", "check --seed"),
+    (2, "--speed", "run --speed 3"), (2, "--seed needs a value", "check --seed"),
+    (2, "--n needs a value", "check --n"),
     (2, "--shape is given twice", "run --shape a --shape b"),
     (2, "--json needs a value: --json FILE", "check --json ''"),
     (2, "--json can't be given with --once", "run --once --json x.json"),
@@ -98,6 +99,7 @@ ON_DEVICE = [
     (1, "y.npy: shape is \\[2,5,9,4\\], the input must be \\[2,3,9,8\\] \\(without --shape",
      f"run {SMALL} --input y.npy"),
     (1, "b.npy: shape is \\[5\\], --input takes 4 dimensions", "run --input b.npy"),
+    (1, "none.npy: shape is \\[0,3,3,2\\], .* takes 4 dimensions, none of them 0", "run --input none.npy"),
     (1, "products add up to .*e.*, and float32 is exact from 9.86e-32 to 3.4e\\+38",
      "run --filters large.npy --report report"),
     (1, "products add up to .*e-4", "run --filters least.npy --report report"),
@@ -108,8 +110,8 @@ ON_DEVICE = [
      f"run {DEPTHWISE} --input y.npy --filters y.npy"),
     (0, "data: y.npy, random numbers.*  pass\n", f"run {DEPTHWISE} --input y.npy --stage 01_naive"),
     (0, "n2 c15 9x4 k1 1x1 .*, bias\n", "run --k 1 --input y.npy --stage 01_naive"),
-    (0, "n2 c15 9x4 k5 3x2 stride 1x1 .* groups 5, bias\n.*data: y.npy, w.npy, b.npy;"
-     ".*  pass\n", "run --stride 1 --input y.npy --filters w.npy --bias b.npy --stage 01_naive"),
+    (0, "n2 c15 9x4 k5 3x2 stride 1x1 pad 0x0 dil 1x1 groups 5, bias\n.*data: y.npy, w.npy, b.npy;"
+     ".*  pass\n", "run --input y.npy --filters w.npy --bias b.npy --stage 01_naive --report report"),
     (0, "n[0-9]+ c3 224x224 k5 3x2 stride 4x4 pad 2x2 dil 1x1\n.*data: w.npy, common/data/",
      "run --filters w.npy --report report --stage 01_naive"),
     (2, "01_naive does not apply ReLU", "profile --stage 01_naive --relu"),
@@ -162,6 +164,7 @@ class Program(unittest.TestCase):
             file.truncate(1 << 40)
         write_npy("w.npy", (5, 3, 3, 2), 90)
         write_npy("b.npy", (5,), 5)
+        write_npy("none.npy", (0, 3, 3, 2), 0)
         write_npy("large.npy", (1, 3, 3, 2), 18, 3e38)
         write_npy("least.npy", (1, 3, 3, 2), 18, 1e-42)
 

@@ -98,6 +98,18 @@ class Programs(unittest.TestCase):
                 self.assertEqual((running.stderr.read(), running.wait()), ("", 128 + number))
                 self.assertEqual(os.listdir(folder), [])
 
+    def test_one_line_on_what_leaves_no_report(self):
+        for body, status, wanted in (
+                ("", 1, "error: .*/a.cpp: no main\\(\\)"), ("int main() { raise(SIGPIPE); }", 141, ""),
+                ("int main() { raise(SIGKILL); }", 137, "the program was ended by SIGKILL"),
+                ("int main() { _exit(0); }", 1, "the program has left no report: .*")):
+            with self.subTest(body), tempfile.TemporaryDirectory() as folder:
+                files.write(f"{folder}/a.cpp", f"#include <csignal>\n#include <unistd.h>\n{body}\n")
+                done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp"],
+                                      cwd=ROOT, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (status, ""))
+                self.assertRegex(done.stderr, f"^ladder: {wanted}\n$" if wanted else "^$")
+
     def test_settings_that_are_no_numbers(self):
         with tempfile.TemporaryDirectory() as folder:
             program = compiled("votes.cu", folder)
@@ -116,6 +128,7 @@ class Programs(unittest.TestCase):
                 ([source, "--seed", "-1"], "must be from 0"),
                 ([source, "--seed", "9" * 20], "must be from 0"), ([ROOT + "/README.md"], "is neither a .cu"),
                 ([source, "--keep", source], "would be overwritten"), ([source + "x"], "no such file"),
+                ([FOLDER], "is no regular file"), ([source, os.path.relpath(source)], "is given twice"),
                 ([source, "--std", "c++11"], "invalid choice"),
                 ([source, "--json", "/dev/full"], "can't be written"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten"),

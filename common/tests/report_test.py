@@ -86,12 +86,10 @@ class Times(FolderTest):
 
 class CommandLine(FolderTest):
     def test_usage(self):
-        for arguments, pattern in (
-                *(([option], "") for option in ("--frobnicate", "--check", "--docs", "--bench")),
-                (["--run", "a", "--run", "b"], "--run b: there is --run a already")):
-            status, _, said = called(report.main, [*arguments, "--out", self.folder])
+        for option in ("--frobnicate", "--check", "--docs", "--bench"):
+            status, _, said = called(report.main, [option, "--out", self.folder])
             self.assertEqual(status, 2)
-            self.assertRegex(said, f"^ladder: error: .*{pattern}.*\n$")
+            self.assertRegex(said, "^ladder: error: .*\n$")
 
     def test_odd_files(self):
         run = {"shape": SHAPE, "pictures": {}, "backend": "sim", "data": "random"}

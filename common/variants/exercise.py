@@ -42,8 +42,18 @@ THOUGHTS = {
                     "simulator."}
 
 
+def set_aside(path):
+    """Nothing is lost: what lies there gets a number, and is named."""
+    stem, ending = os.path.splitext(path)
+    count = 1
+    while os.path.lexists(kept := f"{stem}.{count}{ending}"):
+        count += 1
+    os.rename(path, kept)
+    return f"kept as {shown(kept)}"
+
+
 class Notes:
-    """What is remembered of a learner: {exercise: {...}}; lost if the file is no JSON."""
+    """What is remembered of a learner: {exercise: {...}}; begins anew if the file holds nothing like that."""
 
     def __init__(self):
         self.all = {}
@@ -53,11 +63,10 @@ class Notes:
                 if any(type(note[key]) is not type(fresh) for key, fresh in FRESH.items()) or \
                         note["hints"] < 0 or \
                         any(said != parse_number(str(said)) for said in note["predicted"].values()):
-                    raise ValueError("is not as it was written")
+                    raise ValueError
             self.all = found
-        except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
-            os.replace(NOTES, NOTES + ".unreadable")
-            print(f"{shown(NOTES)}: {error}; kept as {shown(NOTES)}.unreadable", file=sys.stderr)
+        except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError):
+            print(f"{shown(NOTES)}: no notes that can be read; {set_aside(NOTES)}", file=sys.stderr)
 
     def of(self, name):
         return self.all.setdefault(name, copy.deepcopy(FRESH))
@@ -95,7 +104,7 @@ def judge_task(task, source, builds, salt=""):
     """The Verdict on the kernel in `source`, by the simulator; by a GPU where that is the only build, and
     where both are there afterwards, as the verdict's `gpu`."""
     if why := judge.unreadable(source):
-        return judge.Verdict(judge.COMPILE, f"{shown(source)}: {why}")
+        return judge.Verdict(judge.UNREADABLE, f"{shown(source)}: {why}")
     seed = seed_for(source, salt)
     rows = task.counted() | task.varied(seed)
     verdict = None
@@ -219,6 +228,9 @@ def thought(task, verdict):
 def show(task, source, verdict, predicted, screen=None):
     paragraph("task", f"{task.goal['idea']}  ({shown(task.path('README.md'))})", screen)
     kind = verdict.kind
+    if kind == judge.UNREADABLE:
+        paragraph("file", verdict.message, screen)
+        return
     if kind in (judge.COMPILE, judge.REFUSED):
         paragraph("builds", "no: " + verdict.message, screen)
     elif kind in (judge.CRASH, judge.UNLAUNCHED, judge.ENDLESS, judge.BARRIER):
@@ -330,11 +342,14 @@ def hint(task, notes):
 
 def predict(task, notes, words):
     note = notes.of(task.name)
-    keys = {known.replace(" ", "_"): known for known in task.goal["predict"]}
+    keys, said = {known.replace(" ", "_"): known for known in task.goal["predict"]}, set()
     for word in words:
         key, _, value = word.partition("=")
         if key not in keys:
             fail(f"--predict {word}: {task.name} takes {', '.join(keys) or 'none'}", 2)
+        if key in said:
+            fail(f"--predict {word}: {key} is given twice", 2)
+        said.add(key)
         try:
             note["predicted"][keys[key]] = parse_number(value)
         except ValueError:
@@ -343,13 +358,8 @@ def predict(task, notes, words):
 
 
 def reset(task, notes):
-    """Nothing is lost: the file gets a number."""
-    if os.path.exists(mine(task)):
-        count = 1
-        while os.path.exists(kept := os.path.join(MINE, f"{task.name}.{count}.cu")):
-            count += 1
-        os.rename(mine(task), kept)
-        print(f"kept as {shown(kept)}")
+    if os.path.lexists(mine(task)):
+        print(set_aside(mine(task)))
     make_mine(task)
     notes.all.pop(task.name, None)
     notes.save()
@@ -364,7 +374,7 @@ def judge_all(by_name, builds, folder, salt=""):
     for parent, folders, names in os.walk(folder):
         folders.sort()
         for name, source in sorted((os.path.splitext(file)[0], os.path.join(parent, file))
-                                   for file in names if file.endswith(".cu")):
+                                   for file in [*folders, *names] if file.endswith(".cu")):
             if name not in by_name:
                 continue
             verdict = judge_task(by_name[name], source, builds, salt)
@@ -456,9 +466,9 @@ def parse(arguments):
     parser.add_argument("--yes", action="store_true", help="with --solution: although yours has not passed")
     parser.add_argument("--builds", default="sim-count", help=argparse.SUPPRESS)  # of ./ladder
     options = parser.parse_args(arguments)
-    for option in ("folder", "grade", "seed"):
-        if getattr(options, option) and options.action != "all":
-            parser.error(f"--{option} goes with --all")
+    for option, action in (("folder", "all"), ("grade", "all"), ("seed", "all"), ("yes", "solution")):
+        if getattr(options, option) and options.action != action:
+            parser.error(f"--{option} goes with --{action}")
     if options.json and options.grade and os.path.realpath(options.json) == os.path.realpath(options.grade):
         parser.error("--json and --grade are the same file")
     for path in filter(None, (options.json, options.grade)):
