@@ -90,16 +90,9 @@ std::string plain_name(const std::string& name) {
 }
 
 // "01_naive/naive.cu:41" of what addr2line prints; empty for an unknown place.
-std::string tidy(std::string text) {
+std::string tidy(const std::string& text) {
   if (text[0] == '?') return "";
-  text = text.substr(0, text.find(" (discriminator"));
-  const std::string root = CONVLADDER_SOURCE_DIR "/";
-  // A compiler cache may have made the path relative to the build's folder.
-  text = std::filesystem::path(text).lexically_normal().string();
-  if (text.rfind(root, 0) == 0) text.erase(0, root.size());
-  static const std::string here = std::filesystem::current_path().string() + "/";
-  if (text.rfind(here, 0) == 0) text.erase(0, here.size());
-  return text;
+  return shown_path(text.substr(0, text.find(" (discriminator")));
 }
 
 // Products of floats in one line of objdump's: "  401136:\tmulss  %xmm1,%xmm0". Of x86 and of ARM, as
@@ -112,6 +105,16 @@ unsigned products_in(const std::string& instruction) {
 }
 
 }  // namespace
+
+std::string shown_path(const std::string& path) {
+  static const std::string here = std::filesystem::current_path().string() + "/";
+  // A compiler cache may have made the path relative to the build's folder.
+  std::string text = (here / std::filesystem::path(path)).lexically_normal().string();
+  for (const std::string& folder : {std::string(CONVLADDER_SOURCE_DIR "/"), here}) {
+    if (text.rfind(folder, 0) == 0) text.erase(0, folder.size());
+  }
+  return text;
+}
 
 std::string kernel_name(const std::string& mangled) { return plain_name(demangle(mangled)); }
 

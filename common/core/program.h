@@ -33,6 +33,9 @@ Symbols read_symbols(const void* address);
 
 // ---- Lines ----
 
+// A file's path as all messages have it: from the source tree, or else from the folder that we are in.
+std::string shown_path(const std::string& path);
+
 // A place in the program's code as an offset, which fits 32 bits.
 uint32_t code_offset(const void* return_address);
 

@@ -164,11 +164,15 @@ uint64_t BlockObserver::seen_by(unsigned first, unsigned end) const {
   return *std::max_element(seen_.begin() + first, seen_.begin() + end);
 }
 
-// A loop that never ends comes through here: at every turn, or once it has made too many.
+// A loop that never ends comes through here, and recursion: at every turn, or once there are too many.
 void BlockObserver::enter_again(const void* pc) {
   if (counts_accesses_) {
     log_->jump_to(pc, warp_log_.loops());
     products_ += block_products_.of(pc);
+  }
+  if (!fibre_->has_room()) {
+    worker_.stop_thread(cudaErrorIllegalAddress,
+                        "overflows its stack, at " + source_line(code_offset(pc)));
   }
   if (log_->steps() < most_steps_) return;
   worker_.stop_thread(
