@@ -11,6 +11,15 @@ namespace convladder {
 
 // ---- Names ----
 
+struct Variable {
+  std::string name;  // without namespaces: "table"
+  const char* begin;
+  std::size_t bytes;
+};
+
+// The variables that lie between two addresses of a program.
+std::vector<Variable> variables_between(const char* begin, const char* end);
+
 struct SharedVariable {
   std::string name;
   std::size_t begin, bytes;   // in the program's thread-local storage

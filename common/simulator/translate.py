@@ -694,6 +694,23 @@ def without_hooks_of_the_host(assembly, names):
                      if of is None or of in reached or not HOOK.match(line))
 
 
+def with_gaps(assembly):
+    """The assembly, in which bytes that are nobody's lie around every variable of the device: beyond one does
+    not begin the next."""
+    lines, header, used, gap = [], "", set(), 256  # with which all is aligned as before
+    for line in assembly.split("\n"):
+        word, _, rest = line.strip().partition("\t")
+        if word in (".section", ".text", ".data", ".bss"):
+            header = line if rest.startswith("convladder_") else ""
+        elif header and word == ".align":
+            gap = max(256, int(rest))
+        elif header and word == ".type":
+            lines.append(f"\t.zero\t{gap}")
+            used.add(header)
+        lines.append(line)
+    return "\n".join([*lines, *(f"{header}\n\t.zero\t256" for header in sorted(used)), ""])
+
+
 def translate(preprocess, between):
     run(preprocess, explained_library)
     with open(between, encoding="utf-8", errors="surrogateescape") as file:
@@ -708,12 +725,12 @@ def translate(preprocess, between):
 
 def compile_kernels_alone(command, output, names):
     assembly = output + ".s"
-    run(["-S" if word == "-c" else assembly if word == output else word for word in command],
-        explained)
+    run([*("-S" if word == "-c" else assembly if word == output else word for word in command),
+         "-fno-section-anchors"], explained)  # which would have variables where no gap is yet
     with open(assembly, encoding="utf-8", errors="surrogateescape") as file:
         text = file.read()
     with open(assembly, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(without_hooks_of_the_host(text, names))
+        file.write(with_gaps(without_hooks_of_the_host(text, names)))
     compiler = next(word for word in command if os.path.basename(word) != "ccache")
     run([compiler, "-c", assembly, "-o", output])
     os.remove(assembly)

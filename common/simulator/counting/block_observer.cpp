@@ -281,6 +281,9 @@ void BlockObserver::access_global(const Access& access) {
     if (access.operation != Operation::kLoad && access.operation != Operation::kCopy) {
       stop(access, Space::kGlobal, ", but it is __constant__ memory");
     }
+    if (!holds_constant(access.address, access.bytes)) {
+      stop(access, Space::kGlobal, " out of bounds" + distance(access));
+    }
     Access constant = access;
     constant.other_end = FROM_CONSTANT;
     return enter(constant, Space::kGlobal, access.address);
@@ -426,10 +429,9 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     if (!found) found = find(device_memory(), access.address);  // a kernel's `new`
     if (!found && is_program_data(access.address)) {
       if (is_host_variable(access.address)) {
-        const std::string near = nearest(launch_->memory, access.address);
+        const std::string near = nearest_variable(access.address);
         stop(access, Space::kGlobal,
-             ", a variable of the host" +
-                 (near.empty() ? near : " (" + near.substr(2) + " of __device__ variables)"));
+             ", a variable of the host" + (near.empty() ? near : " (" + near + ")"));
       }
       return nullptr;
     }
@@ -496,6 +498,10 @@ Stamp BlockObserver::stamp(unsigned thread) const {
 
 // How far from a buffer an access in a guard zone, or across the end of an allocation, is.
 std::string BlockObserver::distance(const Access& access) const {
+  if (is_device_variable(reinterpret_cast<const void*>(access.address))) {
+    const std::string near = nearest_variable(access.address);
+    return near.empty() ? near : ", " + near;
+  }
   const Allocation& memory = *find(launch_->memory, access.address);
   const auto allowed = [&](std::size_t word) {
     return word < memory.words() && memory.state(word) != MemoryState::kForbidden;

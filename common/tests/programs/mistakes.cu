@@ -15,7 +15,8 @@
 // trap: __trap\(\) at .*mistakes.cu
 // constant: writes 4 bytes of .*constant
 // behind_constants: reads 4 bytes of global memory.*mistakes.cu
-// behind_variables: a variable of the host \(\d+ bytes past the end of \d+ bytes of __device__
+// behind_variable: writes 4 bytes of global memory out of bounds, 0 bytes past the end of __device__ arrived, 4 bytes, at .*{behind_variable}
+// behind_constant: reads 4 bytes of global memory out of bounds, 0 bytes past the end of __constant__ constants, 16 bytes, at .*{behind_constant}
 // structure: data race: .* 8 bytes of shared memory \(pairs|data race: .* 4 bytes of shared memory \(pairs
 // grid: not launched by cudaLaunchCooperativeKernel\(\), it waits for the grid at .*mistakes.cu
 // unaligned: not aligned
@@ -110,8 +111,12 @@ __global__ void early(int* out) {  // no wait
 }
 
 __global__ void behind_constants(int* out) { out[threadIdx.x] = four[threadIdx.x * 999]; }
-__global__ void behind_variables(int* out) {
-  if (threadIdx.x == 0) (&arrived)[64] = out[0];
+__device__ unsigned next_to_it[4];
+__global__ void behind_variable(int* out) {
+  if (threadIdx.x == 0) (&arrived)[1] = out[0] + next_to_it[0];  // behind_variable
+}
+__global__ void behind_constant(int* out) {
+  if (threadIdx.x < 5) out[threadIdx.x] = constants[threadIdx.x];  // behind_constant
 }
 // A structure that a function is given, which the compiler might not have made part of the kernel.
 __device__ __noinline__ float sum_of(float2 pair) { return pair.x + pair.y; }
@@ -187,7 +192,8 @@ int main(int, char** arguments) {
                   {"trap", trap, 1},
                   {"constant", constant, 1},
                   {"behind_constants", behind_constants, 1},
-                  {"behind_variables", behind_variables, 1},
+                  {"behind_variable", behind_variable, 1},
+                  {"behind_constant", behind_constant, 1},
                   {"structure", structure, 1},
                   {"grid", grid, 1},
                   {"unaligned", unaligned, 1},
