@@ -33,13 +33,13 @@ std::vector<std::string> lines_of(const std::string& command) {
   return lines;
 }
 
-// A function, or a variable in thread-local storage.
+// A function or a variable.
 struct Symbol {
   std::string name;  // mangled; not the only one of that name, where stages have kernels alike
   uintptr_t value;
   std::size_t bytes;
-  bool is_function;
-  int file;  // by number: the object that alone knows it; 0: all do
+  char type;  // readelf's: FUNC, OBJECT, or TLS, which is in thread-local storage
+  int file;   // by number: the object that alone knows it; 0: all do
 };
 using SymbolTable = std::vector<Symbol>;
 
@@ -58,15 +58,16 @@ const SymbolTable& symbols_of(const std::string& file) {
     words >> number >> std::hex >> value >> bytes >> type >> binding >> visibility >> section >>
         name;
     files += type == "FILE";
-    if (type != "FUNC" && type != "TLS") continue;
+    if (type != "FUNC" && type != "OBJECT" && type != "TLS") continue;
     // The size is decimal, or 0x...
-    table->second.push_back({name, value, std::strtoull(bytes.c_str(), nullptr, 0), type == "FUNC",
+    table->second.push_back({name, value, std::strtoull(bytes.c_str(), nullptr, 0), type[0],
                              binding == "LOCAL" ? files : 0});
   }
   return table->second;
 }
 
 std::string demangle(const std::string& mangled) {
+  if (mangled.rfind("_Z", 0) != 0) return mangled;  // C's: "c" would be a char
   char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
   std::string name = demangled ? demangled : mangled;
   std::free(demangled);
@@ -90,16 +91,9 @@ std::string plain_name(const std::string& name) {
 }
 
 // "01_naive/naive.cu:41" of what addr2line prints; empty for an unknown place.
-std::string tidy(std::string text) {
+std::string tidy(const std::string& text) {
   if (text[0] == '?') return "";
-  text = text.substr(0, text.find(" (discriminator"));
-  const std::string root = CONVLADDER_SOURCE_DIR "/";
-  // A compiler cache may have made the path relative to the build's folder.
-  text = std::filesystem::path(text).lexically_normal().string();
-  if (text.rfind(root, 0) == 0) text.erase(0, root.size());
-  static const std::string here = std::filesystem::current_path().string() + "/";
-  if (text.rfind(here, 0) == 0) text.erase(0, here.size());
-  return text;
+  return shown_path(text.substr(0, text.find(" (discriminator")));
 }
 
 // Products of floats in one line of objdump's: "  401136:\tmulss  %xmm1,%xmm0". Of x86 and of ARM, as
@@ -113,6 +107,16 @@ unsigned products_in(const std::string& instruction) {
 
 }  // namespace
 
+std::string shown_path(const std::string& path) {
+  static const std::string here = std::filesystem::current_path().string() + "/";
+  // A compiler cache may have made the path relative to the build's folder.
+  std::string text = (here / std::filesystem::path(path)).lexically_normal().string();
+  for (const std::string& folder : {std::string(CONVLADDER_SOURCE_DIR "/"), here}) {
+    if (text.rfind(folder, 0) == 0) text.erase(0, folder.size());
+  }
+  return text;
+}
+
 std::string kernel_name(const std::string& mangled) { return plain_name(demangle(mangled)); }
 
 Symbols read_symbols(const void* address) {
@@ -122,7 +126,7 @@ Symbols read_symbols(const void* address) {
   const SymbolTable& all = symbols_of(module.file);
   const uintptr_t value = reinterpret_cast<uintptr_t>(address) - module.load_address;
   const auto found = std::find_if(all.begin(), all.end(), [&](const Symbol& symbol) {
-    return symbol.is_function && symbol.value == value;
+    return symbol.type == 'F' && symbol.value == value;
   });
   if (found == all.end()) return result;
   const std::string& mangled = found->name;
@@ -135,13 +139,14 @@ Symbols read_symbols(const void* address) {
       "_ZZ" + (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
   const std::string tag = "B6device";
   for (const Symbol& symbol : all) {
+    if (symbol.type != 'T') continue;
     if (symbol.name.rfind("_ZGVZ", 0) == 0) {
       result.guards.push_back({"guard", symbol.value, symbol.bytes});
     }
     const std::size_t end = symbol.name.size() - std::min(symbol.name.size(), tag.size());
     const bool is_own =
         symbol.name.rfind(prefix, 0) == 0 && (found->file == 0 || symbol.file == found->file);
-    if (symbol.is_function || !(is_own || symbol.name.compare(end, tag.size(), tag) == 0)) continue;
+    if (!is_own && symbol.name.compare(end, tag.size(), tag) != 0) continue;
     const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
     const std::size_t inner = full.rfind("::");
     const bool in_function = !is_own && inner != std::string::npos && full[inner - 1] == ')';
@@ -149,6 +154,18 @@ Symbols read_symbols(const void* address) {
                              in_function ? plain_name(full) : ""});
   }
   return result;
+}
+
+std::vector<Variable> variables_between(const char* begin, const char* end) {
+  std::vector<Variable> variables;
+  const Module module = module_of(begin);
+  for (const Symbol& symbol : symbols_of(module.file)) {
+    const char* const at = reinterpret_cast<const char*>(module.load_address + symbol.value);
+    if (symbol.type != 'O' || at < begin || at >= end) continue;
+    const std::string full = demangle(symbol.name);
+    variables.push_back({full.substr(full.rfind(':') + 1), at, symbol.bytes});
+  }
+  return variables;
 }
 
 uint32_t code_offset(const void* return_address) {

@@ -11,6 +11,15 @@ namespace convladder {
 
 // ---- Names ----
 
+struct Variable {
+  std::string name;  // without namespaces: "table"
+  const char* begin;
+  std::size_t bytes;
+};
+
+// The variables that lie between two addresses of a program.
+std::vector<Variable> variables_between(const char* begin, const char* end);
+
 struct SharedVariable {
   std::string name;
   std::size_t begin, bytes;   // in the program's thread-local storage
@@ -32,6 +41,9 @@ std::string kernel_name(const std::string& mangled);
 Symbols read_symbols(const void* address);
 
 // ---- Lines ----
+
+// A file's path as all messages have it: from the source tree, or else from the folder that we are in.
+std::string shown_path(const std::string& path);
 
 // A place in the program's code as an offset, which fits 32 bits.
 uint32_t code_offset(const void* return_address);

@@ -343,7 +343,7 @@ std::string wait_for_other_blocks(unsigned rounds) {
   if (now - since > std::chrono::seconds(1)) {
     return device.next_block_ < device.order_->count()
                ? "every block that fits on the GPU at a time waits, and the others can't begin"
-               : "every thread that is left waits, so that it will never come";
+               : "no thread that is left will change that";
   }
   lock.unlock();
   std::this_thread::sleep_for(std::chrono::microseconds(std::min(rounds, 100u)));

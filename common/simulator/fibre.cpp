@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t PAGE = 4096;
 // A page costs memory only when it is touched. Others' programs may have much on the stack.
-const std::size_t STACK = (is_program() ? 256 : 32) * PAGE;
+const std::size_t STACK = (is_program() ? 256 : 32) * PAGE + Fibre::RESERVE;
 
 // A guard page splits a mapping in two, and Linux allows a process 65,530 of them: the first
 // stacks have one (all, up to 16 workers with blocks of 1024 threads), the others do without.

@@ -33,6 +33,14 @@ class Fibre {
     arrive(std::move(to.context_).resume());
   }
 
+  // Of its stack: for what the simulator does when a kernel has taken all the rest.
+  static constexpr std::size_t RESERVE = 32 << 10;
+  // Whether the caller, on this stack, has more than that left.
+  bool has_room() const {
+    return static_cast<const char*>(__builtin_frame_address(0)) >
+           static_cast<const char*>(stack_bottom_) + RESERVE;
+  }
+
   // Whether `address` is on its stack.
   bool holds(const void* address) const {
     return static_cast<std::size_t>(static_cast<const char*>(address) -

@@ -253,13 +253,17 @@ void free_device_memory() {
 
 std::string describe_address(const void* address) {
   const std::lock_guard lock(allocations_mutex);
-  const auto found = find_allocation(address);
+  constexpr std::size_t HEADER = 8;  // in which malloc() keeps a size, and free() looks for it
+  auto found = find_allocation(address);
+  const bool is_before = found == allocations().end();
+  if (is_before) found = find_allocation(static_cast<const char*>(address) + HEADER);
   if (found == allocations().end()) return "";
   const char* kind = found->second.kind == Kind::kDevice    ? "device"
                      : found->second.kind == Kind::kManaged ? "managed"
                                                             : "pinned";
-  return fmt::format("{} memory ({} bytes, at byte {})", kind, found->second.bytes,
-                     static_cast<const char*>(address) - found->first);
+  return fmt::format("{} memory ({} bytes, at byte {}{})", kind, found->second.bytes,
+                     static_cast<const char*>(address) - found->first,
+                     is_before ? ": free() can't free it, but cudaFree() or cudaFreeHost()" : "");
 }
 
 void forbid_memory(const void* begin, std::size_t bytes) {

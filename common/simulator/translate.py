@@ -47,6 +47,7 @@ REFUSED = [
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
     (r"__cluster_dims__|cluster_group|this_cluster", "clusters are not simulated"),
+    (r"block_tile_memory", "tiles of several warps are not simulated"),
     (r"cudaGraph\w*|cudaStreamBeginCapture", "CUDA graphs are not simulated"),
     (r"cublasLt(?!Handle_t|Create|Destroy)\w+", "products of cuBLASLt are not simulated"),
     (r"cudaIpc\w+", "memory shared between processes is not simulated"),
@@ -55,6 +56,8 @@ REFUSED = [
      "the driver API is not simulated"),
     (r"__shfl(?:_up|_down|_xor)?|__ballot|__any|__all",
      "functions of a warp without _sync, which GPUs since compute capability 7.0 lack, are not simulated")]
+ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}  # what the host's headers have to end a program
+HOSTS = "{}: a kernel can't call a function of the host (without __device__)"
 # Names of what CUDA's other headers bring.
 LIBRARIES = re.compile(r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|npp\w*)/|"
                        r"(?:curand|cudnn|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasXt|nccl)\w*\.h)")
@@ -94,6 +97,7 @@ class Unit:
         self.edits = []
         self.bodies = []      # of kernels: (first token, last token)
         self.device_bodies = []  # of functions of the device that are no templates, and not inline
+        self.device_only = []  # of functions of the device that aren't the host's as well
         self.types = {}       # of kernels' parameters
         self.finders = []     # (kernel, position, what finds out which is meant)
         self.uses_ptx = False
@@ -222,6 +226,10 @@ class Unit:
         if is_body:
             self.bodies.append((after, last))
         begin = self.statement(i)
+        if "friend" in self.words[begin:i]:
+            return  # declared elsewhere
+        if self.in_function(i):
+            self.refuse(i, f"{self.words[name]}: a member of a class can't be a kernel")
         while self.words[begin] == "extern":
             begin += 1 + (self.kinds[begin + 1] == "text")
         is_template = self.words[begin] == "template"
@@ -350,10 +358,25 @@ class Unit:
             body = self.closing(end) + 1
             if self.words[body] == "{" and not {"template", "inline", "__forceinline__"} & set(around):
                 self.device_bodies.append((body, self.closing(body)))
+            if self.words[body] == "{" and "__host__" not in around:
+                self.device_only.append((body, self.closing(body)))
         if is_function or is_constant or is_elsewhere:
             self.replace(i, "")
         else:
-            self.replace(i, f'__attribute__((section("{section}")))')
+            constant = "__constinit " if self.is_initialized(end) else ""
+            self.replace(i, f'{constant}__attribute__((section("{section}")))')
+
+    def is_initialized(self, end):
+        """Whether the variable whose declarator ends there has a value, or a constructor that gives one: CUDA
+        takes only those that do nothing or are constexpr."""
+        name = end - 1
+        while self.words[name] == "]":
+            name = self.opening(name) - 1
+        type_ = self.words[name - 1]
+        return self.words[end] in ("=", "{") or any(
+            word == type_ and self.words[i + 1:i + 3] == ["(", ")"] and
+            (self.words[i + 3] == ":" or self.words[i + 3] == "{" and self.words[i + 4] != "}")
+            for i, word in enumerate(self.words))
 
     def is_list(self, i):
         """Whether a comma stands between two variables: up to the semicolon no bracket is closed."""
@@ -386,8 +409,10 @@ class Unit:
                            if is_host and word not in self.device_functions}
 
     def check_functions(self, launches):
-        """Launches of what is no kernel, and what a kernel calls that is the host's."""
+        """Launches of what is no kernel, and what the device's code has that is the host's."""
         functions, of_host = self.find_functions()
+        ends = ENDS - self.device_functions - set(functions)
+        of_host |= ends
         kernels = {self.words[i] for i in self.kernel_names}
         for i in launches:
             name = self.words[i - 1]
@@ -405,17 +430,20 @@ class Unit:
         for i in called:
             if self.words[i] in kernels:
                 self.refuse(i, f"{self.words[i]}: a kernel can't be called, but by <<<...>>>")
-        for first, last in self.bodies:
-            own = set()  # what the kernel declares
+        for first, last in self.bodies + self.device_only:
+            own = set()  # what the function declares
             for i in range(self.statement(first), last):
+                if self.words[i] in ("throw", "try") and self.kinds[i] == "word" and i > first:
+                    self.refuse(i, f"{self.words[i]}: the device's code has no exceptions")
+                if self.words[i] in ends and self.words[i - 2:i] == ["std", "::"]:
+                    self.refuse(i, HOSTS.format(self.words[i]))
                 if self.kinds[i] == "word" and self.words[i] in of_host:
                     if i < first or (self.kinds[i - 1] == "word" and
                                      self.words[i - 1] not in ("return", "else", "do")):
                         own.add(self.words[i])
                     elif (self.words[i + 1] == "(" and self.words[i] not in own
                           and self.words[i - 1] not in (".", "->", "::", "&", "*", ">")):
-                        self.refuse(i, f"{self.words[i]}: a kernel can't call a function of the host "
-                                       "(without __device__)")
+                        self.refuse(i, HOSTS.format(self.words[i]))
 
     def launch(self, i):
         """kernel<<<grid, block, bytes, stream>>>(arguments), where i is the first '<' of '<<<'."""
@@ -596,21 +624,27 @@ def run(command, explained=lambda said: said):
         sys.exit(done.returncode)
 
 
-# What g++ says of a wrong launch, by the simulator's templates: (pattern, the same in CUDA's words).
-LAUNCH_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: error: " + words)
+# What g++ says of wrong launches and variables: (pattern, the same in CUDA's words).
+CUDA_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: error: " + words)
                  for pattern, words in (
     (r" error: no match for call to .*?KernelPointer<(.*)>::on\(.*\) \((.*)\)\W*$",
      r"the launch's arguments (\3) don't fit the kernel's parameters (\2)"),
     (r" error: no matching function for call to .*KernelPointer<.*>::on\(.*$",
      "a launch is <<<grid, block>>> or <<<grid, block, bytes, stream>>>"),
+    (r" error: .constinit. variable .(\S+). does not have a constant initializer$"
+     r"(?:\n(?:.*\n)*?\1:\d+: error: .*$)?",
+     r"\2: a variable of the device can't begin with what must be computed first: no function and no "
+     "constructor that isn't constexpr"),
     (r"\s+required from here\n.*launch\.h:\d+:\d+: error: static assertion failed: (.*)$", r"\2"))]
 
 
-def explained_launches(said):
-    """Where launches alone are wrong, the compiler's words are left out."""
-    launches = [match.expand(words) for pattern, words in LAUNCH_ERRORS for match in pattern.finditer(said)]
-    others = len(re.findall(r"^.+?: error: ", said, re.MULTILINE)) > len(launches)
-    return "\n".join([*launches, said if others else ""]) if launches else said
+def explained(said):
+    """Where they alone are wrong, the compiler's words are left out."""
+    matches = [(match, words) for pattern, words in CUDA_ERRORS for match in pattern.finditer(said)]
+    error = re.compile(r"^.+?: error: ", re.MULTILINE)
+    others = len(error.findall(said)) > sum(len(error.findall(match[0])) for match, _ in matches)
+    lines = [match.expand(words) for match, words in matches]
+    return "\n".join([*lines, said if others else ""]) if lines else said
 
 
 def explained_library(said):
@@ -660,6 +694,23 @@ def without_hooks_of_the_host(assembly, names):
                      if of is None or of in reached or not HOOK.match(line))
 
 
+def with_gaps(assembly):
+    """The assembly, in which bytes that are nobody's lie around every variable of the device: beyond one does
+    not begin the next."""
+    lines, header, used, gap = [], "", set(), 256  # with which all is aligned as before
+    for line in assembly.split("\n"):
+        word, _, rest = line.strip().partition("\t")
+        if word in (".section", ".text", ".data", ".bss"):
+            header = line if rest.startswith("convladder_") else ""
+        elif header and word == ".align":
+            gap = max(256, int(rest))
+        elif header and word == ".type":
+            lines.append(f"\t.zero\t{gap}")
+            used.add(header)
+        lines.append(line)
+    return "\n".join([*lines, *(f"{header}\n\t.zero\t256" for header in sorted(used)), ""])
+
+
 def translate(preprocess, between):
     run(preprocess, explained_library)
     with open(between, encoding="utf-8", errors="surrogateescape") as file:
@@ -674,12 +725,12 @@ def translate(preprocess, between):
 
 def compile_kernels_alone(command, output, names):
     assembly = output + ".s"
-    run(["-S" if word == "-c" else assembly if word == output else word for word in command],
-        explained_launches)
+    run([*("-S" if word == "-c" else assembly if word == output else word for word in command),
+         "-fno-section-anchors"], explained)  # which would have variables where no gap is yet
     with open(assembly, encoding="utf-8", errors="surrogateescape") as file:
         text = file.read()
     with open(assembly, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(without_hooks_of_the_host(text, names))
+        file.write(with_gaps(without_hooks_of_the_host(text, names)))
     compiler = next(word for word in command if os.path.basename(word) != "ccache")
     run([compiler, "-c", assembly, "-o", output])
     os.remove(assembly)
@@ -725,7 +776,7 @@ def main(command):
         compile_kernels_alone(compile_, output,
                               unit.device_functions | {unit.words[name] for name in unit.kernel_names})
     else:
-        run(compile_, explained_launches)
+        run(compile_, explained)
     os.remove(between)
 
 

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <new>
 #include <numeric>
@@ -37,12 +36,10 @@ struct Abandoned {};  // thrown to unwind a thread after another one has failed
 
 unsigned lane_bit(unsigned thread) { return 1u << thread % WARP; }
 
-// "12_tensor_cores/tensor_cores.cu:41": the last folder will do.
+// "12_tensor_cores/tensor_cores.cu:41"
 std::string to_string(Place place) {
   if (!place.file) return called_line(static_cast<uint32_t>(place.line));
-  const std::filesystem::path file(place.file);
-  return (file.parent_path().filename() / file.filename()).string() + ":" +
-         std::to_string(place.line);
+  return shown_path(place.file) + ":" + std::to_string(place.line);
 }
 
 // "__shfl_sync(), reduce/reduce.cu:41"
@@ -72,6 +69,7 @@ struct Worker::Carrier {
   bool waits = false;              // its thread waits for others
   const LaneCall* call = nullptr;  // for lanes of its warp
   Place place{"", 0};              // at __syncthreads(), or where it asks again
+  const char* verb = "";           // of the latter: asks, or waits
   const void* key = nullptr;       // with which it sleeps
   unsigned asked = 0;              // atomic operations in a row that changed nothing
 };
@@ -294,7 +292,7 @@ void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place 
   const unsigned before = opened_[number];
   if (++arrived_[number] == threads) arrived_[number] = 0, ++opened_[number];
   note_progress();
-  while (waits && opened_[number] == before) spin(place);
+  while (waits && opened_[number] == before) spin(place, "waits");
   if constexpr (COUNTING) {
     if (waits) observer_->look(), hopper_->meet(number, true);
     observer_->go_on();
@@ -350,9 +348,10 @@ void Worker::make_ready(const std::vector<Carrier*>& carriers) {
   if (grid_->seed != 0) random_.shuffle(first, ready_.end());
 }
 
-void Worker::spin(Place place) {
+void Worker::spin(Place place, const char* verb) {
   if constexpr (COUNTING) observer_->pause();
   running_->place = place;
+  running_->verb = verb;
   spinning_.push_back(running_);
   wait(*running_);
 }
@@ -414,7 +413,7 @@ void Worker::sync_grid(Place place) {
     const uint64_t blocks = uint64_t{grid_->blocks.x} * grid_->blocks.y * grid_->blocks.z;
     const uint64_t all = (grid_arrivals++ / blocks + 1) * blocks;
     note_progress();
-    while (grid_arrivals < all) spin(place);
+    while (grid_arrivals < all) spin(place, "waits");
     if constexpr (COUNTING) observer_->look();
   }
   sync_threads(false, place);
@@ -427,7 +426,7 @@ void Worker::go_round() {
     if (!reason.empty()) {
       const Carrier& first = *spinning_.front();
       return fail(cudaErrorLaunchTimeout, first.thread,
-                  "asks for ever at " + to_string(first.place) + ": " + reason);
+                  fmt::format("{} for ever at {}: {}", first.verb, to_string(first.place), reason));
     }
   } else if (idle_rounds_ > 0) {
     idle_rounds_ = 0;

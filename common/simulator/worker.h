@@ -69,7 +69,7 @@ class Worker {
   void named_barrier(unsigned number, unsigned threads, bool waits, Place place);
   void meet(const LaneCall& call);
   // Lets others have their turn: the thread asks for something that it may ask for ever.
-  void spin(Place place);
+  void spin(Place place, const char* verb = "asks");
   // One more operation that may ask for what others will bring: the second in a row that changes
   // nothing lets them have their turn.
   void ask(bool changed, Place place);

@@ -153,7 +153,7 @@ class Messages(unittest.TestCase):
                               ("waits for ever at", judge.BARRIER),
                               ("makes 1 arrival at the barrier full, which waits for 0", judge.BARRIER),
                               ("a sum of the product begun at a:1 before wgmma.wait_group", judge.RACE),
-                              ("has come to no end", judge.ENDLESS)):
+                              ("has come to no end", judge.ENDLESS), ("asks for ever at", judge.ENDLESS)):
             self.assertEqual(judge.kind_of(message), kind)
 
     def test_names_with_arguments(self):

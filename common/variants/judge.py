@@ -41,7 +41,7 @@ FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asyn
             (RACE, r"fence\.proxy\.async"), (STRAY, r"leads out of shared memory"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
             (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at the barrier"),
-            (ENDLESS, r"come to no end"),
+            (ENDLESS, r"come to no end|asks for ever"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue"),
             (UNLAUNCHED, r"kernel launch: invalid"),

@@ -164,11 +164,15 @@ uint64_t BlockObserver::seen_by(unsigned first, unsigned end) const {
   return *std::max_element(seen_.begin() + first, seen_.begin() + end);
 }
 
-// A loop that never ends comes through here: at every turn, or once it has made too many.
+// A loop that never ends comes through here, and recursion: at every turn, or once there are too many.
 void BlockObserver::enter_again(const void* pc) {
   if (counts_accesses_) {
     log_->jump_to(pc, warp_log_.loops());
     products_ += block_products_.of(pc);
+  }
+  if (!fibre_->has_room()) {
+    worker_.stop_thread(cudaErrorIllegalAddress,
+                        "overflows its stack, at " + source_line(code_offset(pc)));
   }
   if (log_->steps() < most_steps_) return;
   worker_.stop_thread(
@@ -276,6 +280,9 @@ void BlockObserver::access_global(const Access& access) {
   if (is_constant(access.address)) {
     if (access.operation != Operation::kLoad && access.operation != Operation::kCopy) {
       stop(access, Space::kGlobal, ", but it is __constant__ memory");
+    }
+    if (!holds_constant(access.address, access.bytes)) {
+      stop(access, Space::kGlobal, " out of bounds" + distance(access));
     }
     Access constant = access;
     constant.other_end = FROM_CONSTANT;
@@ -422,10 +429,9 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
     if (!found) found = find(device_memory(), access.address);  // a kernel's `new`
     if (!found && is_program_data(access.address)) {
       if (is_host_variable(access.address)) {
-        const std::string near = nearest(launch_->memory, access.address);
+        const std::string near = nearest_variable(access.address);
         stop(access, Space::kGlobal,
-             ", a variable of the host" +
-                 (near.empty() ? near : " (" + near.substr(2) + " of __device__ variables)"));
+             ", a variable of the host" + (near.empty() ? near : " (" + near + ")"));
       }
       return nullptr;
     }
@@ -492,6 +498,10 @@ Stamp BlockObserver::stamp(unsigned thread) const {
 
 // How far from a buffer an access in a guard zone, or across the end of an allocation, is.
 std::string BlockObserver::distance(const Access& access) const {
+  if (is_device_variable(reinterpret_cast<const void*>(access.address))) {
+    const std::string near = nearest_variable(access.address);
+    return near.empty() ? near : ", " + near;
+  }
   const Allocation& memory = *find(launch_->memory, access.address);
   const auto allowed = [&](std::size_t word) {
     return word < memory.words() && memory.state(word) != MemoryState::kForbidden;

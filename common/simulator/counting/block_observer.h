@@ -146,7 +146,7 @@ class BlockObserver {
     }
     if (counts_accesses_) return false;
     log_->pass_to(pc);
-    return log_->steps() < most_steps_;
+    return log_->steps() < most_steps_ && fibre_->has_room();
   }
   void enter_again(const void* pc);
 

@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "common/core/program.h"
+
 // The linker's: behind the program's code, where its variables begin, and behind its data; and what
 // translate.py has put into sections.
 extern "C" {
@@ -94,13 +96,40 @@ bool repeats_read(Stamp before, Touch touch) {
   return before.several_warps || (before.thread == now.thread && before.phase == now.phase);
 }
 
-// Variables of the device are the first allocation, if there are any.
+// Variables of the device, in a section of translate.py's; between them is what nobody may touch.
+struct Section {
+  Section(const char* kind, const char* begin, const char* end)
+      : kind(kind), variables(variables_between(begin, end)) {
+    memory = std::make_shared<Allocation>(begin, end - begin, true);
+    const auto set = [&](const char* at, std::size_t bytes, MemoryState state) {
+      memory->set_state((at - begin) / 4, (at - begin + bytes + 3) / 4 - (at - begin) / 4, state);
+    };
+    // Without binutils no variable is known.
+    set(begin, end - begin, variables.empty() ? MemoryState::kDefined : MemoryState::kForbidden);
+    for (const Variable& each : variables) set(each.begin, each.bytes, MemoryState::kDefined);
+  }
+  const char* kind;
+  std::vector<Variable> variables;
+  std::shared_ptr<Allocation> memory;
+};
+const std::vector<Section>& sections() {
+  static const auto* all = [] {  // outlives every other static
+    auto* made = new std::vector<Section>;
+    if (__start_convladder_device != __stop_convladder_device) {
+      made->emplace_back("__device__", __start_convladder_device, __stop_convladder_device);
+    }
+    if (__start_convladder_constant != __stop_convladder_constant) {
+      made->emplace_back("__constant__", __start_convladder_constant, __stop_convladder_constant);
+    }
+    return made;
+  }();
+  return *all;
+}
+
+// They are the first allocation, if there are any.
 Allocations variables() {
-  const std::size_t bytes = __stop_convladder_device - __start_convladder_device;
-  if (bytes == 0) return {};
-  auto all = std::make_shared<Allocation>(__start_convladder_device, bytes, true);
-  all->set_state(0, all->words(), MemoryState::kDefined);
-  return {all};
+  if (__start_convladder_device == __stop_convladder_device) return {};
+  return {sections().front().memory};
 }
 
 std::atomic<uint64_t> last_version{0}, constants_version{0};
@@ -428,6 +457,23 @@ Allocation* find(const Allocations& all, uintptr_t address) {
   return nullptr;
 }
 
+std::string nearest_variable(uintptr_t address) {
+  std::string text;
+  uintptr_t least = 1 << 20;
+  for (const Section& section : sections()) {
+    for (const Variable& variable : section.variables) {
+      const auto begin = reinterpret_cast<uintptr_t>(variable.begin);
+      const uintptr_t past = address - (begin + variable.bytes), before = begin - address;
+      if (std::min(past, before) >= least) continue;
+      least = std::min(past, before);
+      text = std::to_string(least) + " bytes " +
+             (past == least ? "past the end" : "before the begin") + " of " + section.kind + " " +
+             variable.name + ", " + std::to_string(variable.bytes) + " bytes";
+    }
+  }
+  return text;
+}
+
 std::string nearest(const Allocations& all, uintptr_t address) {
   constexpr uintptr_t NEAR = 1 << 20;
   std::string text;
@@ -514,6 +560,13 @@ uint64_t version_of_constants() { return constants_version; }
 bool is_constant(uintptr_t address) {
   const std::size_t bytes = __stop_convladder_constant - __start_convladder_constant;
   return address - reinterpret_cast<uintptr_t>(__start_convladder_constant) < bytes;
+}
+
+bool holds_constant(uintptr_t address, unsigned bytes) {
+  const Allocation& memory = *sections().back().memory;
+  const std::size_t first = address - memory.begin(), last = first + bytes - 1;
+  return last < memory.bytes() && memory.state(first / 4) != MemoryState::kForbidden &&
+         memory.state(last / 4) != MemoryState::kForbidden;
 }
 
 bool is_program_data(uintptr_t address) {

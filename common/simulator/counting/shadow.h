@@ -280,7 +280,11 @@ bool is_host_variable(uintptr_t address);
 // Whether there is memory at all.
 bool is_mapped(uintptr_t address);
 
-// Whether it is that of a __constant__ variable.
+// Whether it lies among the __constant__ variables; and whether all of these bytes are one's.
 bool is_constant(uintptr_t address);
+bool holds_constant(uintptr_t address, unsigned bytes);
+
+// Near a variable of the device: "4 bytes past the end of __device__ table, 1024 bytes"; else empty.
+std::string nearest_variable(uintptr_t address);
 
 }  // namespace convladder::simulator

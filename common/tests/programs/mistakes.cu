@@ -4,18 +4,19 @@
 // two_questions: __a(ny|ll)_sync\(\), .*, but thread \(\d+,0,0\) of the same warp is at __a(ny|ll)_sync\(\)
 // masks_apart: with the mask 0x0000000., but thread \(\d,0,0\) of the same warp is at __syncwarp\(\), .*with the mask
 // never_comes: waits for ever at __shfl_sync\(\), .*: thread \(16,0,0\) waits at __syncthreads\(\), .*mistakes.cu:
-// left_barrier: 32 of 64 threads have come to __syncthreads\(\) at .*mistakes.cu:\d+, the others have left
+// left_barrier: 32 of 64 threads have come to __syncthreads\(\) at common/tests/programs/{barrier}, .* at common/tests/programs/{left}
 // undefined: __shfl_down_sync\(\), .*mistakes.cu:\d+: lane 0 reads of lane 8, but the lanes that take part are 0x000000ff
 // bad_width: __shfl_sync\(\): the width is no power of two up to 32, at .*mistakes.cu
 // atomic_and_plain: data race: .*changes \(by an atomic operation\) 4 bytes of global memory|data race: writes 4 bytes
 // no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
 // no_syncwarp: data race: reads 4 bytes of shared memory \(held \+ \d+ bytes\)
-// for_ever: asks for ever at .*mistakes.cu:\d+: every thread that is left waits, so that it will never come
+// for_ever: asks for ever at .*mistakes.cu:\d+: no thread that is left will change that
 // assertion: assertion `threadIdx.x < 7` failed at .*mistakes.cu
 // trap: __trap\(\) at .*mistakes.cu
 // constant: writes 4 bytes of .*constant
 // behind_constants: reads 4 bytes of global memory.*mistakes.cu
-// behind_variables: a variable of the host \(\d+ bytes past the end of \d+ bytes of __device__
+// behind_variable: writes 4 bytes of global memory out of bounds, 0 bytes past the end of __device__ arrived, 4 bytes, at .*{behind_variable}
+// behind_constant: reads 4 bytes of global memory out of bounds, 0 bytes past the end of __constant__ constants, 16 bytes, at .*{behind_constant}
 // structure: data race: .* 8 bytes of shared memory \(pairs|data race: .* 4 bytes of shared memory \(pairs
 // grid: not launched by cudaLaunchCooperativeKernel\(\), it waits for the grid at .*mistakes.cu
 // unaligned: not aligned
@@ -23,6 +24,7 @@
 // nameless: data race: .* 4 bytes of shared memory \(mine|reads 4 bytes of shared memory .*that nobody has written
 // barrier_at_once: data race: reads 4 bytes of shared memory \(meeting \+ 8 bytes\) at .*mistakes.cu
 // anothers: : it is a local variable of thread \(5,0,0\), which no other can reach, at .*{anothers}
+// recursion: overflows its stack, at .*mistakes.cu:\d+
 // behind_heap: out of bounds, 0 bytes past the end of 16 bytes, at .*{behind_heap}
 // freed_heap: out of bounds: it has been freed, at .*{freed_heap}
 // freed_twice: frees what is not allocated, or has been freed, at .*{freed_twice}
@@ -54,8 +56,8 @@ __global__ void never_comes(int* out) {
   __syncthreads();
 }
 __global__ void left_barrier(int*) {
-  if (threadIdx.x < 32) return;
-  __syncthreads();
+  if (threadIdx.x < 32) return;  // left
+  __syncthreads();               // barrier
 }
 __global__ void undefined(int* out) {
   if (threadIdx.x >= 8) return;
@@ -109,8 +111,12 @@ __global__ void early(int* out) {  // no wait
 }
 
 __global__ void behind_constants(int* out) { out[threadIdx.x] = four[threadIdx.x * 999]; }
-__global__ void behind_variables(int* out) {
-  if (threadIdx.x == 0) (&arrived)[64] = out[0];
+__device__ unsigned next_to_it[4];
+__global__ void behind_variable(int* out) {
+  if (threadIdx.x == 0) (&arrived)[1] = out[0] + next_to_it[0];  // behind_variable
+}
+__global__ void behind_constant(int* out) {
+  if (threadIdx.x < 5) out[threadIdx.x] = constants[threadIdx.x];  // behind_constant
 }
 // A structure that a function is given, which the compiler might not have made part of the kernel.
 __device__ __noinline__ float sum_of(float2 pair) { return pair.x + pair.y; }
@@ -143,6 +149,12 @@ __global__ void anothers(int* out) {
   __syncthreads();
   out[threadIdx.x] += own;
 }
+__device__ int recurse(int n, volatile int* p) {
+  volatile int own[200];
+  own[n % 200] = n;
+  return n == p[0] ? 0 : recurse(n + 1, p) + own[n % 200];
+}
+__global__ void recursion(int* out) { out[1] = recurse(1, out); }
 __global__ void behind_heap(int*) {
   int* const own = static_cast<int*>(malloc(16));
   own[4] = 1;  // behind_heap
@@ -180,7 +192,8 @@ int main(int, char** arguments) {
                   {"trap", trap, 1},
                   {"constant", constant, 1},
                   {"behind_constants", behind_constants, 1},
-                  {"behind_variables", behind_variables, 1},
+                  {"behind_variable", behind_variable, 1},
+                  {"behind_constant", behind_constant, 1},
                   {"structure", structure, 1},
                   {"grid", grid, 1},
                   {"unaligned", unaligned, 1},
@@ -188,6 +201,7 @@ int main(int, char** arguments) {
                   {"nameless", nameless, 1},
                   {"barrier_at_once", barrier_at_once, 1},
                   {"anothers", anothers, 1},
+                  {"recursion", recursion, 1},
                   {"behind_heap", behind_heap, 1},
                   {"freed_heap", freed_heap, 1},
                   {"freed_twice", freed_twice, 1},
