@@ -166,7 +166,7 @@ class Device {
   void wait_for_blocks(std::unique_lock<std::mutex>& lock);
   bool may_begin_another() const;
 
-  friend std::string simulator::wait_for_other_blocks(unsigned rounds);
+  friend std::string simulator::wait_for_other_blocks(unsigned rounds, bool repeats);
   friend void simulator::end_wait_for_other_blocks();
   friend std::string simulator::progress_of_launch();
 
@@ -300,20 +300,21 @@ void Device::work_on_grid(std::optional<Worker>& worker) {
 
 // As many blocks as a GPU of this many multiprocessors has at a time, as far as threads decide it.
 bool Device::may_begin_another() const {
+  if (next_block_ >= order_->count()) return false;
   const uint64_t warps =
       (uint64_t{grid_->threads.x} * grid_->threads.y * grid_->threads.z + 31) / 32;
   int multiprocessors = 0;
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
   const uint64_t most = multiprocessors * std::min<uint64_t>(32, 64 / warps);
-  return next_block_ < order_->count() && static_cast<uint64_t>(busy_) < most;
+  return static_cast<uint64_t>(busy_) < most;
 }
 
 }  // namespace
 
-std::string wait_for_other_blocks(unsigned rounds) {
+std::string wait_for_other_blocks(unsigned rounds, bool repeats) {
   using Clock = std::chrono::steady_clock;
   static thread_local uint64_t turn;
-  static thread_local Clock::time_point since;
+  static thread_local Clock::time_point since, begun;
   Device& device = Device::instance();
   std::unique_lock lock(device.mutex_);
   const Clock::time_point now = Clock::now();
@@ -323,7 +324,10 @@ std::string wait_for_other_blocks(unsigned rounds) {
                         std::all_of(device.idle_.begin(), device.idle_.end(), [&](const auto& one) {
                           return now - one.second < std::chrono::milliseconds(300);
                         });
-  if (rounds == 0 || turn != device.turn_ || !all_idle) turn = device.turn_, since = now;
+  if (!repeats) ++device.turn_;  // nobody gives up meanwhile
+  if (turn != device.turn_ || !all_idle) since = now;
+  if (rounds == 0 || (turn != device.turn_ && repeats)) begun = now;
+  turn = device.turn_;
   if (device.error_) {
     device.gave_up_.insert(std::this_thread::get_id());
     return "another block has failed";
@@ -340,13 +344,13 @@ std::string wait_for_other_blocks(unsigned rounds) {
     }
     return "";
   }
-  if (now - since > std::chrono::seconds(1)) {
+  if (now - since > std::chrono::seconds(1) || now - begun > PATIENCE) {
     return device.next_block_ < device.order_->count()
                ? "every block that fits on the GPU at a time waits, and the others can't begin"
                : "no thread that is left will change that";
   }
   lock.unlock();
-  std::this_thread::sleep_for(std::chrono::microseconds(std::min(rounds, 100u)));
+  if (repeats) std::this_thread::sleep_for(std::chrono::microseconds(std::min(rounds, 100u)));
   return "";
 }
 

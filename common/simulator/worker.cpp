@@ -72,6 +72,7 @@ struct Worker::Carrier {
   const char* verb = "";           // of the latter: asks, or waits
   const void* key = nullptr;       // with which it sleeps
   unsigned asked = 0;              // atomic operations in a row that changed nothing
+  uint64_t state = 0;              // of its thread, which asks again
 };
 
 Worker::Worker() : hopper_(std::make_unique<Hopper>(*this)) {
@@ -352,6 +353,7 @@ void Worker::spin(Place place, const char* verb) {
   if constexpr (COUNTING) observer_->pause();
   running_->place = place;
   running_->verb = verb;
+  running_->state = running_->fibre.digest();
   spinning_.push_back(running_);
   wait(*running_);
 }
@@ -419,14 +421,32 @@ void Worker::sync_grid(Place place) {
   sync_threads(false, place);
 }
 
+// Where nothing has happened, threads that have the state of a round before will have it for ever. The round to
+// compare with is one further back each time: 1, 2, 4, ... (Brent's way to find a cycle).
+bool Worker::repeats() {
+  uint64_t state = 0;
+  for (const Carrier* carrier : spinning_) state += carrier->state * (2 * carrier->thread + 1);
+  has_repeated_ |= state == state_before_;
+  if ((idle_rounds_ & (idle_rounds_ - 1)) == 0) {
+    state_before_ = state;
+    repeats_ = std::exchange(has_repeated_, false);
+  }
+  return repeats_ || has_repeated_;
+}
+
 // Those that ask again do so, if need be after other blocks have had time.
 void Worker::go_round() {
   if (!progress_) {
-    const std::string reason = wait_for_other_blocks(idle_rounds_++);
+    const bool same = repeats();
+    const std::string reason = wait_for_other_blocks(idle_rounds_++, same);
     if (!reason.empty()) {
       const Carrier& first = *spinning_.front();
-      return fail(cudaErrorLaunchTimeout, first.thread,
-                  fmt::format("{} for ever at {}: {}", first.verb, to_string(first.place), reason));
+      const std::string place = to_string(first.place);
+      return fail(
+          cudaErrorLaunchTimeout, first.thread,
+          same ? fmt::format("{} for ever at {}: {}", first.verb, place, reason)
+               : fmt::format("has come to no end: it {} at {}, and nothing has changed for {} s",
+                             first.verb, place, PATIENCE.count()));
     }
   } else if (idle_rounds_ > 0) {
     idle_rounds_ = 0;

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <chrono>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +38,10 @@ inline uint3 unflatten(uint64_t index, dim3 extents) {
 
 // A block whose threads all wait, or ask for the same again and again, has gone round once more:
 // another may begin beside it, and others have time. The answer is why the block should give up;
-// empty: it should not. `rounds` counts up while nothing happens, from 0.
-std::string wait_for_other_blocks(unsigned rounds);
+// empty: it should not. `rounds` counts up while nothing happens, from 0. `repeats`: the block's threads are as
+// they were before, so that only another block can change anything; else they may be counting.
+std::string wait_for_other_blocks(unsigned rounds, bool repeats);
+constexpr std::chrono::seconds PATIENCE{20};  // with threads that may be counting
 // Something has happened in a block for which wait_for_other_blocks() was called.
 void end_wait_for_other_blocks();
 
@@ -126,6 +129,7 @@ class Worker {
   void release_block();
   void open_barrier();
   std::string line_of_leaving(unsigned thread) const;
+  bool repeats();
   void go_round();
   void fail_waiting();
   void fail_asleep();
@@ -168,6 +172,9 @@ class Worker {
   std::vector<Carrier*> asleep_;
   bool progress_ = false;     // something has changed since they asked
   unsigned idle_rounds_ = 0;  // in which nothing has
+  // Of the threads that ask again: their state in a round before, and whether they have come to it again.
+  uint64_t state_before_ = 0;
+  bool repeats_ = false, has_repeated_ = false;
   std::atomic_flag* atomic_lock_ = nullptr;
   bool result_ignored_ = false;  // of the next atomic operation
   std::vector<Warp> warps_;

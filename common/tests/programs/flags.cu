@@ -70,10 +70,18 @@ __global__ void ping_pong(int* turns) {
   if (threadIdx.x == 0) *turns = turn;
 }
 
+// Asks many times for what nobody changes, but not for ever.
+__global__ void ask_often(volatile int* asked) {
+  int sum = 0;
+  for (int i = 0; i < 50'000; ++i) sum += asked[0];
+  asked[1 + blockIdx.x] = sum;
+}
+
 __global__ void check(const int* numbers, const int* sums) {
   CHECK(numbers[0] == 1000 * 999 / 2);
   CHECK(numbers[1] == 8 * 33);
   CHECK(numbers[2] == 40);
+  CHECK(numbers[22] == 0);
   for (int i = 0; i < 40; ++i) CHECK(sums[i] == (i + 1) * (i + 2) / 2);
 }
 
@@ -89,6 +97,7 @@ int main() {
   count_under_lock<<<8, 33>>>(&numbers[10], &numbers[1]);
   ping_pong<<<1, 64>>>(&numbers[2]);
   chain<<<40, 32>>>(flags, sums, reinterpret_cast<unsigned*>(&numbers[11]));
+  ask_often<<<2, 1>>>(numbers + 20);
   check<<<1, 1>>>(numbers, sums);
   cudaFree(device);
   return finish();
