@@ -196,8 +196,9 @@ int judge_stage(const std::map<std::string, std::string>& options) {
   watch_for_crashes();
   try {
     if (stages().size() != 1) {
-      tell({{"refused", "registers " + std::to_string(stages().size()) +
-                            " stages, not one: CONVLADDER_REGISTER_STAGE() stands at the end of the start"}});
+      tell({{"refused",
+             "registers " + std::to_string(stages().size()) +
+                 " stages, not one: CONVLADDER_REGISTER_STAGE() stands at the end of the start"}});
       return 2;
     }
     const Stage& stage = stages()[0];
