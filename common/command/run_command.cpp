@@ -203,8 +203,8 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
   if (!output.empty()) {
     write("feature_maps.png", montage(draw_feature_maps(output.data(), job.bias, s.K, s.P(), s.Q()),
                                       BANK_COLUMNS, MAP_SCALE, GAP));
-  } else {
-    std::filesystem::remove(folder + "/feature_maps.png");  // an earlier run's
+  } else if (std::filesystem::exists(folder + "/run.json")) {  // an earlier run's
+    std::filesystem::remove(folder + "/feature_maps.png");
   }
   write_json(folder + "/run.json", json);
   fmt::print("wrote to {}: {}, run.json\n", shortened(folder), fmt::join(written, ", "));

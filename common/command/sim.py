@@ -139,7 +139,7 @@ def run_program(program, options, path):
     if number in set(signal.Signals) - {signal.SIGPIPE}:
         say(f"the program was ended by {signal.Signals(number).name}")
     elif number != signal.SIGPIPE and not os.path.exists(path):
-        say("the program has left no report: did it end before main(), or by _exit()?")
+        say("the program has left no report: it calls nothing of CUDA, or it ended before main() or by _exit()")
     return status
 
 
