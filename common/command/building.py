@@ -224,7 +224,11 @@ def build(preset, command, *targets, **options):
         if logged(log, f"building build/{preset}", cached(preset, "CMAKE_COMMAND"), "--build",
                   folder(preset), "--parallel", str(os.cpu_count()), "--target", *targets):
             with open(log, encoding="utf-8") as file:
-                unknown = re.search(r"(?:No rule to make target|unknown target) '([^']+)'", file.read())
+                text = file.read()
+            unknown = re.search(r"(?:No rule to make target|unknown target) '([^']+)'", text)
+            if re.search("^ninja: error: (loading|build.ninja)", text, re.M):  # a disk was full
+                os.remove(stamp(preset))
+                fail(f"the configuration of build/{preset} was cut short; the next call makes it anew")
             if unknown and unknown[1] in targets:
                 fail(f"build/{preset} has no program '{unknown[1]}'", 2)
             failed(log, f"building build/{preset}")

@@ -219,7 +219,8 @@ void require_consistent(const Options& options) {
       }
     }
   }
-  if (options.has("--report") && names_problem(options)) {
+  if (options.has("--report") &&
+      (names_problem(options) || (options.has("--input") && options.has("--filters")))) {
     throw UsageError("--report is for the photograph, not for another problem");
   }
 }

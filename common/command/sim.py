@@ -139,7 +139,8 @@ def run_program(program, options, path):
     if number in set(signal.Signals) - {signal.SIGPIPE}:
         say(f"the program was ended by {signal.Signals(number).name}")
     elif number != signal.SIGPIPE and not os.path.exists(path):
-        say("the program has left no report: it calls nothing of CUDA, or it ended before main() or by _exit()")
+        say("the program has left no report: it calls nothing of CUDA, "
+            "or it ended before main() or by _exit()")
     return status
 
 
@@ -202,7 +203,10 @@ def main(arguments):
         if not os.path.exists(path):
             return status or 1
         with open(path, encoding="utf-8") as file:
-            report = json.load(file)
+            try:
+                report = json.load(file)
+            except ValueError:
+                fail("the program's report is cut short: is a disk full, or did the program limit its files?")
     if "ended" in report:
         limit = f" after {options.seconds} seconds of a processor" if options.seconds else ""
         say(f"the program was ended{limit} {report['ended']}. "

@@ -20,8 +20,14 @@ struct LaneProduct {
 void multiply(const char* name, LaneProduct& part, Place place);
 
 // The same of TF32 numbers, as common/core/mma.h describes it: 4, 4, 2 and 4 of them.
-void mma_tf32(float* d, const float* a, const float* b, const float* c,
-              Place place = Place::here());
+void multiply_tf32(float* d, const float* a, const float* b, const float* c, Place place);
+
+// The operands are read here, as the kernel's own code reads them: they may lie in memory.
+inline void mma_tf32(float* d, const float* a, const float* b, const float* c,
+                     Place place = Place::here()) {
+  const float left[] = {a[0], a[1], a[2], a[3]}, right[] = {b[0], b[1]};
+  multiply_tf32(d, left, right, c, place);
+}
 
 // The product itself, of the parts of 32 lanes.
 void multiply(void* const* parts);

@@ -505,7 +505,10 @@ class Unit:
     def ignore_result(self, i):
         """A statement that is an atomic operation alone: nobody uses its result, for which a GPU has another
         instruction. Not of a function that the program has under this name."""
-        before = i - 1
+        scope = self.words[i - 2] if self.kinds[i - 2] == "word" else ""
+        first = i - (self.words[i - 1] == "::" and scope in ("", "else", "do"))
+        first -= 3 * (self.words[first - 3:first] == ["(", "void", ")"])
+        before = first - 1
         if self.kinds[before] == "word" and self.words[before] not in ("else", "do", "return"):
             self.own_atomics.add(self.words[i])
         if self.words[before] == ")" and self.words[self.opening(before) - 1] not in ("if", "for", "while"):
@@ -513,7 +516,7 @@ class Unit:
         is_call = self.words[i] not in self.own_atomics and self.words[i + 1] == "("
         is_first = self.words[before] in (";", "{", "}", ")", "else", "do")
         if is_call and is_first and self.words[self.closing(i + 1) + 1] == ";":
-            self.insert(i, SIMULATOR + "ignore_result(), ")
+            self.insert(first, SIMULATOR + "ignore_result(), ")
 
     def remember_casts(self):
         """(const void*)kernel, or reinterpret_cast<const void*>(kernel): the cast hides what the kernel

@@ -758,7 +758,7 @@ void multiply(const char* name, LaneProduct& part, Place place) {
         [](void* const* parts, unsigned) { multiply(parts); }, instructions});
 }
 
-void mma_tf32(float* d, const float* a, const float* b, const float* c, Place place) {
+void multiply_tf32(float* d, const float* a, const float* b, const float* c, Place place) {
   using Part = LaneProduct;
   Part part = {Part::kFloat, Part::kTf32, Part::kTf32, Part::kFloat, 8, {}, {}, {}, {}};
   std::memcpy(part.left, a, sizeof(part.left));

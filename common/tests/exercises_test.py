@@ -427,10 +427,16 @@ HOSTILE = {
     "static of a function": (judge.REFUSED, "initialised when", "static int once", KERNEL,
                              "static int once = static_cast<int>(threadIdx.x); if (once == 77) return;"),
     "writes by printf": (judge.WRONG, "printf\\(\\) with %n", "printf", KERNEL,
-                         "printf(\"%s%n\", \"\", reinterpret_cast<int*>(output));"),
+                         "printf(\"%d%n\", 1, reinterpret_cast<int*>(output));"),
+    "reads by printf": (judge.WRONG, "printf\\(\\) with %s", "printf", KERNEL,
+                        "printf(\"%.3s\", reinterpret_cast<const char*>(input - 100));"),
     # Ways out of the process, and into the simulator.
-    "counts taken away": (judge.REFUSED, "take_kernel_counts", "take_kernel_counts", ENQUEUE,
+    "counts taken away": (judge.REFUSED, "no name of CUDA", "simulator::", ENQUEUE,
                           "simulator::take_kernel_counts();"),
+    "a name in two parts": (judge.REFUSED, "to hide one", "#define JOIN", FILE, "#define JOIN(a, b) a##b"),
+    "operands out of bounds": (judge.STRAY, "reads 4 bytes of global memory out of bounds", "", FILE,
+                               "}}\n#include \"common/core/mma.h\"\nnamespace convladder { namespace {",
+                               KERNEL, "float d[4] = {};\nmma_tf32(d, d, input - 40, d);"),
     "ends the process": (judge.REFUSED, "exit", "std::exit", ENQUEUE, "std::exit(0);"),
     "fork": (judge.REFUSED, "fork", "fork", FILE, "extern \"C\" int fork(); const int child = fork();"),
     "forged by a word found in the heap": (judge.REFUSED, "what only the judge writes", "", ENQUEUE, FORGERY),
@@ -444,11 +450,6 @@ HOSTILE = {
                                 "void hidden(float* x) { x[0] = 1; }\n"
                                 "void (*volatile taken)(float*) = hidden;",
                                 ENQUEUE, "taken<<<dim3(1), dim3(1), 0, stream>>>(conv.output);"),
-    "a grid of its own": (judge.REFUSED, "would not be counted", "simulator::launch", ENQUEUE,
-                          "simulator::launch(1, 1, stream, [=] { conv.output[0] = 0; }, nullptr);"),
-    "a grid without a lambda": (judge.REFUSED, "launched by launch", "run_grid", FILE,
-                                "void body(const void*) {}", ENQUEUE,
-                                "simulator::run_grid({1, 1, body, nullptr, 0, nullptr, stream});"),
     "too much of its own": (judge.REFUSED, "would not be in registers", "__global__", KERNEL,
                             "float y[2000]; for (int i = 0; i < 2000; ++i) y[i] = image[i % 7 + kpq % 5]; "
                             "float sum = y[kpq % 2000];\n#"),
@@ -461,7 +462,9 @@ HOSTILE = {
                       "void reference_output(float*);\nvoid (*volatile taken)(float*) = reference_output;"),
     "waits": (judge.REFUSED, "call of the runtime", "cudaDev", ENQUEUE, "cudaDeviceSynchronize();"),
     "odd, but honest": ("", "", "", FILE, ODD, KERNEL, """
-  dynamic[threadIdx.x] = __fmaf_rn(table[0], more[1], 2.0f);
+  dynamic[threadIdx.x] = __fmaf_rn(3.0f, 1.0f, 2.0f);
+  if (kpq < 0) dynamic[0] = table[0] + more[1];
+  __threadfence();
   #pragma unroll
   for (int i = 0; i < 2; ++i) dynamic[threadIdx.x] += i;""", "THREADS, 0,", "THREADS, 4 * THREADS,"),
     "a variable of C's": (judge.REFUSED, "environ is defined", "char** environ", FILE,
@@ -501,7 +504,7 @@ __device__ float other(float x) { return x + 1; }""", LOOPS, "sum += (c ? one : 
                             LOOPS, "sum += of(*reinterpret_cast<const V*>(image))"),
     "an initialized __shared__": (judge.COMPILE, "no initializer", "__shared__ const", KERNEL,
                                   "__shared__ const volatile float y[8] = {}; if (y[7] == 1e9f) return;"),
-    "an own stack": (judge.REFUSED, "__builtin_alloca is called", "__builtin", KERNEL,
+    "an own stack": (judge.REFUSED, "alloca is called", "__builtin", KERNEL,
                      "auto y = static_cast<volatile float*>(__builtin_alloca(8 * (k + 1))); y[k] = 1;"),
     "a thread_local": (judge.STRAY, "writes 4 bytes of shared memory out of bounds", "y[7]", FILE,
                        "thread_local volatile float y[99];", KERNEL, "y[7] = 1;"),

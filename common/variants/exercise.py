@@ -112,7 +112,7 @@ def judge_task(task, source, builds, salt=""):
         build, asked = builds[preset], {"check": task.checked(), "count": rows}
         if build.on_gpu:
             asked["time"] = task.timed()
-        found = judge.judge(build, source, asked, task.start(), task.seconds, seed)
+        found = judge.judge(build, source, asked, task.start(), task.seconds, seed, task.kept)
         if not found.kind and found.note:
             found.fail(judge.COUNTERS, found.note)
         elif not found.kind:

@@ -8,6 +8,7 @@ attribute of a function. The object names what it asks of others. What neither c
 docs/reliability.md.
 """
 import ctypes
+import itertools
 import os
 import re
 import subprocess
@@ -30,9 +31,11 @@ HOOKS = (r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|writ
          r"|sanitizer_cov_trace_pc)")
 MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|sin|cos"
          r"|tan|sinh|cosh|tanh|erfc?|floor|ceil|l?l?round|trunc|l?l?rint|copysign|isnan|clz|ctz|ffs|popcount"
-         r")(f|l|ll)?")
-DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|mma_tf32|meet|lane_id"
-          r"|note_undefined|fail_(kernel|assertion)|rounded|narrow_(float|double)|inverse_erf)")
+         r"|fdim|ldexp|scalbln?|hypot|a?(sin|cos|tan)h?|atan2|nearbyint|remainder|nextafter|[lt]gamma"
+         r")(f|l|ll)?|__popcount[sdt]i2")
+DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
+          r"|note_undefined|fail_(kernel|assertion)|rounded|narrow_(float|double)|inverse_erf|fence|spin"
+          r"|clock_ns)|clock")
 OTHERS = (r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect|eh_pointer|unwind_resume)|__printf_chk|"
           r"__assert_fail|abort")
 IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+"
@@ -57,7 +60,7 @@ WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the fu
        "__cxa_guard": "a static variable that is initialised when the function runs",
        "__tsan_atomic": "an atomic operation, which is not counted",
        "convladder::simulator::ignore_result": "an atomic operation, which is not counted",
-       "std::ctype": "std::cout, which isn't there: printf() is",
+       "std::": "host code may have vectors, strings and functions of <algorithm>, and prints by printf(): ",
        "cuda": "a call of the runtime: a stage may launch kernels here, and no more",
        "typeinfo for": "what is thrown is no std::exception"}
 
@@ -120,18 +123,47 @@ def line_with(text, symbol):
 
 
 def why(symbol, otherwise):
-    return next((words for beginning, words in WHY.items() if symbol.startswith(beginning)), otherwise)
+    words = next((words for beginning, words in WHY.items() if symbol.startswith(beginning)), otherwise)
+    return words + otherwise if words.endswith(": ") else words
+
+
+def tokens(text):
+    """[(its place, token)] without comments."""
+    found = re.finditer(rf"{TOKEN.pattern} | \S", text, TOKEN.flags)
+    return [(token.start(), token[0]) for token in found if not token["left_out"]]
+
+
+def outside(text, before, after):
+    """As refused(). The text must begin with `before`, and end with `after`, whatever its lines and comments."""
+    before, after, own = tokens(before), tokens(after), tokens(text)
+    for kept, shown in ((before, own), (after[::-1], own[::-1])):
+        pairs = itertools.zip_longest(kept, shown[:len(kept)], fillvalue=(len(text), ""))
+        place = next((place for (_, token), (place, other) in pairs if token != other), None)
+        if place is not None:
+            return text.count("\n", 0, place) + 1, "outside of your part all must be as it was"
+    depth, last = 0, ""
+    for place, token in own[len(before):len(own) - len(after)]:
+        depth += (token == "{") - (token == "}")
+        if depth < 0 or last in ("#", ":") and token in ("define", "undef"):
+            return text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros"
+        last = token
+    return None
 
 
 def directive(text, start):
     """As refused(). Nothing may be compiled here that is not compiled there, and nothing of somebody else's:
-    conditions and pragmas are those of the text `start`, headers those of C++ and of common/core."""
+    conditions and pragmas are those of the text `start`, headers those of C++ and of common/core. What the
+    simulator does by itself has no names here."""
     known = set(map(str.strip, start.splitlines()))
     # Lines that go on in the next become one, as for the compiler; empty ones take their place.
     text = re.sub(r"(?:[^\n]*\\[ \t\f\v]*\n)+[^\n]*", lambda lines: re.sub(
         r"\\[ \t\f\v]*\n", "", lines[0]) + "\n" * lines[0].count("\n"), text)
     if raw := next((token for token in TOKEN.finditer(text) if token["raw"]), None):
         return text.count("\n", 0, raw.start()) + 1, "a raw string, which could hide what is compiled"
+    for place, token in tokens(text):
+        if (token[0] != '"' and re.search("simulator|tsan", token) and token not in start or
+                re.match("##|%:%:", text[place:])):
+            return text.count("\n", 0, place) + 1, f"{token}: no name of CUDA, or a way to hide one"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
     for number, line in enumerate(bare.split("\n"), 1):
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{PLAIN})\w", line) and \

@@ -43,7 +43,7 @@ FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asyn
             (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at the barrier"),
             (ENDLESS, r"come to no end|asks for ever"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
-            (CRASH, r"its enqueue"),
+            (CRASH, r"its enqueue|assertion `|__trap\(\)"),
             (UNLAUNCHED, r"kernel launch: invalid"),
             (STRAY, r"illegal memory access|misaligned|^around the"))
 LACKS = re.compile(r"needs compute capability \S+( or more)?$")  # said of a GPU, not of the kernel
@@ -106,7 +106,7 @@ def unreadable(source):
     return "has a line's end or a tab in its path" if re.search(rb"[\t\n\v\f\r]", path) else ""
 
 
-def compile_kernel(build, source, folder, target="exercise_judge", start=""):
+def compile_kernel(build, source, folder, target="exercise_judge", start="", kept=()):
     """folder/`target`: that program of the build with the kernel `source` in stage 01's place. Raises
     Failed where the kernel is at fault, BuildError where the machine is."""
     source, compiled = os.path.abspath(source), os.path.join(folder, "kernel.o")
@@ -118,6 +118,8 @@ def compile_kernel(build, source, folder, target="exercise_judge", start=""):
 
     if not build.on_gpu:  # first: a compiler's message shows what it has read
         refuse(handin.directive(files.read(source), start))
+    if kept:
+        refuse(handin.outside(files.read(source), *kept))
     if build.on_gpu:
         done = build.compile(source, compiled, seconds=GPU_SECONDS)
     else:
@@ -175,15 +177,15 @@ def kind_of(message):
     return next((kind for kind, pattern in FINDINGS if re.search(pattern, message)), WRONG)
 
 
-def judge(build, source, asked, start="", seconds=9, seed=1):
+def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
     """The Verdict on the kernel in the file `source`. asked: {"check", "count" or "time": {name:
-    problem}}; start: the exercise's own text."""
+    problem}}; start: the exercise's own text; kept: with what a hand-in must begin and end."""
     verdict, name = Verdict(on_gpu=build.on_gpu, seed=seed), shown(source)
     scratch = os.path.join(build.folder, "exercises")
     os.makedirs(scratch, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         try:
-            program = compile_kernel(build, source, folder, start=start)
+            program = compile_kernel(build, source, folder, start=start, kept=kept)
         except Failed as failure:
             verdict.fail(failure.kind, str(failure))
             return verdict

@@ -34,6 +34,7 @@ RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", opera
 # What a goal.json may say, and one of its goals.
 KEYS = {"check", "count", "goals", "idea", "like", "next", "place", "points", "predict", "score", "start",
         "think", "time", "timed_start", "vary", "visibility", "watch"}
+LAUNCHED = re.compile(r"(\w+)(?:<\w+>)? *<<<")
 GOAL_KEYS = {"because", "counter", "kernel", "name", "think", *RELATIONS}
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")  # Gradescope's
 
@@ -129,6 +130,17 @@ class Task:
         text = start.apply(text).replace(f'{{"{base.name}"', f'{{"{self.name}"')
         return f"// {start.about}{'' if start.about[-1] == '?' else '.'}\n" + text.partition("\n")[2]
 
+    @property
+    def kept(self):
+        """What must stay before and behind the gap, where an assertion stands there, or a kernel that no goal
+        counts; else empty."""
+        if "score" in self.goal:
+            return ()
+        before, _, after = split(self.start(), self.name)
+        others = set(LAUNCHED.findall(before + after)) - {goal.get("kernel") for goal in self.goal["goals"]}
+        counts_all = any("kernel" not in goal for goal in self.goal["goals"])
+        return (before, after) if "static_assert" in before + after or others and not counts_all else ()
+
     def solved(self):
         """The start with the gap filled in by our solution."""
         before, _, after = split(self.start(), self.name)
@@ -189,7 +201,7 @@ class Task:
 
     def strangers(self, counted):
         """The kernels that have run, and are neither the start's nor the solution's: no goal counts them."""
-        known = set(re.findall(r"(\w+)(?:<\w+>)? *<<<", self.start() + self.solved())) | {*handin.BEHIND}
+        known = set(LAUNCHED.findall(self.start() + self.solved())) | {*handin.BEHIND}
         return sorted({kernel["kernel"] for kernels in counted.values() for kernel in kernels} - known)
 
     def score(self, counted):

@@ -253,16 +253,18 @@ bool free_in_kernel(void* memory, const void* pc) {
 
 }  // namespace
 
-// ---- printf(), of which CUDA has no %n: it would write where no hook sees it ----
+// ---- printf(), which would write (%n, not CUDA's) and read (%s) where no hook sees it ----
 
 namespace {
 
-void refuse_to_write(const char* format, const void* pc) {
+void refuse_unseen(const char* format, const void* pc) {
   if (!watching) return;
   while ((format = std::strchr(format, '%'))) {
     format += 1 + std::strspn(format + 1, "-+ #0123456789.*'$hlLqjzt");
-    if (*format == 'n') {
-      fail_kernel("printf() with %n, which CUDA doesn't have,",
+    const bool reads = *format == 's' && !is_program();
+    if (*format == 'n' || reads) {
+      fail_kernel(reads ? "printf() with %s, which reads uncounted,"
+                        : "printf() with %n, which CUDA doesn't have,",
                   {nullptr, static_cast<int>(convladder::code_offset(pc))});
     }
     if (*format) ++format;
@@ -271,12 +273,12 @@ void refuse_to_write(const char* format, const void* pc) {
 
 }  // namespace
 
-#define CONVLADDER_PRINT                                \
-  refuse_to_write(format, __builtin_return_address(0)); \
-  va_list values;                                       \
-  va_start(values, format);                             \
-  const int written = std::vprintf(format, values);     \
-  va_end(values);                                       \
+#define CONVLADDER_PRINT                              \
+  refuse_unseen(format, __builtin_return_address(0)); \
+  va_list values;                                     \
+  va_start(values, format);                           \
+  const int written = std::vprintf(format, values);   \
+  va_end(values);                                     \
   return written;
 extern "C" int __wrap_printf(const char* format, ...) { CONVLADDER_PRINT }
 extern "C" int __wrap___printf_chk(int, const char* format, ...) { CONVLADDER_PRINT }
