@@ -134,7 +134,7 @@ def tokens(text):
 
 
 def outside(text, before, after):
-    """As refused(). The text must begin with `before`, and end with `after`, whatever its lines and comments."""
+    """As refused(). The text must begin with `before`, and end with `after`, but for lines and comments."""
     before, after, own = tokens(before), tokens(after), tokens(text)
     for kept, shown in ((before, own), (after[::-1], own[::-1])):
         pairs = itertools.zip_longest(kept, shown[:len(kept)], fillvalue=(len(text), ""))
