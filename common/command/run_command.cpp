@@ -219,8 +219,7 @@ void require_consistent(const Options& options) {
       }
     }
   }
-  if (options.has("--report") &&
-      (names_problem(options) || (options.has("--input") && options.has("--filters")))) {
+  if (options.has("--report") && names_problem(options)) {
     throw UsageError("--report is for the photograph, not for another problem");
   }
 }
