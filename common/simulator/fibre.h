@@ -2,6 +2,7 @@
 #pragma once
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the sanitizer's names
+#include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -42,14 +43,17 @@ class Fibre {
            static_cast<const char*>(stack_bottom_) + RESERVE;
   }
 
-  // A number for all that the caller keeps, on this stack and in registers. The same number: the same state.
+  // A number for what the caller keeps, in registers and on this stack's last 8 KB, and for how deep it is. The
+  // same number: the same state.
   __attribute__((noinline, no_sanitize("address"))) uint64_t digest() const {
     __builtin_unwind_init();  // registers of callers go to this stack
     uint64_t state = 0;
-    const auto* const end = static_cast<const char*>(stack_bottom_) + stack_bytes_;
-    const void* volatile begin = &state;
-    for (auto* word = static_cast<const uint64_t*>(begin) + 1; static_cast<const void*>(word) < end;
-         ++word) {
+    const void* volatile here = &state;
+    const auto* word = static_cast<const uint64_t*>(here) + 1;
+    const auto* const top =
+        reinterpret_cast<const uint64_t*>(static_cast<const char*>(stack_bottom_) + stack_bytes_);
+    state = top - word;
+    for (const auto* const end = std::min(top, word + 1024); word < end; ++word) {
       state = (state ^ *word) * 0x9e3779b97f4a7c15;
       state ^= state >> 29;
     }
