@@ -122,14 +122,22 @@ template <typename T, std::size_t N>
 struct alignas(sizeof(T) * N) Packed {
   T value[N];
 };
-template <typename T, typename... To>
+template <typename T, bool STRONG, typename... To>
 void load(const void* from, To&... to) {
+  if constexpr (STRONG && sizeof...(To) == 1) {
+    (put<T>(to, *static_cast<const volatile T*>(from)), ...);
+    return;
+  }
   const auto all = *static_cast<const Packed<T, sizeof...(To)>*>(from);
   std::size_t i = 0;
   (put<T>(to, all.value[i++]), ...);
 }
-template <typename T, typename... From>
+template <typename T, bool STRONG, typename... From>
 void store(void* to, const From&... from) {
+  if constexpr (STRONG && sizeof...(From) == 1) {
+    ((*static_cast<volatile T*>(to) = get<T>(from)), ...);
+    return;
+  }
   *static_cast<Packed<T, sizeof...(From)>*>(to) = {{get<T>(from)...}};
 }
 

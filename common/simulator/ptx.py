@@ -38,7 +38,7 @@ VALUES = {
     r"dp4a\.[us]32": "__dp4a(a, b, c)", r"redux\.sync\.(add|min|max|and|or|xor)": "__reduce_{0}_sync(b, a)",
     r"activemask": "__activemask()", r"match\.any\.sync": "__match_any_sync(b, a)"}
 SPACE = r"(\.global|\.shared(?:::cta)?|\.const|\.local)?"
-ORDER = r"(?:\.volatile|\.weak|\.relaxed|\.acquire|\.release|\.acq_rel)?(?:\.gpu|\.sys|\.cta)?"
+ORDER = r"(?:\.(volatile|weak|relaxed|acquire|release|acq_rel))?(?:\.gpu|\.sys|\.cta)?"
 KIND = r"\.(\w+)"
 BARRIER = r"(?:\.release|\.acquire|\.relaxed)?(?:\.cta|\.cluster)?(?:\.shared(?:::c(?:ta|luster))?)?\.b64"
 COMPLETES = r"\.mbarrier::complete_tx::bytes(?:\.L2::cache_hint)?"
@@ -180,15 +180,27 @@ def multiply_wide(_, words, operation, sign, bits):
     return put(wide, words[0], factors + addend)
 
 
-def load(self, words, space, kind):
-    return f"@load<{TYPES[kind]}>({joined([self.pointer(words[-1], space)] + words[:-1])})"
+def fenced(order, call):
+    """The call, with the fences that its order asks for."""
+    before = "__threadfence(), " if order in ("release", "acq_rel") else ""
+    return before + call + (", __threadfence()" if order in ("acquire", "acq_rel") else "")
 
 
-def store(self, words, space, kind):
-    return f"@store<{TYPES[kind]}>({joined([self.pointer(words[0], space)] + words[1:])})"
+def load(self, words, order, space, kind):
+    return fenced(order, f"@load<{TYPES[kind]}, {strength(order)}>("
+                         f"{joined([self.pointer(words[-1], space)] + words[:-1])})")
 
 
-def change(self, words, what, space, operation, kind):
+def store(self, words, order, space, kind):
+    return fenced(order, f"@store<{TYPES[kind]}, {strength(order)}>("
+                         f"{joined([self.pointer(words[0], space)] + words[1:])})")
+
+
+def strength(order):
+    return "true" if order not in (None, "weak") else "false"
+
+
+def change(self, words, what, order, space, operation, kind):
     result = words[:what == "atom"]
     address, *values = words[len(result):]
     if operation in ("add", "exch", "cas") and kind in ("s64", "b64"):
@@ -197,7 +209,8 @@ def change(self, words, what, space, operation, kind):
     type_ = {"uint64_t": "unsigned long long", "int64_t": "long long"}.get(TYPES[kind], TYPES[kind])
     call = (f"atomic{name}(static_cast<{type_}*>({self.pointer(address, space)}), "
             f"{joined(get(kind, value) for value in values)})")
-    return put(kind, result[0], call) if result else "::convladder::simulator::ignore_result(), " + call
+    return fenced(order, put(kind, result[0], call) if result else
+                  "::convladder::simulator::ignore_result(), " + call)
 
 
 def copy(self, words):

@@ -59,8 +59,11 @@ REFUSED = [
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}  # what the host's headers have to end a program
 HOSTS = "{}: a kernel can't call a function of the host (without __device__)"
 # Names of what CUDA's other headers bring.
-LIBRARIES = re.compile(r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|npp\w*)/|"
-                       r"(?:curand|cudnn|cufft|cusparse|cusolver|nvrtc|nvml|npp|cublasXt|nccl)\w*\.h)")
+LIBRARIES = re.compile(
+    r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|nv|npp\w*)/|(?:curand|cudnn|cufft|cusparse|cusolver|nvrtc|nvml|npp"
+    r"|cublasXt|nccl|cuda_(?:fp\d|awbarrier|pipeline_|occupancy|\w+_interop)|sm_\d\d_|nvToolsExt|nvtx)\w*\.h)"
+    r"|(?:^|(?<=/include)/)cuda/\w+")
+OURS = "/common/simulator/"
 
 MISSING = re.compile(r"^(.+?:\d+):\d+: fatal error: (.+?)(?:: No such file| file not found)", re.MULTILINE)
 
@@ -78,7 +81,8 @@ class Unit:
         self.begins = [marker.end() + 1 for marker in markers]
         self.places = [(marker[2], int(marker[1])) for marker in markers]
         self.libraries = [(marker.start(), found[0].strip("/")) for marker in markers
-                          if marker[3] == " 1 3" and (found := LIBRARIES.search(marker[2]))]
+                          if marker[3] == " 1 3" and OURS not in marker[2] and
+                          (found := LIBRARIES.search(marker[2]))]
         self.kinds, self.words, self.starts, self.ends = [], [], [], []
         own = {marker[2] for marker in markers if "3" not in marker[3].split()}
         for number, marker in enumerate(markers):
@@ -556,6 +560,9 @@ class Unit:
             code = ptx.Assembly(text).translated()
         except ptx.Unknown as unknown:
             self.refuse(i, f'inline PTX "{unknown}" is not simulated')
+        for number in re.findall(r"(?<!%)%(\d+)", text):
+            if int(number) >= len(operands):
+                self.refuse(i, f"asm() has no operand %{number}")
         if code or operands:  # without both it is a barrier of the compiler alone
             named = "".join(f"auto&& o{number} = {operand}; " for number, operand in enumerate(operands))
             lines = "\n" * self.text.count("\n", self.starts[i], self.starts[last])
@@ -638,15 +645,21 @@ CUDA_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: er
      r"(?:\n(?:.*\n)*?\1:\d+: error: .*$)?",
      r"\2: a variable of the device can't begin with what must be computed first: no function and no "
      "constructor that isn't constexpr"),
-    (r"\s+required from here\n.*launch\.h:\d+:\d+: error: static assertion failed: (.*)$", r"\2"))]
+    (r" error: no matching function for call to .(\w+)__kernel\((.*)\)\W*$",
+     r"the launch's arguments (\3) don't fit the kernel \2"),
+    (r" error: invalid conversion from .cudaStream_t.*to .std::size_t.*$",
+     "a launch is <<<grid, block>>> or <<<grid, block, bytes, stream>>>"),
+    (r" error: section attribute cannot be specified for local variables$",
+     "a __constant__ or __device__ variable can't be local"),
+    (r"\s+required from here\n.*?common/simulator/\S+: error: static assertion failed: (.*)$", r"\2"))]
 
 
 def explained(said):
     """Where they alone are wrong, the compiler's words are left out."""
     matches = [(match, words) for pattern, words in CUDA_ERRORS for match in pattern.finditer(said)]
-    error = re.compile(r"^.+?: error: ", re.MULTILINE)
+    error = re.compile(r"^(?!\S*common/simulator/)\S+: error: ", re.MULTILINE)  # ours follow
     others = len(error.findall(said)) > sum(len(error.findall(match[0])) for match, _ in matches)
-    lines = [match.expand(words) for match, words in matches]
+    lines = dict.fromkeys(match.expand(words) for match, words in matches)
     return "\n".join([*lines, said if others else ""]) if lines else said
 
 

@@ -10,6 +10,8 @@
 
 namespace cg = cooperative_groups;
 
+__device__ cuda::atomic<int> of_the_device{0};
+
 __global__ void put(int* out, int value) { out[threadIdx.x] = value; }
 template <typename T>
 __global__ void add(T* out, T value, int times = 3) {

@@ -70,6 +70,25 @@ __global__ void ping_pong(int* turns) {
   if (threadIdx.x == 0) *turns = turn;
 }
 
+// The last block has what the first hands over, by PTX's orders.
+__global__ void hand_over(int* flag, int* values) {
+  int here = 0;
+  if (blockIdx.x == 0) {
+    values[0] = 5;
+    asm volatile("st.release.gpu.s32 [%0], 1;" ::"l"(flag) : "memory");
+  } else if (blockIdx.x == 1) {
+    while (here == 0)
+      asm volatile("ld.acquire.gpu.s32 %0, [%1];" : "=r"(here) : "l"(flag) : "memory");
+    values[1] = values[0] + 1;
+    asm volatile("atom.release.gpu.exch.b32 %0, [%1], 2;" : "=r"(here) : "l"(flag) : "memory");
+  } else {
+    while (here < 2)
+      asm volatile("ld.relaxed.gpu.s32 %0, [%1];" : "=r"(here) : "l"(flag) : "memory");
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    values[2] = values[1] + 1;
+  }
+}
+
 // Asks many times for what nobody changes, but not for ever.
 __global__ void ask_often(volatile int* asked) {
   int sum = 0;
@@ -82,6 +101,7 @@ __global__ void check(const int* numbers, const int* sums) {
   CHECK(numbers[1] == 8 * 33);
   CHECK(numbers[2] == 40);
   CHECK(numbers[22] == 0);
+  CHECK(numbers[33] == 7);
   for (int i = 0; i < 40; ++i) CHECK(sums[i] == (i + 1) * (i + 2) / 2);
 }
 
@@ -98,6 +118,7 @@ int main() {
   ping_pong<<<1, 64>>>(&numbers[2]);
   chain<<<40, 32>>>(flags, sums, reinterpret_cast<unsigned*>(&numbers[11]));
   ask_often<<<2, 1>>>(numbers + 20);
+  hand_over<<<3, 1>>>(numbers + 30, numbers + 31);
   check<<<1, 1>>>(numbers, sums);
   cudaFree(device);
   return finish();
