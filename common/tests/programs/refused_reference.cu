@@ -1,5 +1,5 @@
 // A reference would be one to the host's memory.
-// seen: error: static assertion failed: a kernel's parameter can't be a reference
+// seen: error: a kernel's parameter can't be a reference
 // status: 1
 __global__ void increment(int& x) { ++x; }
 
