@@ -63,6 +63,8 @@ LIBRARIES = re.compile(
     r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|nv|npp\w*)/|(?:curand|cudnn|cufft|cusparse|cusolver|nvrtc|nvml|npp"
     r"|cublasXt|nccl|cuda_(?:fp\d|awbarrier|pipeline_|occupancy|\w+_interop)|sm_\d\d_|nvToolsExt|nvtx)\w*\.h)"
     r"|(?:^|(?<=/include)/)cuda/\w+")
+INDICES = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
+WRITTEN = re.compile(r"(?:\s*\.\s*[xyz])?\s*(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)")
 OURS = "/common/simulator/"
 
 MISSING = re.compile(r"^(.+?:\d+):\d+: fatal error: (.+?)(?:: No such file| file not found)", re.MULTILINE)
@@ -134,6 +136,21 @@ class Unit:
         raise Refused(self.starts[token], what)
 
     # --- looking around ---------------------------------------------------------------------------
+
+    def check_brackets(self):
+        """Else what stands behind one that is missing would be taken for something else."""
+        opened = []
+        for i, (kind, word) in enumerate(zip(self.kinds, self.words)):
+            if kind == "sign" and word in ("(", "[", "{"):
+                opened.append(i)
+            elif kind == "sign" and word in (")", "]", "}"):
+                if not opened:
+                    self.refuse(i, f"nothing is open that this '{word}' closes")
+                if self.words[opened[-1]] + word not in ("()", "[]", "{}"):
+                    self.refuse(opened[-1], f"'{self.words[opened[-1]]}' is not closed")
+                opened.pop()
+        if opened:
+            self.refuse(len(self.starts) - 1, f"at the end a '{self.words[opened[-1]]}' is still open")
 
     def closing(self, i):
         """The token that closes the bracket at i."""
@@ -576,6 +593,16 @@ class Unit:
             i, end = i + 2, end - 1
         return self.flat(i, end + 1)
 
+    def check_index(self, i):
+        """A thread's indices can't be written to."""
+        statement = self.text[self.starts[self.statement(i)]:self.starts[i]]
+        taken = re.search(r"(?:^|[=(,{;]\s*)&\s*$", statement) or (
+            re.search(r"&\s*\w+\s*=\s*$", statement) and not re.search(r"\bconst\b", statement))
+        if (any(first < i < last for first, last in self.bodies + self.device_bodies) and
+                self.words[i - 1] not in (".", "->") and self.kinds[i - 1] != "word" and
+                (taken or WRITTEN.match(self.text, self.ends[i]) or re.search(r"(\+\+|--)\s*$", statement))):
+            self.refuse(i, f"{self.words[i]} can't be written to")
+
     def move(self, i):
         """memcpy() and the like: the compiler would make moves of them that no hook sees."""
         if self.words[i + 1] == "(" and self.words[i - 1] not in (".", "->", "*"):
@@ -585,6 +612,7 @@ class Unit:
     # --- all of it --------------------------------------------------------------------------------
 
     def translate(self):
+        self.check_brackets()
         handle = {"__global__": self.declare_kernel, "__shared__": self.declare_shared,
                   "__device__": self.declare_device, "__constant__": self.declare_device,
                   "__managed__": self.declare_device, "__host__": lambda i: self.replace(i, ""),
@@ -603,6 +631,8 @@ class Unit:
                     handle[word](i)
                 elif word == "__noinline__" and self.words[i - 1] != "(":
                     self.replace(i, "")  # no hook sees structures that a call is given, or gives
+                elif word in INDICES:
+                    self.check_index(i)
                 elif word.startswith("atomic") and ATOMIC.fullmatch(word):
                     self.ignore_result(i)
                 elif found := refused.fullmatch(word):
@@ -648,6 +678,8 @@ CUDA_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: er
     (r" error: no matching function for call to .(\w+)__kernel\((.*)\)\W*$",
      r"the launch's arguments (\3) don't fit the kernel \2"),
     (r" error: invalid conversion from .cudaStream_t.*to .std::size_t.*$",
+     "a launch is <<<grid, block>>> or <<<grid, block, bytes, stream>>>"),
+    (r" error: cannot convert .* to .*LaunchKind.*$",
      "a launch is <<<grid, block>>> or <<<grid, block, bytes, stream>>>"),
     (r" error: section attribute cannot be specified for local variables$",
      "a __constant__ or __device__ variable can't be local"),

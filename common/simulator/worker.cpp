@@ -495,9 +495,15 @@ void Worker::go_on() const {
 }
 
 // Once for each place.
-void Worker::note(Place place, const std::function<std::string()>& describe) const {
+// What CUDA leaves undefined: a program goes on, as on a GPU.
+void Worker::note(Place place, const std::function<std::string()>& describe) {
   if constexpr (COUNTING) {
-    if (!is_program()) return;
+    if (!is_program()) {  // threads end when they have waited
+      if (!error_)
+        error_ = KernelError(cudaErrorLaunchFailure,
+                             "block " + simulator::to_string(block_) + ", " + describe());
+      return;
+    }
     const std::size_t hash = std::hash<std::string>()(to_string(place));
     add_finding(read_symbols(grid_->kernel).name, static_cast<uint32_t>(hash) | 1, 0,
                 [&] { return "block " + simulator::to_string(block_) + ": " + describe(); });
@@ -807,11 +813,12 @@ uint64_t clock_ns() {
 }
 
 void note_undefined(const char* name, Place place, unsigned lane, unsigned source, unsigned lanes) {
-  current_worker->note(place, [=] {
+  const auto describe = [=] {
     return std::string(name) + "(), " + to_string(place) + ": lane " + std::to_string(lane) +
            " reads of lane " + std::to_string(source) + ", but the lanes that take part are " +
            hexadecimal(lanes) + ": what it gets is undefined";
-  });
+  };
+  current_worker->note(place, describe);
 }
 
 void fail_assertion(const char* text, const char* function, Place place) {

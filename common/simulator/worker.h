@@ -84,7 +84,7 @@ class Worker {
   void pause()
       const;  // the simulator's own code runs: its accesses and memory are not the kernel's
   // What is wrong with a program, but does not stop it.
-  void note(Place place, const std::function<std::string()>& describe) const;
+  void note(Place place, const std::function<std::string()>& describe);
   void go_on() const;    // ... until here
   void note_progress();  // what others ask for may have come
   // Until somebody else wakes all that sleep with the same key.

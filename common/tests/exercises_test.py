@@ -426,9 +426,9 @@ HOSTILE = {
                 "__atomic_fetch_add(reinterpret_cast<int*>(output), 1, 0);"),
     "static of a function": (judge.REFUSED, "initialised when", "static int once", KERNEL,
                              "static int once = static_cast<int>(threadIdx.x); if (once == 77) return;"),
-    "writes by printf": (judge.WRONG, "printf\\(\\) with %n", "printf", KERNEL,
+    "writes by printf": (judge.CRASH, "printf\\(\\) with %n", "printf", KERNEL,
                          "printf(\"%d%n\", 1, reinterpret_cast<int*>(output));"),
-    "reads by printf": (judge.WRONG, "printf\\(\\) with %s", "printf", KERNEL,
+    "reads by printf": (judge.CRASH, "printf\\(\\) with %s", "printf", KERNEL,
                         "printf(\"%.3s\", reinterpret_cast<const char*>(input - 100));"),
     # Ways out of the process, and into the simulator.
     "counts taken away": (judge.REFUSED, "no name of CUDA", "simulator::", ENQUEUE,

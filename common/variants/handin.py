@@ -105,7 +105,7 @@ def refused(source, folder, start):
     compiled, dump, usage = (os.path.join(folder, "kernel." + suffix) for suffix in ("o", "dump", "su"))
     text, dump = files.read(source), files.read(dump)
     calls = "|".join([IN_KERNELS, *(names for word, names in IF_SPOKEN_OF.items() if word in start)])
-    return (not_its_own(text, compiled) or in_functions(text, dump, source, calls) or
+    return (not_its_own(text, compiled) or in_functions(text, dump, source, calls, tables_in(compiled)) or
             unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), source))
 
@@ -127,26 +127,39 @@ def why(symbol, otherwise):
     return words + otherwise if words.endswith(": ") else words
 
 
+def spliced(text):
+    """Lines that go on in the next become one, as for the compiler; empty ones take their place."""
+    return re.sub(r"(?:[^\n]*\\[ \t\f\v]*\n)+[^\n]*", lambda lines: re.sub(
+        r"\\[ \t\f\v]*\n", "", lines[0]) + "\n" * lines[0].count("\n"), text)
+
+
 def tokens(text):
     """[(its place, token)] without comments."""
     found = re.finditer(rf"{TOKEN.pattern} | \S", text, TOKEN.flags)
     return [(token.start(), token[0]) for token in found if not token["left_out"]]
 
 
-def outside(text, before, after):
-    """As refused(). The text must begin with `before`, and end with `after`, but for lines and comments."""
-    before, after, own = tokens(before), tokens(after), tokens(text)
+def outside(text, before, gap, after):
+    """As refused(). The text must begin with `before`, and end with `after`, but for lines and comments. What
+    is between, as `gap` is in the start, may not declare what has a meaning there."""
+    text = spliced(text)
+    before, gap, after, own = (tokens(part) for part in (before, gap, after, text))
+    taken = {token for _, token in before + after} - {token for _, token in gap}
     for kept, shown in ((before, own), (after[::-1], own[::-1])):
         pairs = itertools.zip_longest(kept, shown[:len(kept)], fillvalue=(len(text), ""))
         place = next((place for (_, token), (place, other) in pairs if token != other), None)
         if place is not None:
             return text.count("\n", 0, place) + 1, "outside of your part all must be as it was"
-    depth, last = 0, ""
-    for place, token in own[len(before):len(own) - len(after)]:
+    depth, brackets, last, in_kernel = 0, 0, (0, ""), before[-1][1] != "}" and before[-1][1] != ";"
+    for place, token in own[len(before):len(own) - len(after)] + [(0, ";")]:
+        if depth + brackets == 0 and not in_kernel and token in "({=[;:," and last[1] in taken and \
+                re.match(r"[A-Za-z_]\w*$", last[1]):
+            return text.count("\n", 0, last[0]) + 1, f"{last[1]} has another meaning outside of your part"
         depth += (token == "{") - (token == "}")
-        if depth < 0 or last in ("#", ":") and token in ("define", "undef"):
+        brackets += (token in ("(", "[")) - (token in (")", "]"))
+        if depth < 0 or last[1] in ("#", ":") and token in ("define", "undef"):
             return text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros"
-        last = token
+        last = place, token
     return None
 
 
@@ -155,14 +168,14 @@ def directive(text, start):
     conditions and pragmas are those of the text `start`, headers those of C++ and of common/core. What the
     simulator does by itself has no names here."""
     known = set(map(str.strip, start.splitlines()))
-    # Lines that go on in the next become one, as for the compiler; empty ones take their place.
-    text = re.sub(r"(?:[^\n]*\\[ \t\f\v]*\n)+[^\n]*", lambda lines: re.sub(
-        r"\\[ \t\f\v]*\n", "", lines[0]) + "\n" * lines[0].count("\n"), text)
+    text = spliced(text)
     if raw := next((token for token in TOKEN.finditer(text) if token["raw"]), None):
         return text.count("\n", 0, raw.start()) + 1, "a raw string, which could hide what is compiled"
     for place, token in tokens(text):
-        if (token[0] != '"' and re.search("simulator|tsan", token) and token not in start or
-                re.match("##|%:%:", text[place:])):
+        if token in ("'", '"'):
+            return text.count("\n", 0, place) + 1, "a quote has no end, and could hide something"
+        strange = token[0] != '"' and re.search("simulator|tsan|constant_evaluated", token)
+        if strange and token not in start or re.match("##|%:%:", text[place:]):
             return text.count("\n", 0, place) + 1, f"{token}: no name of CUDA, or a way to hide one"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
     for number, line in enumerate(bare.split("\n"), 1):
@@ -177,8 +190,15 @@ def attributes_of(function):
             for word in re.findall(r"[a-z_]+", re.sub(r" \(.*?\)", "", attributes))}  # without arguments
 
 
-def in_functions(text, dump, source, calls):
-    """As refused(); `calls`: the names that kernels may call."""
+def tables_in(compiled):
+    """Its variables that are constants: g++ gives no hook of theirs."""
+    done = subprocess.run(["nm", "-C", compiled], capture_output=True, text=True, check=True)
+    return [name for name in re.findall(r"^\w+ [rR] (.*)$", done.stdout, re.M)
+            if not re.match(r"(typeinfo|vtable|guard|\.)", name)]
+
+
+def in_functions(text, dump, source, calls, tables):
+    """As refused(); `calls`: the names that kernels may call; `tables`: variables that they may not read."""
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
     kernels = {plain(function.split(" (_")[0]) for function in functions
                if KERNEL in attributes_of(function)}
@@ -201,6 +221,11 @@ def in_functions(text, dump, source, calls):
             return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
         if "__asm__" in function:
             return line_with(text, "asm"), "assembly, which nobody counts"
+        table = next((symbol for symbol in tables if KERNEL in words and re.search(
+            rf"\b{re.escape(plain(symbol))}\b", function)), None)
+        if table:
+            return line_with(text, table), (f"{plain(table)} is a table of constants, whose loads nobody "
+                                            "counts: make it __device__, and not const")
         for where, called in CALL.findall(function):
             path, _, place = where.partition(":")
             if called.endswith("run_grid") and not path.endswith("common/simulator/launch.h"):

@@ -39,12 +39,12 @@ UNREADABLE, COMPILE, REFUSED, CRASH, UNLAUNCHED, WRONG, RACE, STRAY, UNWRITTEN, 
 FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asynchronous copy is under way"),
             (RACE, r"before wgmma\.wait_group|wgmma\.fence is missing|barrier has not been waited for"),
             (RACE, r"fence\.proxy\.async"), (STRAY, r"leads out of shared memory"),
-            (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written"),
+            (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written|is undefined"),
             (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at the barrier"),
             (ENDLESS, r"come to no end|asks for ever"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
-            (CRASH, r"its enqueue|assertion `|__trap\(\)"),
-            (UNLAUNCHED, r"kernel launch: invalid"),
+            (CRASH, r"its enqueue|assertion `|__trap\(\)|printf\(\) with"),
+            (UNLAUNCHED, r"kernel launch: invalid [^(]*\(kernel [^,]*: "),
             (STRAY, r"illegal memory access|misaligned|^around the"))
 LACKS = re.compile(r"needs compute capability \S+( or more)?$")  # said of a GPU, not of the kernel
 MEMORY_KINDS = (RACE, STRAY, UNWRITTEN)
@@ -97,6 +97,9 @@ def unreadable(source):
     if os.path.getsize(source) > MOST_BYTES:
         return f"has more than {MOST_BYTES:,} bytes"
     try:
+        with open(source, "rb") as file:
+            if re.search(rb"\r(?!\n)", file.read()):
+                return "has a line that ends with CR alone"
         files.read(source)
         path = os.path.abspath(source).encode()  # as a compiler prints it
     except UnicodeDecodeError:

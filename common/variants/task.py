@@ -132,14 +132,14 @@ class Task:
 
     @property
     def kept(self):
-        """What must stay before and behind the gap, where an assertion stands there, or a kernel that no goal
-        counts; else empty."""
+        """(before, gap, after) of the start, where an assertion stands outside of the gap, or a kernel that
+        no goal counts: all that must stay. Else empty."""
         if "score" in self.goal:
             return ()
-        before, _, after = split(self.start(), self.name)
+        before, gap, after = split(self.start(), self.name)
         others = set(LAUNCHED.findall(before + after)) - {goal.get("kernel") for goal in self.goal["goals"]}
         counts_all = any("kernel" not in goal for goal in self.goal["goals"])
-        return (before, after) if "static_assert" in before + after or others and not counts_all else ()
+        return (before, gap, after) if "static_assert" in before + after or others and not counts_all else ()
 
     def solved(self):
         """The start with the gap filled in by our solution."""

@@ -263,8 +263,8 @@ void refuse_unseen(const char* format, const void* pc) {
     format += 1 + std::strspn(format + 1, "-+ #0123456789.*'$hlLqjzt");
     const bool reads = *format == 's' && !is_program();
     if (*format == 'n' || reads) {
-      fail_kernel(reads ? "printf() with %s, which reads uncounted,"
-                        : "printf() with %n, which CUDA doesn't have,",
+      fail_kernel(reads ? "calls printf() with %s, which reads uncounted,"
+                        : "calls printf() with %n, which CUDA doesn't have,",
                   {nullptr, static_cast<int>(convladder::code_offset(pc))});
     }
     if (*format) ++format;
