@@ -188,6 +188,7 @@ class Device {
   uint64_t failed_ = 0;                // whose that is, in the grid's order
   std::set<std::thread::id> gave_up_;  // workers whose block waited for one that has failed
   bool closing_ = false;
+  std::set<const void*> endless_;  // kernels
 
   std::vector<std::thread> threads_;
 };
@@ -253,13 +254,15 @@ void Device::run(const Grid& grid) {
 // Ends a kernel none of whose blocks has ended for so long that it never will: a loop that waits for another
 // block, say. An order of magnitude more than a block of any layer takes.
 void Device::wait_for_blocks(std::unique_lock<std::mutex>& lock) {
-  constexpr double MOST_SECONDS = 120;  // of each worker's processor time
+  // Of each worker's processor time. A kernel that has come to no end once isn't waited for again.
+  const double most_seconds = endless_.count(grid_->kernel) ? 3 : 120;
   std::pair<uint64_t, int> before;
   for (double since = seconds(); busy_ > 0;) {
     if (done_.wait_for(lock, std::chrono::seconds(1), [this] { return busy_ == 0; })) return;
     const auto now = std::pair(next_block_.load(), busy_);
     if (std::exchange(before, now) != now) since = seconds();
-    if (is_program() || seconds() - since < MOST_SECONDS * busy_) continue;
+    if (is_program() || seconds() - since < most_seconds * busy_) continue;
+    endless_.insert(grid_->kernel);
     for (auto* threads : {&threads_, &more_}) {
       for (std::thread& thread : *threads) pthread_kill(thread.native_handle(), NO_END);
     }

@@ -101,6 +101,21 @@ struct DynamicShared {
   }
 };
 
+// What a class makes when it is copied or destroyed happens on the host. A thread gets the bytes: as the C++ ABI
+// has it, such an object is handed over by its address.
+template <typename T>
+constexpr bool IS_BYTES =
+    std::is_trivially_copy_constructible_v<T>&& std::is_trivially_move_constructible_v<T>;
+template <typename T>
+using Passed = std::conditional_t<IS_BYTES<T>, T, T&>;
+template <typename T>
+struct Bytes {
+  alignas(T) unsigned char bytes[sizeof(T)];
+
+  explicit Bytes(const T& value) { __builtin_memcpy(bytes, &value, sizeof(T)); }
+  operator T&() { return *reinterpret_cast<T*>(bytes); }
+};
+
 // kernel<<<blocks, threads, bytes, stream>>>(arguments) is kernel(k).on(blocks, ...)(arguments).
 template <typename... Params>
 struct KernelPointer {
@@ -116,7 +131,12 @@ struct KernelPointer {
       launch(
           blocks, threads, stream,
           [=]() __attribute__((no_sanitize_thread)) {
-            pointer(arguments...);
+            if constexpr ((... && IS_BYTES<Params>)) {
+              pointer(arguments...);
+            } else {
+              reinterpret_cast<void (*)(Passed<Params>...)>(pointer)(
+                  std::conditional_t<IS_BYTES<Params>, const Params&, Bytes<Params>>(arguments)...);
+            }
           },  // which it takes over
           reinterpret_cast<const void*>(pointer), dynamic_bytes, kind);
     };

@@ -239,6 +239,8 @@ class Unit:
             self.refuse(name, f"{self.words[name]}: a kernel returns void")
         self.kernel_names.add(name)
         end = self.closing(name + 1)
+        if self.words[end - 1] == "." and self.words[end - 2] in (",", "."):
+            self.refuse(name, f"{self.words[name]}: a kernel can't take what '...' stands for")
         after = end + 1
         while self.words[after] not in (";", "{"):
             after += 1
@@ -679,6 +681,8 @@ CUDA_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: er
      r"the launch's arguments (\3) don't fit the kernel \2"),
     (r" error: invalid conversion from .cudaStream_t.*to .std::size_t.*$",
      "a launch is <<<grid, block>>> or <<<grid, block, bytes, stream>>>"),
+    (r" error: cannot convert .(.*). to .(.*).$(?=(?:\n.*)*?initializing argument .*__kernel\()",
+     r"the launch's arguments don't fit the kernel: \2 isn't converted to \3"),
     (r" error: cannot convert .* to .*LaunchKind.*$",
      "a launch is <<<grid, block>>> or <<<grid, block, bytes, stream>>>"),
     (r" error: section attribute cannot be specified for local variables$",

@@ -83,6 +83,16 @@ __global__ void draw(curandState* states, float* drawn) {
   states[threadIdx.x] = own;
 }
 
+// A class by value: the host copies it and ends the copy, threads get its bytes.
+struct Counted {
+  explicit Counted(int number) : number(new int(number)), same(number) {}
+  Counted(const Counted& other) : number(new int(*other.number)), same(other.same) { ++copies; }
+  ~Counted() { delete number, --copies; }
+  int *number, same;
+  static inline int copies = 1;
+};
+__global__ void take(Counted counted, int* out) { out[threadIdx.x] = counted.same; }
+
 int main() {
   int *out, value = 10;
   cudaMalloc(&out, 64 * sizeof(int));
@@ -107,6 +117,8 @@ int main() {
   square<<<1, 64>>>(out);
   square<int><<<1, 64>>>(out);
   expect<<<1, 64>>>(out, 625);
+  take<<<1, 64>>>(Counted(7), out);
+  expect<<<1, 64>>>(out, 7);
   const bool refused = cudaLaunchKernel((const void*)arguments, dim3(1), dim3(1), arguments) ==
                        cudaErrorInvalidDeviceFunction;
   cudaGetLastError();
@@ -125,8 +137,8 @@ int main() {
   int device = 7;
   cudaDeviceGetPCIBusId(id, sizeof(id), 0);
   cudaDeviceGetByPCIBusId(&device, id);
-  if (!refused || memory[0] != 138 || memory[1] != 84 || !(first > 0 && first <= 1) ||
-      device != 0) {
+  if (Counted::copies != 0 || !refused || memory[0] != 138 || memory[1] != 84 ||
+      !(first > 0 && first <= 1) || device != 0) {
     printf("wrong: %d, %d, %d, %g, %d\n", refused, memory[0], memory[1], first, device);
     return 1;
   }
