@@ -501,7 +501,7 @@ void Worker::note(Place place, const std::function<std::string()>& describe) {
     if (!is_program()) {  // threads end when they have waited
       if (!error_)
         error_ = KernelError(cudaErrorLaunchFailure,
-                             "block " + simulator::to_string(block_) + ", " + describe());
+                             "block " + simulator::to_string(block_) + ": " + describe());
       return;
     }
     const std::size_t hash = std::hash<std::string>()(to_string(place));

@@ -156,6 +156,23 @@ class Messages(unittest.TestCase):
                               ("has come to no end", judge.ENDLESS), ("asks for ever at", judge.ENDLESS)):
             self.assertEqual(judge.kind_of(message), kind)
 
+    def test_what_must_stay_outside_of_the_gap(self):
+        for name, old, new, words in (
+                ("atomics", tasks.BEGIN, f"// mine\n{tasks.BEGIN}\n  if (tid == 0) return;", None),
+                ("atomics", "output[i] = 0.0f", "output[i] = 1.0f", "as it was"),
+                ("order_of_products", "#ifndef __CUDACC__", "// \\\n#ifndef __CUDACC__", "as it was"),
+                ("order_of_products", "constexpr Product product(int step)",
+                 "constexpr Product product(int& step)", "declared as they were"),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nstruct Convolution : convladder::Convolution {{}};",
+                 "another meaning"),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define conv2d_any conv2d", "no macros"),
+                ("windows", tasks.END, f"}}\n{tasks.END}", "whole blocks")):
+            solved = TASK[name].solved()
+            self.assertIn(old, solved, name)
+            with self.subTest(name, new=new):
+                found = handin.outside(solved.replace(old, new, 1), *TASK[name].kept)
+                self.assertRegex(found[1] if found else "", words or "^$")
+
     def test_names_with_arguments(self):
         self.assertEqual(handin.line_with("\n\nvoid f(a::B);\n", "x::(anonymous namespace)::f(a::B, int)"), 3)
 
@@ -469,6 +486,8 @@ HOSTILE = {
   for (int i = 0; i < 2; ++i) dynamic[threadIdx.x] += i;""", "THREADS, 0,", "THREADS, 4 * THREADS,"),
     "a variable of C's": (judge.REFUSED, "environ is defined", "char** environ", FILE,
                           "}}\nchar** environ;\nnamespace convladder { namespace {"),
+    "a host variable that nobody writes": (judge.STRAY, "a variable of the host", "sum *= scale", FILE,
+                                           "float scale = 1;", "  output[", "  sum *= scale;\n  output["),
     "a helper without a body": (judge.REFUSED, "helper is called, which has no body here", "helper(input",
                                 FILE, "__device__ float helper(float);", LOOPS, "sum += helper(input[c])"),
     "a virtual function": (judge.REFUSED, "a virtual function is called", "(c ?", FILE, VIRTUAL, LOOPS,

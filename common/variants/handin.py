@@ -94,6 +94,8 @@ PLAIN = (r'(include\s*(<\w+(\.h)?>|"common/core/\w+\.h")|pragma\s+(once|unroll(\
 TOKEN = re.compile(r"""
     (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)) | (?P<raw>(?:u8|[uUL])?R")
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
+# Names of the simulator, and what is otherwise when it is worked out beforehand.
+STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)"
 CALL = re.compile(rf"^\s+(?:\S+ = )?{WHERE}(?:\S+ = )?(?!if |switch |return )"
                   r"(OBJ_TYPE_REF(?=\()|(?:operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?)"
                   r"(?= \((?!\*[<)])))", re.M)
@@ -139,6 +141,20 @@ def tokens(text):
     return [(token.start(), token[0]) for token in found if not token["left_out"]]
 
 
+def declared(part, names):
+    """Of the functions of these names that are defined in it: what stands before their bodies."""
+    found, statement, depth = [], [], 0
+    for _, token in part:
+        if depth == 0:
+            statement.append(token)
+        depth += (token == "{") - (token == "}")
+        if depth == 1 and token == "{" or depth == 0 and token in (";", "}"):
+            if "(" in statement and statement[statement.index("(") - 1] in names:
+                found.append(statement)
+            statement = []
+    return found
+
+
 def outside(text, before, gap, after):
     """As refused(). The text must begin with `before`, and end with `after`, but for lines and comments. What
     is between, as `gap` is in the start, may not declare what has a meaning there."""
@@ -150,8 +166,11 @@ def outside(text, before, gap, after):
         place = next((place for (_, token), (place, other) in pairs if token != other), None)
         if place is not None:
             return text.count("\n", 0, place) + 1, "outside of your part all must be as it was"
-    depth, brackets, last, in_kernel = 0, 0, (0, ""), before[-1][1] != "}" and before[-1][1] != ";"
-    for place, token in own[len(before):len(own) - len(after)] + [(0, ";")]:
+    words = [token for _, token in before]
+    in_kernel = words.count("{") - words.count("}") > words.count("namespace")
+    own = own[len(before):len(own) - len(after)]
+    depth, brackets, last = 0, 0, (0, "")
+    for place, token in own + [(0, ";")]:
         if depth + brackets == 0 and not in_kernel and token in "({=[;:," and last[1] in taken and \
                 re.match(r"[A-Za-z_]\w*$", last[1]):
             return text.count("\n", 0, last[0]) + 1, f"{last[1]} has another meaning outside of your part"
@@ -160,6 +179,10 @@ def outside(text, before, gap, after):
         if depth < 0 or last[1] in ("#", ":") and token in ("define", "undef"):
             return text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros"
         last = place, token
+    used = {token for _, token in before + after}
+    if not in_kernel and declared(own, used) != declared(gap, used):
+        return (text.count("\n", 0, own[0][0]) + 1 if own else 0,
+                "the functions of your part must be declared as they were, parameters included")
     return None
 
 
@@ -174,7 +197,7 @@ def directive(text, start):
     for place, token in tokens(text):
         if token in ("'", '"'):
             return text.count("\n", 0, place) + 1, "a quote has no end, and could hide something"
-        strange = token[0] != '"' and re.search("simulator|tsan|constant_evaluated", token)
+        strange = token[0] != '"' and re.search(STRANGE, token)
         if strange and token not in start or re.match("##|%:%:", text[place:]):
             return text.count("\n", 0, place) + 1, f"{token}: no name of CUDA, or a way to hide one"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)

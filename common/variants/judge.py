@@ -166,7 +166,7 @@ def source_lines(program, codes, source):
 
 def plainer(message):
     """A kernel's failure as the simulator has it, where and what alone."""
-    found = re.fullmatch(r"(.*?: )?kernel launch: [^(]*\(kernel (.*?, thread \(.*?\)): (.*)\)", message)
+    found = re.fullmatch(r"(.*?: )?kernel launch: [^(]*\(kernel (.*?\)): (.*)\)", message)
     if not found:
         return message
     _, thread, what = found.groups()
