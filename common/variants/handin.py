@@ -160,7 +160,9 @@ def outside(text, before, gap, after):
     is between, as `gap` is in the start, may not declare what has a meaning there."""
     text = spliced(text)
     before, gap, after, own = (tokens(part) for part in (before, gap, after, text))
-    taken = {token for _, token in before + after} - {token for _, token in gap}
+    rest = [token for _, token in before + after]
+    taken = {token for token, behind in itertools.pairwise(rest) if token[0].isupper() or behind in "(<"} - {
+        token for _, token in gap}  # types, constants and functions
     for kept, shown in ((before, own), (after[::-1], own[::-1])):
         pairs = itertools.zip_longest(kept, shown[:len(kept)], fillvalue=(len(text), ""))
         place = next((place for (_, token), (place, other) in pairs if token != other), None)
@@ -179,8 +181,7 @@ def outside(text, before, gap, after):
         if depth < 0 or last[1] in ("#", ":") and token in ("define", "undef"):
             return text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros"
         last = place, token
-    used = {token for _, token in before + after}
-    if not in_kernel and declared(own, used) != declared(gap, used):
+    if not in_kernel and declared(own, rest) != declared(gap, rest):
         return (text.count("\n", 0, own[0][0]) + 1 if own else 0,
                 "the functions of your part must be declared as they were, parameters included")
     return None

@@ -100,7 +100,8 @@ class Result:
 
     @property
     def text(self):
-        return f"{self.name}: {number(self.value)}, not {self.goal}, on {self.problem}"
+        counted = "nothing was counted" if self.value is None else number(self.value)
+        return f"{self.name}: {counted}, not {self.goal}, on {self.problem}"
 
 
 @dataclasses.dataclass
