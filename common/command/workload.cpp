@@ -141,7 +141,13 @@ Workload make_workload(const Options& options) {
 
   Workload w;
   w.name = problem.name;
-  w.shape = make_conv_shape(a);
+  try {
+    w.shape = make_conv_shape(a);
+  } catch (const InvalidArgument& error) {
+    if (!photo || !input.is_given() || filters.is_given()) throw;
+    throw InvalidArgument(std::string(error.what()) +
+                          "; the filters are AlexNet's: give --filters");
+  }
   w.whole = larger_than(w.shape, whole);
   require_memory_for(w.shape);
   w.data = bank ? make_filter_bank() : make_test_data(w.shape, DataKind::kUniform, seed);
