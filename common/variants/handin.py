@@ -29,10 +29,9 @@ KERNEL = "flatten"
 ATTRIBUTES = {KERNEL, "always_inline"}
 HOOKS = (r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|write)(_range|\d+))"
          r"|sanitizer_cov_trace_pc)")
-MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|sin|cos"
-         r"|tan|sinh|cosh|tanh|erfc?|floor|ceil|l?l?round|trunc|l?l?rint|copysign|isnan|clz|ctz|ffs|popcount"
-         r"|fdim|ldexp|scalbln?|hypot|a?(sin|cos|tan)h?|atan2|nearbyint|remainder|nextafter|[lt]gamma"
-         r")(f|l|ll)?|__popcount[sdt]i2")
+MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|fdim|hypot"
+         r"|a?(sin|cos|tan)h?|atan2|erfc?|[lt]gamma|floor|ceil|l?l?round|trunc|l?l?rint|nearbyint|remainder"
+         r"|nextafter|copysign|ldexp|scalbln?|isnan|clz|ctz|ffs|popcount)(f|l|ll)?|__popcount[sdt]i2")
 DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
           r"|note_undefined|fail_(kernel|assertion)|rounded|narrow_(float|double)|inverse_erf|fence|spin"
           r"|clock_ns)|clock")
