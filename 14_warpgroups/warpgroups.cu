@@ -4,7 +4,7 @@
 // are cut, the filters from shared memory. A bulk copy fetches these, in the order that wgmma reads.
 // Barriers in shared memory say which tiles are there, and which are read: each kind awaits the other.
 // Should drop: the time, and shared wavefronts: filters are read by the tensor cores themselves.
-// What hurts: the copies of pixels, 4 bytes each. The products probably wait for them.
+// What hurts: the copies of pixels, 4 bytes each. All products wait for them.
 #include "common/core/add_parts.h"
 #include "common/core/copy_async.h"
 #include "common/core/hopper.h"
