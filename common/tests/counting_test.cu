@@ -155,6 +155,13 @@ __global__ void copy_some(const float* from, float* to, unsigned lanes) {
   to[threadIdx.x] = *reinterpret_cast<const float*>(mine);
 }
 
+// Each is one store of 16 bytes, whatever its value is made of.
+__global__ void store_vectors(float* to, float x) {
+  auto* const vectors = reinterpret_cast<float4*>(to) + threadIdx.x;
+  vectors[0] = make_float4(1, 2, 3, 4);
+  vectors[32] = {x, x, x, x};
+}
+
 __global__ void reverse_tile(const float* from, float* to) {
   __shared__ float tile[64];
   tile[threadIdx.x] = from[threadIdx.x * 2];
@@ -171,6 +178,7 @@ TEST_F(Counting, AccessesAddUpInEveryOrderOfThreads) {
     std::function<void()> work;
     const char* summary;
   } CASES[] = {
+      {[&] { go(store_vectors, 1, 32, to, 1.0f); }, "store_vectors, store 2/32/1024; touched 0/1024"},
       {[&] { go(load_strided, 8, 128, from, to, 1024, 4); },
        "load_strided, load 32/512/4096, store 32/128/4096; pipe 160, touched 512/128"},
       {[&] { go(loop_apart, 1, 32, from, to); },

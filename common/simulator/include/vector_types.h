@@ -16,10 +16,10 @@
   struct alignas(sizeof(type) * 4 > 16 ? 16 : sizeof(type) * 4) name##4 {        \
     type x, y, z, w;                                                             \
   };                                                                             \
-  constexpr name##1 make_##name##1(type x) { return {x}; }                       \
-  constexpr name##2 make_##name##2(type x, type y) { return {x, y}; }            \
-  constexpr name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; } \
-  constexpr name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+  inline name##1 make_##name##1(type x) { return {x}; }                       \
+  inline name##2 make_##name##2(type x, type y) { return {x, y}; }            \
+  inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; } \
+  inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
 
 CONVLADDER_VECTORS(char, signed char)
 CONVLADDER_VECTORS(uchar, unsigned char)
