@@ -12,11 +12,12 @@ import contextlib
 import glob
 import os
 import re
+import shutil
 import subprocess
 
 from common.command import doctor, testing
 from common.command.building import Lacking, build, configure, folder
-from common.command.machine import child, foreground, gpus, nvcc, printed, python, say, status_of
+from common.command.machine import child, foreground, gpus, nvcc, python, say, status_of
 from common.show import files, floors
 from common.show.files import ROOT
 from common.show.support import REPORT, fail, run_main, stage_called, tell
@@ -61,7 +62,8 @@ PRESETS = ("gpu", "sim", "sim-count", "sim-asan")
 REPEATED = re.compile(r"(run|check|bench|profile|diff|test|sanitize) --(stage|shape)|report --profile|"
                       r"sanitize --tool|exercise --predict")
 WRITTEN = re.compile(r"\w+ --(json|output|grade|keep)|profile --trace|bench --machine|report --out")
-MEASURED = (":!docs/results/*.json", ":!common/machines/*.json")  # of these a new one may take the place
+MEASURED = (":!docs/results/*.json", ":!common/machines/*.json")  # of these new JSON may take the place
+OWN_PLACES = r"(?!build/|exercises\.mine/)\S+/|[A-Z]\S*$|ladder$|pyproject\.toml$"
 OF_THE_PROGRAM = ("run", "check", "bench", "profile")
 MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
            "new": "common.command.new_stage", "variant": "common.variants.variant",
@@ -312,13 +314,36 @@ def read(words):
     return backend, rest
 
 
+def is_tracked(path, but):
+    """Whether the file is this repository's; where git doesn't say, by its place."""
+    here = os.path.relpath(path, ROOT)
+    if here.startswith("../"):
+        return False
+    asked = ["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files", "--", f":(literal){here}", *but]
+    own = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
+    done = subprocess.run(asked, env=own, capture_output=True, text=True, check=False) if \
+        shutil.which("git") else None
+    if done is None or done.returncode:
+        return bool(re.match(OWN_PLACES, here)) and not (but and here.endswith(".json"))
+    return bool(done.stdout)
+
+
 def keep_own_files(command, words):
-    """No file that git tracks here is written to."""
+    """No file of this repository is written to, and none that the command reads."""
+    named = []
     for word, following in zip(words, [*words[1:], ""]):
         name, equals, value = word.partition("=")
-        path = os.path.realpath((value if equals else following) + "/index.html" * (name == "--out"))
-        if WRITTEN.fullmatch(f"{command} {name}") and os.path.isfile(path) and \
-                printed("git", "-C", ROOT, "ls-files", "--", f":(literal){path}", *MEASURED):
+        value = value if equals else following
+        path = os.path.realpath(value + "/index.html" * (name == "--out"))
+        if name.startswith("--") and os.path.isfile(path):
+            named.append((name, value, path, bool(WRITTEN.fullmatch(f"{command} {name}"))))
+    for name, value, path, written in named:
+        if not written:
+            continue
+        for other, _, read_path, also_written in named:
+            if not also_written and path == read_path:
+                fail(f"{name} and {other} are the same file, {value}: it would be overwritten", 2)
+        if is_tracked(path, MEASURED if name == "--json" else ()):
             fail(f"{name} {path}: a file of this repository would be overwritten", 2)
 
 

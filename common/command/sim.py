@@ -126,7 +126,10 @@ def run_program(program, options, path):
     environment |= {"CONVLADDER_SIM_COUNT": "1"} if options.count else {}
     def limit():
         if options.seconds:
-            resource.setrlimit(resource.RLIMIT_CPU, (options.seconds, options.seconds + 30))
+            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+            most = hard if hard != resource.RLIM_INFINITY else 1 << 62
+            limits = (min(options.seconds, most), min(options.seconds + 30, most))
+            resource.setrlimit(resource.RLIMIT_CPU, limits)
 
     with subprocess.Popen([program, *options.arguments], env=environment,
                           preexec_fn=limit) as running:  # pylint: disable=subprocess-popen-preexec-fn

@@ -65,6 +65,7 @@ std::vector<OptionSpec> option_specs() {
       {"--competitors", "LIST", "all (default), none, cudnn, pytorch or cudnn,pytorch"},
       {"--machine", "FILE", "write the GPU's rates there, and time nothing else"},
       {"--repeats", "N", "rounds that count (default 15)"},
+      {"--wrong-too", "", "time what is wrong as well; its record says fail"},
       {"--seed", "S", "of the random data (default 1)"},
       {"--json", "FILE", "write the records there (default build/report/bench.json)"}};
 }
@@ -249,6 +250,7 @@ int bench_command(const std::vector<std::string>& arguments) {
   BenchSettings settings;
   settings.stages = selected_stages(options);
   settings.repeats = static_cast<int>(options.integer("--repeats", 15, 1, 100000));
+  settings.wrong_too = options.has("--wrong-too");
   settings.seed = static_cast<uint64_t>(options.integer("--seed", 1, 0));
   const std::vector<std::string> competitors = wanted_competitors(options);
   const std::string rates = options.text("--machine");

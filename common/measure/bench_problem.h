@@ -20,6 +20,7 @@ struct BenchSettings {
   PyTorch* pytorch = nullptr;
   // Is told what is going on, before each step.
   std::function<void(const std::string&)> show = [](const std::string&) {};
+  bool wrong_too = false;  // time also what is wrong: its record fails, and has times
 };
 
 // The record of the problem, as common/show/records.py describes it. What keeps a stage, a library or the

@@ -13,6 +13,7 @@ from common.show import (
     counted, counter_tables, files, floors, formats, ladder_picture, page, records, time_tables)
 from common.show.files import ROOT
 from common.show.formats import ratio, significant
+from common.show.support import fail
 
 FOLDER = "docs/results"
 BLOCK = re.compile(r"(<!-- generated: (\S+)((?: \| [^|\n]+?)*) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -84,6 +85,8 @@ def all_renewed(data, trace=None, run=None):
     path = os.path.join(ROOT, PAGE)
     own = page.page_data(page.Inputs(data.paths("bench_*.json"), data.profiles, run, trace,
                                      kept=page.data_of(path) if os.path.exists(path) else None))
+    if bad := [notice["text"] for notice in own["notices"] if notice["path"]]:
+        fail(bad[0])
     return [*found, (PAGE, files.read_existing(path), page.html(own))]
 
 

@@ -54,6 +54,17 @@ bool is_in_library(const void* code) {
          of_code.dli_fbase != ours.dli_fbase;
 }
 
+// The C library aborts within malloc() where the heap is broken, and holds its lock: then no report can be
+// written, and the process would wait for ever.
+void end_without_a_report(int) {
+  constexpr char TEXT[] =
+      "convladder: error: the program is aborted, and its heap can't be used: it has probably "
+      "written beyond "
+      "memory that malloc() or new gave it\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, TEXT, sizeof(TEXT) - 1);
+  end_now(128 + SIGABRT);
+}
+
 void on_signal(int number, siginfo_t* info, void* context) {
   const void* const code = interrupted_code(context);
   const bool must_end = number == SIGABRT || (is_program() && is_in_library(code));
@@ -65,6 +76,10 @@ void on_signal(int number, siginfo_t* info, void* context) {
   end_in_enqueue("is ended by " + signal_name(number));
   if constexpr (COUNTING) {
     if (is_program()) {
+      if (number == SIGABRT) {
+        signal(SIGALRM, end_without_a_report);
+        alarm(2);
+      }
       note_end_of_running_kernel(number);
       end_program(memory);
     }

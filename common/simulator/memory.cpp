@@ -207,6 +207,7 @@ cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
   Enqueueing::note("waits for a copy");
   const cudaExtent& extent = box.extent;
   if (extent.width > box.dstPtr.pitch || extent.width > box.srcPtr.pitch) {
+    refuse(call, is_program() ? "a row of it is longer than the pitch" : "");
     return set_last_error(cudaErrorInvalidPitchValue);
   }
   const auto row = [](const cudaPitchedPtr& memory, const cudaPos& at, std::size_t y,
@@ -438,6 +439,10 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
                          std::size_t height) {
+  if (is_program() && to && width > 0 && height > 0) {
+    const std::string wrong = wrong_end(to, pitch * (height - 1) + width, true, "destination");
+    if (const cudaError_t error = refuse("cudaMemset2D()", wrong)) return error;
+  }
   for (std::size_t row = 0; row < height; ++row) {
     const cudaError_t error = cudaMemset(static_cast<char*>(to) + row * pitch, value, width);
     if (error) return error;

@@ -178,7 +178,8 @@ TEST_F(Counting, AccessesAddUpInEveryOrderOfThreads) {
     std::function<void()> work;
     const char* summary;
   } CASES[] = {
-      {[&] { go(store_vectors, 1, 32, to, 1.0f); }, "store_vectors, store 2/32/1024; touched 0/1024"},
+      {[&] { go(store_vectors, 1, 32, to, 1.0f); },
+       "store_vectors, store 2/32/1024; touched 0/1024"},
       {[&] { go(load_strided, 8, 128, from, to, 1024, 4); },
        "load_strided, load 32/512/4096, store 32/128/4096; pipe 160, touched 512/128"},
       {[&] { go(loop_apart, 1, 32, from, to); },

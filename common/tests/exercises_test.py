@@ -164,8 +164,14 @@ class Messages(unittest.TestCase):
                 ("order_of_products", "constexpr Product product(int step)",
                  "constexpr Product product(int& step)", "declared as they were"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nstruct Convolution : convladder::Convolution {{}};",
-                 "another meaning"),
-                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define conv2d_any conv2d", "no macros"),
+                 "outside of your part as well"),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define conv2d nothing", "no macros"),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define MANY 7", None),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n__device__ int plane() {{ return 1; }}",
+                 "plane is a name outside of your part as well"),
+                *(("order_of_products", "__host__ __device__ constexpr Product product(int step)", now, None)
+                  for now in ("constexpr __host__ __device__ Product product(const int i)",
+                                "__host__ __device__ inline constexpr Product product(int step)")),
                 ("windows", tasks.END, f"}}\n{tasks.END}", "whole blocks")):
             solved = TASK[name].solved()
             self.assertIn(old, solved, name)
@@ -196,6 +202,14 @@ class Command(FolderTest):
             self.assertIn(f" {task.name} ", text)
         self.assertIn(f"next   {TASKS[0].name}", text)
         self.assertIn(f"0 of {len(TASKS)} done", text)
+
+    def test_two_at_once_lose_nothing(self):
+        first, second = exercise.Notes(), exercise.Notes()
+        for notes, name in ((first, "tile"), (second, "tail"), (first, "tile")):
+            notes.of(name)["checks"] += 1
+            notes.save(name)
+        self.assertEqual({name: note["checks"] for name, note in exercise.Notes().all.items()},
+                         {"tile": 2, "tail": 1})
 
     def test_hints_come_one_after_the_other_and_are_remembered(self):
         texts = [self.run_command("coalesce", "--hint")[1] for _ in range(4)]
@@ -454,6 +468,23 @@ HOSTILE = {
     "operands out of bounds": (judge.STRAY, "reads 4 bytes of global memory out of bounds", "", FILE,
                                "}}\n#include \"common/core/mma.h\"\nnamespace convladder { namespace {",
                                KERNEL, "float d[4] = {};\nmma_tf32(d, d, input - 40, d);"),
+    "renamed by an attribute": (judge.REFUSED, "another's name", "weakref", FILE, "static int __pipeline_mine"
+                                "(void*, const void*, unsigned long) __attribute__((weakref(\"memcpy\")));"),
+    "renamed by asm": (judge.REFUSED, "another's name", "asm", FILE,
+                       "void mine(void*, const void*, unsigned long) asm(\"memcpy\");"),
+    "a text": (judge.REFUSED, "a text, whose loads", "\"abcd\"", LOOPS, "sum += 0.0f * \"abcd\"[c % 4]"),
+    "a template's table": (judge.REFUSED, "table of constants", "table", FILE,
+                           "template <class T> constexpr T table[4] = {1, 2, 3, 4};", LOOPS,
+                           "sum += 0.0f * table<float>[c % 4]"),
+    "a table with a pointer": (judge.REFUSED, "table of constants", "table", FILE,
+                               "extern int other;\nstruct Table { int* p; float v[4]; };\n"
+                               "__device__ const Table table = {&other, {1, 2, 3, 4}};\nint other;", LOOPS,
+                               "sum += 0.0f * table.v[c % 4]"),
+    "puts": (judge.REFUSED, "puts: no name of CUDA", "puts", KERNEL,
+             "puts(reinterpret_cast<const char*>(input - 1000));"),
+    "prints a class": (judge.REFUSED, "no number", "printf", KERNEL,
+                       "struct Large { int x[8]; };\n"
+                       "printf(\"%d\", *reinterpret_cast<const Large*>(input - 1000));"),
     "ends the process": (judge.REFUSED, "exit", "std::exit", ENQUEUE, "std::exit(0);"),
     "fork": (judge.REFUSED, "fork", "fork", FILE, "extern \"C\" int fork(); const int child = fork();"),
     "forged by a word found in the heap": (judge.REFUSED, "what only the judge writes", "", ENQUEUE, FORGERY),

@@ -126,6 +126,9 @@ class Ladder(unittest.TestCase):
                 ("--backend=sim run --backend gpu", "backend"), ("check --relu --relu", "relu"),
                 ("variant --stage 03 --stage=04", "stage"), ("exercise tail --json=x --json y", "json"))),
             ("report --fast", "--fast"),
+            ("run --n 1 --machine README.md --json README.md", "are the same file, README.md"),
+            ("check --n 1 --json LICENSE", "LICENSE: a file of this repository"),
+            ("run --n 1 --output docs/results/layers_h200.json", "a file of this repository"),
             *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
                               ("exercise --measure", "needs a GPU")]),
         ):

@@ -102,13 +102,17 @@ class Programs(unittest.TestCase):
         for body, status, wanted in (
                 ("", 1, "error: .*/a.cpp: no main\\(\\)"), ("int main() { raise(SIGPIPE); }", 141, ""),
                 ("int main() { raise(SIGKILL); }", 137, "the program was ended by SIGKILL"),
+                ("int main() { memset(malloc(24), 1, 4096); free(malloc(100)); }", 134,
+                 "the program was ended by SIGABRT"),
                 ("int main() { _exit(0); }", 1, "the program has left no report: .*")):
             with self.subTest(body), tempfile.TemporaryDirectory() as folder:
-                files.write(f"{folder}/a.cpp", f"#include <csignal>\n#include <unistd.h>\n{body}\n")
+                files.write(f"{folder}/a.cpp", "#include <csignal>\n#include <cstdlib>\n#include <cstring>\n"
+                            f"#include <unistd.h>\n{body}\n")
                 done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp"],
                                       cwd=ROOT, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (status, ""))
-                self.assertRegex(done.stderr, f"^ladder: {wanted}\n$" if wanted else "^$")
+                heap = r"(malloc.*\nconvladder: error: the program is aborted, and its heap .*\n)?"
+                self.assertRegex(done.stderr, f"^{heap}ladder: {wanted}\n$" if wanted else "^$")
 
     def test_settings_that_are_no_numbers(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 import argparse
 import copy
 import datetime
+import fcntl
 import json
 import math
 import os
@@ -56,7 +57,10 @@ class Notes:
     """What is remembered of a learner: {exercise: {...}}; begins anew if the file holds nothing like that."""
 
     def __init__(self):
-        self.all = {}
+        self.all = self.read()
+
+    @staticmethod
+    def read():
         try:
             found = json.loads(files.read_existing(NOTES) or "{}")
             for note in found.values():
@@ -64,16 +68,25 @@ class Notes:
                         note["hints"] < 0 or \
                         any(said != parse_number(str(said)) for said in note["predicted"].values()):
                     raise ValueError
-            self.all = found
+            return found
         except (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError):
             print(f"{shown(NOTES)}: no notes that can be read; {set_aside(NOTES)}", file=sys.stderr)
+            return {}
 
     def of(self, name):
         return self.all.setdefault(name, copy.deepcopy(FRESH))
 
-    def save(self):
+    def save(self, name):
+        """What this process knows of the exercise; another one may have saved what it knows of others."""
         os.makedirs(MINE, exist_ok=True)
-        write_json(NOTES, self.all)
+        folder = os.open(MINE, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            mine_alone = {name: self.all[name]} if name in self.all else {}
+            self.all = {key: note for key, note in self.read().items() if key != name} | mine_alone
+            write_json(NOTES, self.all)
+        finally:
+            os.close(folder)
 
 
 def mine(task):
@@ -278,7 +291,7 @@ def check(task, builds, notes):
     show(task, source, verdict, note["predicted"])
     note["checks"] += 1
     note["done"] = note["done"] or not verdict.kind
-    notes.save()
+    notes.save(task.name)
     seconds = time.monotonic() - begun
     if verdict.kind:
         left = len(task.hints()) - note["hints"]
@@ -337,7 +350,7 @@ def hint(task, notes):
         print("That was the last one; again:")
     tell(f"hint {given + 1} of {len(texts)}\n\n{texts[given]}")
     note["hints"] = given + 1
-    notes.save()
+    notes.save(task.name)
 
 
 def predict(task, notes, words):
@@ -354,7 +367,7 @@ def predict(task, notes, words):
             note["predicted"][keys[key]] = parse_number(value)
         except ValueError:
             fail(f"--predict {word}: '{value}' is no number, or below 0", 2)
-    notes.save()
+    notes.save(task.name)
 
 
 def reset(task, notes):
@@ -362,7 +375,7 @@ def reset(task, notes):
         print(set_aside(mine(task)))
     make_mine(task)
     notes.all.pop(task.name, None)
-    notes.save()
+    notes.save(task.name)
     print(f"{shown(mine(task))} is as in the beginning")
 
 

@@ -32,7 +32,8 @@ HOOKS = (r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|writ
 MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|fdim|hypot"
          r"|a?(sin|cos|tan)h?|atan2|erfc?|[lt]gamma|floor|ceil|l?l?round|trunc|l?l?rint|nearbyint|remainder"
          r"|nextafter|copysign|ldexp|scalbln?|isnan|clz|ctz|ffs|popcount)(f|l|ll)?|__popcount[sdt]i2")
-DEVICE = (r"__pipeline_\w+|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
+DEVICE = (r"__pipeline_(memcpy_async|commit|wait_prior|arrive_on)"
+          r"|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
           r"|note_undefined|fail_(kernel|assertion)|rounded|narrow_(float|double)|inverse_erf|fence|spin"
           r"|clock_ns)|clock")
 OTHERS = (r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect|eh_pointer|unwind_resume)|__printf_chk|"
@@ -55,7 +56,8 @@ ELSEWHERE = re.compile(
     r"|convladder_dynamic_shared"
     r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|window_map|simulator::run_grid)"
     r")(\(.*)?")
-WHY = {"__tsan_atomic8_load": "a static variable that is initialised when the function runs",
+WHY = {"convladder::simulator::begin_atomic": "an atomic operation, which is not counted",
+       "__tsan_atomic8_load": "a static variable that is initialised when the function runs",
        "__cxa_guard": "a static variable that is initialised when the function runs",
        "__tsan_atomic": "an atomic operation, which is not counted",
        "convladder::simulator::ignore_result": "an atomic operation, which is not counted",
@@ -94,7 +96,11 @@ TOKEN = re.compile(r"""
     (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)) | (?P<raw>(?:u8|[uUL])?R")
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
 # Names of the simulator, and what is otherwise when it is worked out beforehand.
-STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)"
+STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)|^puts$|^putchar$"
+# By these attributes, and by `asm` behind a declaration, another function is called than the source names.
+RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy)_*"
+BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}
+NO_PART_OF_A_TYPE = {"inline", "__inline__", "__forceinline__", "__restrict__", "__restrict"}
 CALL = re.compile(rf"^\s+(?:\S+ = )?{WHERE}(?:\S+ = )?(?!if |switch |return )"
                   r"(OBJ_TYPE_REF(?=\()|(?:operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?)"
                   r"(?= \((?!\*[<)])))", re.M)
@@ -140,8 +146,30 @@ def tokens(text):
     return [(token.start(), token[0]) for token in found if not token["left_out"]]
 
 
+def declaration(statement):
+    """(its name, what stands before, parameters), without what makes no other function of it."""
+    words = [token for token in statement if token not in NO_PART_OF_A_TYPE]
+    opening = words.index("(")
+    parameters, depth = [[]], 0
+    for token in words[opening + 1:-1]:
+        depth += (token in ("(", "<", "[")) - (token in (")", ">", "]"))
+        if depth == 0 and token == ",":
+            parameters.append([])
+        else:
+            parameters[-1].append(token)
+    for parameter in parameters:
+        # behind the type; or behind & and * in brackets
+        name = next((i for i, token in enumerate(parameter[1:], 1) if re.match(r"[A-Za-z_]", token) and (
+            i + 1 == len(parameter) or parameter[i + 1] in ("[", ")"))), None)
+        if name and parameter[name] not in BUILT_IN and parameter[name - 1] not in ("const", "::"):
+            del parameter[name]
+        if not {"*", "&", "("} & set(parameter):
+            parameter[:] = [token for token in parameter if token != "const"]
+    return words[opening - 1], sorted(words[:opening - 1]), parameters
+
+
 def declared(part, names):
-    """Of the functions of these names that are defined in it: what stands before their bodies."""
+    """The declaration() of each function of these names that is defined in it."""
     found, statement, depth = [], [], 0
     for _, token in part:
         if depth == 0:
@@ -149,9 +177,12 @@ def declared(part, names):
         depth += (token == "{") - (token == "}")
         if depth == 1 and token == "{" or depth == 0 and token in (";", "}"):
             if "(" in statement and statement[statement.index("(") - 1] in names:
-                found.append(statement)
+                found.append(declaration(statement[:-1]))
             statement = []
     return found
+
+
+TAKEN = "{} is a name outside of your part as well: choose another"
 
 
 def outside(text, before, gap, after):
@@ -171,17 +202,19 @@ def outside(text, before, gap, after):
     in_kernel = words.count("{") - words.count("}") > words.count("namespace")
     own = own[len(before):len(own) - len(after)]
     depth, brackets, last = 0, 0, (0, "")
-    for place, token in own + [(0, ";")]:
+    for (place, token), (_, following) in itertools.pairwise(own + [(0, ";"), (0, "")]):
         if depth + brackets == 0 and not in_kernel and token in "({=[;:," and last[1] in taken and \
                 re.match(r"[A-Za-z_]\w*$", last[1]):
-            return text.count("\n", 0, last[0]) + 1, f"{last[1]} has another meaning outside of your part"
+            return text.count("\n", 0, last[0]) + 1, TAKEN.format(last[1])
         depth += (token == "{") - (token == "}")
         brackets += (token in ("(", "[")) - (token in (")", "]"))
-        if depth < 0 or last[1] in ("#", ":") and token in ("define", "undef"):
-            return text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros"
+        if depth < 0 or last[1] in ("#", ":") and token in ("define", "undef") and following in rest:
+            return (text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros "
+                                                    "that change what is outside of it")
         last = place, token
-    if not in_kernel and declared(own, rest) != declared(gap, rest):
-        return (text.count("\n", 0, own[0][0]) + 1 if own else 0,
+    if not in_kernel and (now := declared(own, rest)) != (then := declared(gap, rest)):
+        taken = {name for name, *_ in now} - {name for name, *_ in then}
+        return (text.count("\n", 0, own[0][0]) + 1 if own else 0, TAKEN.format(min(taken)) if taken else
                 "the functions of your part must be declared as they were, parameters included")
     return None
 
@@ -200,6 +233,9 @@ def directive(text, start):
         strange = token[0] != '"' and re.search(STRANGE, token)
         if strange and token not in start or re.match("##|%:%:", text[place:]):
             return text.count("\n", 0, place) + 1, f"{token}: no name of CUDA, or a way to hide one"
+        if re.fullmatch(RENAMES, token) and re.search(r"\b__attribute|\b_*gnu_*\s*::", text) or \
+                re.fullmatch("(__)?asm(__)?", token) and re.search(r"[\w)]\s*\Z", text[:place]):
+            return text.count("\n", 0, place) + 1, f"{token}: could give a function another's name"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
     for number, line in enumerate(bare.split("\n"), 1):
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{PLAIN})\w", line) and \
@@ -215,9 +251,12 @@ def attributes_of(function):
 
 def tables_in(compiled):
     """Its variables that are constants: g++ gives no hook of theirs."""
-    done = subprocess.run(["nm", "-C", compiled], capture_output=True, text=True, check=True)
-    return [name for name in re.findall(r"^\w+ [rR] (.*)$", done.stdout, re.M)
-            if not re.match(r"(typeinfo|vtable|guard|\.)", name)]
+    symbols = [subprocess.run(["objdump", how, compiled], capture_output=True, text=True, check=True).stdout
+               for how in ("-t", "-tC")]
+    constant = r"^[0-9a-f]+ .{7} \.(?:rodata|data\.rel\.ro)\S*\t[0-9a-f]+ +(?:\.hidden )?(.*)$"
+    names = [re.findall(constant, text, re.M) for text in symbols]
+    return [mangled if mangled.startswith("_ZGR") else plain(shown) for mangled, shown in zip(*names)
+            if not re.match(r"(typeinfo|vtable|guard|\.|$)", shown)]
 
 
 def in_functions(text, dump, source, calls, tables):
@@ -244,11 +283,17 @@ def in_functions(text, dump, source, calls, tables):
             return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
         if "__asm__" in function:
             return line_with(text, "asm"), "assembly, which nobody counts"
-        table = next((symbol for symbol in tables if KERNEL in words and re.search(
-            rf"\b{re.escape(plain(symbol))}\b", function)), None)
-        if table:
-            return line_with(text, table), (f"{plain(table)} is a table of constants, whose loads nobody "
+        bare = re.sub(WHERE, "", function) if KERNEL in words else ""
+        if table := next((each for each in tables if re.search(rf"\b{re.escape(each)}\b", bare)), None):
+            table = re.sub(r"_ZGR.*?\d(\D\w*?)_\d*", r"\1", table)  # what a reference is bound to
+            return line_with(text, table), (f"{table} is a table of constants, whose loads nobody "
                                             "counts: make it __device__, and not const")
+        if read := re.search(r'^ +\S+ = (?:MEM[^\n"]*)?("(?:[^"\\\n]|\\.)*")(?:\[|[^\n]*\])', bare, re.M):
+            place = text.find(read[1])
+            return text.count("\n", 0, place) + 1, f"{read[1]} is a text, whose loads nobody counts"
+        if re.search(r"printf \([^;\n]*, (?:\*|MEM|D\.|(?!\w*_\d)[a-z]\w*[,)])", re.sub(TOKEN, lambda token: (
+                "" if token[0][0] == '"' else token[0]), bare)):
+            return line_with(text, "printf"), "printf() gets an argument that is no number"
         for where, called in CALL.findall(function):
             path, _, place = where.partition(":")
             if called.endswith("run_grid") and not path.endswith("common/simulator/launch.h"):

@@ -16,19 +16,20 @@ from common.measure import ncu
 from common.show import files
 from common.show.files import ROOT
 from common.variants import handin, task
-from common.variants.build import EXEMPLAR, Failed, run_limited
+from common.variants.build import EXEMPLAR, BuildError, Failed, run_limited
 
 COMPILE_SECONDS = 10  # with a task's seconds less than 20 in all
 GPU_SECONDS = 30  # of nvcc, and of the program with its runs for a time
 MOST_BYTES = 1 << 20  # of a kernel's text
 MEMORY = 4 << 30  # address space of the compiler and of the program
+NO_END = "has come to no end, or is many times too slow"
 CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recurses without end",
            signal.SIGBUS: "touches memory that isn't there (SIGBUS)",
            signal.SIGFPE: "divides an integer by zero (SIGFPE)",
            signal.SIGILL: "ran into what is no instruction (SIGILL)",
            signal.SIGABRT: "aborted",
-           signal.SIGALRM: "has come to no end", signal.SIGUSR1: "has come to no end",
-           signal.SIGXCPU: "has come to no end", signal.SIGXFSZ: "prints without end",
+           signal.SIGALRM: NO_END, signal.SIGUSR1: NO_END, signal.SIGXCPU: NO_END,
+           signal.SIGXFSZ: "prints without end",
            0: f"asks for more than {MEMORY >> 30} GB of memory"}
 
 # What can be wrong, in the order in which it is looked for.
@@ -129,6 +130,8 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
         done = build.compile(source, compiled, seconds=COMPILE_SECONDS, memory=MEMORY, after=[
             "-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage",
             "-fdump-tree-optimized-lineno=" + os.path.join(folder, "kernel.dump")])
+    if done.returncode != 0 and "No space left on device" in done.stdout:
+        raise BuildError(done.stdout.strip().splitlines()[-1])  # the machine's fault
     if done.returncode != 0:
         raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
@@ -213,7 +216,7 @@ def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
         if done.returncode in (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGXCPU) and \
                 verdict.kind in ("", CRASH):
             verdict.kind, verdict.message = ENDLESS, (
-                f"{name}: has come to no end after {time.monotonic() - begun:.0f} s")
+                f"{name}: {NO_END} (no end after {time.monotonic() - begun:.0f} s)")
         elif done.returncode != 0:
             verdict.fail(CRASH, f"{name}: " + (CRASHES.get(-done.returncode) or ": ".join(
                 [f"ended with status {done.returncode}"] + done.stdout.splitlines()[-1:])))

@@ -249,16 +249,16 @@ class Measured:
         self.build.make("convladder")
         self._before = {}
 
-    def measure(self, program, experiment):
-        """The records of `profile`; on a GPU those of `bench`."""
+    def measure(self, program, experiment, *more):
+        """The records of `profile`; on a GPU those of `bench`, with `more` options."""
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             words = ["--stage", experiment.stage, "--shape", experiment.on, "--json", file.name]
             if self.build.on_gpu:
                 ended = run_limited([program, "bench", *words, "--competitors", "none",
-                                     "--repeats", str(self.repeats)])
+                                     "--repeats", str(self.repeats), *more])
                 timed = records.read_bench(file.name)
                 stage = timed.problems[0].stages[experiment.stage]
-                if ended.returncode:
+                if ended.returncode and not (more and stage.cold):
                     raise Failed(f"{experiment.stage}: {stage.status}: {stage.message}")
                 return {"counted": [], "cold_ms": stage.cold.median, "machine": timed.machine["gpu"]}
             run([program, "profile", *words, "--batch", experiment.batch])
@@ -284,6 +284,8 @@ class Measured:
                 raise  # the machine's fault, not the change's
             folder = os.path.relpath(os.path.dirname(program), ROOT)
             record["failure"] = wrong[0].replace(f"{folder}/", "")
+            if experiment.wrong and self.build.on_gpu:
+                record["after"] = self.measure(program, experiment, "--wrong-too")
         return record
 
 
@@ -315,9 +317,10 @@ def keep(path, record):
 def table_of(record):
     """What changed, as text for a terminal: the time, and the counters, before and after."""
     before, after = record["before"], record["after"]
-    if record["failure"]:
-        where = " on an " + before["machine"] if before["machine"] else ""
-        return f"the check fails{where}: {record['failure']}\n"
+    where = " on an " + before["machine"] if before["machine"] else ""
+    failure = f"the check fails{where}: {record['failure']}\n" if record["failure"] else ""
+    if not after:
+        return failure
     rows = []
     if before["cold_ms"] and after["cold_ms"]:
         old, new = before["cold_ms"], after["cold_ms"]
@@ -331,7 +334,7 @@ def table_of(record):
     changed = [row for row in rows if row[1] != row[2]]
     header = ["", "before", "after", "÷ before"]
     table = formats.aligned(formats.markdown(header, changed)) if changed else ""
-    return table + (f"unchanged: {same}\n" if same else "")
+    return failure + table + (f"unchanged: {same}\n" if same else "")
 
 
 def try_experiments(chosen, options):

@@ -11,6 +11,7 @@ Below that line, in any order:
     test NAME                            a bug's: the one test of the stage's suite that must fail
     of NAME                              a start's: the exercise whose solution is changed
     on PROBLEM, batch N                  an experiment's: what is counted, if not one image of AlexNet's layer
+    wrong since ...                      an experiment's: what it leaves out; it is timed all the same
     in common/core/indexing.h            the file that the edits below change, if not the kernel
     - what stands there
     + what stands there instead
@@ -62,6 +63,7 @@ class Variant:
     about: str
     expect: str = ""
     test: str = ""
+    wrong: str = ""
     of: str = ""
     on: str = "alexnet_conv1"
     batch: str = "1"
@@ -75,7 +77,7 @@ class Variant:
     def take(self, word, rest):
         """Takes a line that describes it; False for one that does not."""
         last = self.edits[-1] if self.edits else Edit()
-        if word in ("expect", "test", "of", "on", "batch"):
+        if word in ("expect", "test", "of", "on", "batch", "wrong"):
             setattr(self, word, rest)
         elif word == "in":
             self.edits.append(Edit(rest))

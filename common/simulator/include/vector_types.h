@@ -3,19 +3,19 @@
 #pragma once
 
 // 2 and 4 elements are aligned as one piece, of at most 16 bytes; 1 and 3 as their elements.
-#define CONVLADDER_VECTORS(name, type)                                           \
-  struct name##1 {                                                               \
-    type x;                                                                      \
-  };                                                                             \
-  struct alignas(sizeof(type) * 2) name##2 {                                     \
-    type x, y;                                                                   \
-  };                                                                             \
-  struct name##3 {                                                               \
-    type x, y, z;                                                                \
-  };                                                                             \
-  struct alignas(sizeof(type) * 4 > 16 ? 16 : sizeof(type) * 4) name##4 {        \
-    type x, y, z, w;                                                             \
-  };                                                                             \
+#define CONVLADDER_VECTORS(name, type)                                        \
+  struct name##1 {                                                            \
+    type x;                                                                   \
+  };                                                                          \
+  struct alignas(sizeof(type) * 2) name##2 {                                  \
+    type x, y;                                                                \
+  };                                                                          \
+  struct name##3 {                                                            \
+    type x, y, z;                                                             \
+  };                                                                          \
+  struct alignas(sizeof(type) * 4 > 16 ? 16 : sizeof(type) * 4) name##4 {     \
+    type x, y, z, w;                                                          \
+  };                                                                          \
   inline name##1 make_##name##1(type x) { return {x}; }                       \
   inline name##2 make_##name##2(type x, type y) { return {x, y}; }            \
   inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; } \
