@@ -229,6 +229,7 @@ class ProblemBench {
     if (!result.pass && !any) {
       if (!settings_.wrong_too) throw std::runtime_error(result.message);
       each.wrong = true;
+      each.record["message"] = result.message;
     }
     if (!each.cudnn || each.stage.precision != Precision::kTf32) return;
     // A library that may round to TF32 may also choose not to: its error tells.

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 namespace convladder::simulator {
 
@@ -72,6 +74,14 @@ enum class Atomic : uint8_t {
 };
 // Nobody uses the result of the next one.
 void ignore_result();
+
+template <typename T>
+using Same = std::enable_if_t<true, T>;  // a parameter that no type is deduced from
+// to = from, in one store, where a list gives `from`.
+template <typename T>
+__attribute__((always_inline)) inline void assign(T& to, Same<T> from) {
+  to = std::move(from);
+}
 
 // Around an atomic operation, which begins with checking the access. `changed`: what is there now
 // differs. A thread that goes on asking, and changes nothing, lets others have their turn.

@@ -203,6 +203,12 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   return cudaSuccess;
 }
 
+// Device memory, or the host's that cudaMallocHost() gave: to other memory a copy waits until it is done.
+bool is_kept_by_runtime(const void* address) {
+  const std::lock_guard lock(allocations_mutex);
+  return find_allocation(address) != allocations().end();
+}
+
 cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
   Enqueueing::note("waits for a copy");
   const cudaExtent& extent = box.extent;
@@ -405,6 +411,7 @@ cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t byt
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   Enqueueing::note_stream(stream);
+  if (!is_kept_by_runtime(to)) Enqueueing::note("waits for a copy");
   return copy(to, from, bytes, kind, {"cudaMemcpyAsync()", bytes, bytes});
 }
 

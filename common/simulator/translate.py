@@ -611,6 +611,31 @@ class Unit:
             first = i - (self.words[i - 1] == "::") - (self.words[i - 2:i] == ["std", "::"])
             self.replace(first, SIMULATOR + self.words[i].removeprefix("__builtin_"), i)
 
+    def is_declared(self, first, end):
+        """Whether the tokens up to `end` declare a variable, and are no expression."""
+        last = end - 1
+        while self.words[last] == "]":
+            last = self.opening(last) - 1
+        if self.words[last] == ")":
+            bracket = self.opening(last)
+            return bracket != first and self.words[bracket + 1] in ("*", "&")
+        return not (last == first or self.words[first] in ("*", "(") or
+                    self.words[last - 1] in (".", "->", "::"))
+
+    def assign_list(self, i):
+        """`to = {...};` in a kernel is one store, which the compiler would make part by part."""
+        end = self.closing(i + 1)
+        if self.words[end + 1] != ";" or not any(
+                first < i < last for first, last in self.bodies + self.device_bodies):
+            return
+        first = self.statement(i)
+        while self.words[first] in ("if", "for", "while", "else", "do"):
+            first = self.closing(first + 1) + 1 if self.words[first + 1] == "(" else first + 1
+        if first < i and not self.is_declared(first, i):
+            self.insert(first, SIMULATOR + "assign(")
+            self.replace(i, ",")
+            self.replace(end, "})")
+
     # --- all of it --------------------------------------------------------------------------------
 
     def translate(self):
@@ -642,6 +667,8 @@ class Unit:
             elif kind == "pragma" and (found := re.match(r"\s*#\s*pragma\s+unroll\s*\(?\s*(\d*)", word)):
                 loop = self.words[i + 1] in ("for", "while", "do")
                 self.replace(i, f"#pragma GCC unroll {found[1] or 16}" if loop else "")
+            elif word == "=" and self.kernel and self.words[i + 1] == "{":
+                self.assign_list(i)
             elif (word == "<" and self.words[i + 1:i + 3] == ["<", "<"] and self.adjacent(i, "<<") and
                   self.words[i - 1] not in ("operator", "<")):  # "<< <" is one as well
                 launches.append(i)
@@ -690,13 +717,21 @@ CUDA_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: er
     (r"\s+required from here\n.*?common/simulator/\S+: error: static assertion failed: (.*)$", r"\2"))]
 
 
+# A name of CUDA's that g++ doesn't know.
+UNDECLARED = re.compile(
+    r"^(\S+:\d+):\d+: error: .((?:cu[a-z]*[A-Z_]|cuda::|cg::|__)\w+|\w+f)\W+(?:was not|has not been) "
+    "declared", re.MULTILINE)
+
+
 def explained(said):
     """Where they alone are wrong, the compiler's words are left out."""
     matches = [(match, words) for pattern, words in CUDA_ERRORS for match in pattern.finditer(said)]
     error = re.compile(r"^(?!\S*common/simulator/)\S+: error: ", re.MULTILINE)  # ours follow
     others = len(error.findall(said)) > sum(len(error.findall(match[0])) for match, _ in matches)
     lines = dict.fromkeys(match.expand(words) for match, words in matches)
-    return "\n".join([*lines, said if others else ""]) if lines else said
+    notes = dict.fromkeys(f"{found[1]}: note: {found[2]} isn't simulated, or is misspelt"
+                          for found in UNDECLARED.finditer(said))
+    return "\n".join([*lines, said if others or not lines else ""]) + "".join(f"{note}\n" for note in notes)
 
 
 def explained_library(said):

@@ -160,6 +160,9 @@ __global__ void store_vectors(float* to, float x) {
   auto* const vectors = reinterpret_cast<float4*>(to) + threadIdx.x;
   vectors[0] = make_float4(1, 2, 3, 4);
   vectors[32] = {x, x, x, x};
+  reinterpret_cast<float4*>(to)[threadIdx.x + 64] = {x, 0, 1, x};
+  const float4 own = {1, 2, 3, 4};
+  if (x > 0) *(vectors + 96) = {own.x, 0, x, x};
 }
 
 __global__ void reverse_tile(const float* from, float* to) {
@@ -179,7 +182,7 @@ TEST_F(Counting, AccessesAddUpInEveryOrderOfThreads) {
     const char* summary;
   } CASES[] = {
       {[&] { go(store_vectors, 1, 32, to, 1.0f); },
-       "store_vectors, store 2/32/1024; touched 0/1024"},
+       "store_vectors, store 4/64/2048; pipe 16, touched 0/64"},
       {[&] { go(load_strided, 8, 128, from, to, 1024, 4); },
        "load_strided, load 32/512/4096, store 32/128/4096; pipe 160, touched 512/128"},
       {[&] { go(loop_apart, 1, 32, from, to); },

@@ -102,7 +102,8 @@ class Programs(unittest.TestCase):
         for body, status, wanted in (
                 ("", 1, "error: .*/a.cpp: no main\\(\\)"), ("int main() { raise(SIGPIPE); }", 141, ""),
                 ("int main() { raise(SIGKILL); }", 137, "the program was ended by SIGKILL"),
-                ("int main() { memset(malloc(24), 1, 4096); free(malloc(100)); }", 134,
+                ("int main() { char* volatile p = static_cast<char*>(malloc(24)); memset(p, 1, 4096); "
+                 "p = static_cast<char*>(malloc(100)); }", 134,
                  "the program was ended by SIGABRT"),
                 ("int main() { _exit(0); }", 1, "the program has left no report: .*")):
             with self.subTest(body), tempfile.TemporaryDirectory() as folder:

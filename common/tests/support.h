@@ -143,6 +143,11 @@ inline void expect_contains(const std::string& text, const std::string& part) {
 // The stage of this program that the environment names, or its first.
 inline const Stage& tested_stage() {
   const char* const name = std::getenv("CONVLADDER_STAGE");
+  if (stages().empty()) {
+    std::fputs("error: the kernel registers no stage: its end lacks CONVLADDER_REGISTER_STAGE\n",
+               stderr);
+    std::_Exit(1);  // the tests' names are made before main()
+  }
   return name ? find_stage(name) : stages().at(0);
 }
 

@@ -258,9 +258,9 @@ class Measured:
                                      "--repeats", str(self.repeats), *more])
                 timed = records.read_bench(file.name)
                 stage = timed.problems[0].stages[experiment.stage]
-                if ended.returncode and not (more and stage.cold):
+                if ended.returncode and not (more and stage.cold_ms):
                     raise Failed(f"{experiment.stage}: {stage.status}: {stage.message}")
-                return {"counted": [], "cold_ms": stage.cold.median, "machine": timed.machine["gpu"]}
+                return {"counted": [], "cold_ms": stage.cold_ms.median, "machine": timed.machine["gpu"]}
             run([program, "profile", *words, "--batch", experiment.batch])
             counted = [{name: value for name, value in record.items() if not name.endswith("work")}
                        for record in json.loads(files.read(file.name))]

@@ -49,7 +49,7 @@ if(CONVLADDER_COUNTING)  # docs/counting.md says why
     list(APPEND CONVLADDER_DEVICE_OPTIONS
       --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
       # one access in the source is one in the code: none split, merged or duplicated
-      -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks -fno-elide-constructors
+      -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
       # what nobody writes is read all the same: it may be the host's
       -fno-ipa-reference-addressable)
   endif()

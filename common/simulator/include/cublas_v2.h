@@ -47,3 +47,23 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          long long stride_a, const float* B, int ldb,
                                          long long stride_b, const float* beta, float* C, int ldc,
                                          long long stride_c, int batch);
+
+// Matrices and vectors between host and device, of `bytes` for an element; ld* and inc* count elements.
+#define CONVLADDER_MOVES(way, kind)                                                               \
+  inline cublasStatus_t cublas##way##Matrix(int rows, int columns, int bytes, const void* from,   \
+                                            int ld_from, void* to, int ld_to) {                   \
+    if (rows < 0 || columns < 0 || bytes <= 0 || ld_from < rows || ld_to < rows) {                \
+      return CUBLAS_STATUS_INVALID_VALUE;                                                         \
+    }                                                                                             \
+    const cudaError_t error =                                                                     \
+        cudaMemcpy2D(to, std::size_t(ld_to) * bytes, from, std::size_t(ld_from) * bytes,          \
+                     std::size_t(rows) * bytes, columns, kind);                                   \
+    return error ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;                        \
+  }                                                                                               \
+  inline cublasStatus_t cublas##way##Vector(int count, int bytes, const void* from, int inc_from, \
+                                            void* to, int inc_to) {                               \
+    return cublas##way##Matrix(1, count, bytes, from, inc_from, to, inc_to);                      \
+  }
+CONVLADDER_MOVES(Set, cudaMemcpyHostToDevice)
+CONVLADDER_MOVES(Get, cudaMemcpyDeviceToHost)
+#undef CONVLADDER_MOVES

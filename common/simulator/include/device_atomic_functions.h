@@ -14,9 +14,6 @@ constexpr bool IS_ONE_OF = (std::is_same_v<T, Types> || ...);
 template <typename T>
 constexpr bool IS_HALF = false;
 
-template <typename T>
-using Same = std::enable_if_t<true, T>;  // a parameter that no type is deduced from
-
 // Integers go round.
 template <typename T>
 T add(T a, T b) {

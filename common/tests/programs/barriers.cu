@@ -115,7 +115,7 @@ __global__ void atomics(int* cells) {
   sum.fetch_add(2, cuda::memory_order_relaxed);
   if (threadIdx.x == 0 && blockIdx.x == 0) {
     cells[2] = 42;
-    flag.store(1, cuda::memory_order_release);
+    flag.store(1, cuda::std::memory_order_release);
   }
   if (threadIdx.x == 0 && blockIdx.x == 1) {
     while (flag.load(cuda::memory_order_acquire) == 0) {
