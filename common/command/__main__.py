@@ -273,7 +273,7 @@ class Commands:
         parser.add_argument("--stage", action="append", default=[])
         options = parser.parse_args(words)
         if options.minutes is not None and (not options.all or options.stage or options.minutes < 0):
-            fail("--minutes is for --all, and not below 0", 2)
+            fail("--minutes is for --all without --stage, and not below 0", 2)
         for stage in options.stage:
             need_folder("test --stage", stage)
         return testing.test(options, self.backend, self.chosen)

@@ -66,6 +66,10 @@ void end_without_a_report(int) {
 }
 
 void on_signal(int number, siginfo_t* info, void* context) {
+  if (number == SIGABRT && is_program()) {
+    signal(SIGALRM, end_without_a_report);
+    alarm(2);
+  }
   const void* const code = interrupted_code(context);
   const bool must_end = number == SIGABRT || (is_program() && is_in_library(code));
   if (!must_end || number == NO_END) fail_running_kernel(number, info->si_addr, code);
@@ -76,10 +80,6 @@ void on_signal(int number, siginfo_t* info, void* context) {
   end_in_enqueue("is ended by " + signal_name(number));
   if constexpr (COUNTING) {
     if (is_program()) {
-      if (number == SIGABRT) {
-        signal(SIGALRM, end_without_a_report);
-        alarm(2);
-      }
       note_end_of_running_kernel(number);
       end_program(memory);
     }

@@ -411,7 +411,7 @@ cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t byt
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   Enqueueing::note_stream(stream);
-  if (!is_kept_by_runtime(to)) Enqueueing::note("waits for a copy");
+  if (bytes > 0 && !is_kept_by_runtime(to)) Enqueueing::note("waits for a copy");
   return copy(to, from, bytes, kind, {"cudaMemcpyAsync()", bytes, bytes});
 }
 

@@ -102,8 +102,8 @@ class Programs(unittest.TestCase):
         for body, status, wanted in (
                 ("", 1, "error: .*/a.cpp: no main\\(\\)"), ("int main() { raise(SIGPIPE); }", 141, ""),
                 ("int main() { raise(SIGKILL); }", 137, "the program was ended by SIGKILL"),
-                ("int main() { char* volatile p = static_cast<char*>(malloc(24)); memset(p, 1, 4096); "
-                 "p = static_cast<char*>(malloc(100)); }", 134,
+                ("int main() { void* volatile p = malloc(60000); void* volatile q = malloc(60000); free(p); "
+                 "free(p); free(q); }", 134,
                  "the program was ended by SIGABRT"),
                 ("int main() { _exit(0); }", 1, "the program has left no report: .*")):
             with self.subTest(body), tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,7 @@ class Programs(unittest.TestCase):
                 done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp"],
                                       cwd=ROOT, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (status, ""))
-                heap = r"(malloc.*\nconvladder: error: the program is aborted, and its heap .*\n)?"
+                heap = r"(double free.*\nconvladder: error: the program is aborted, and its heap .*\n)?"
                 self.assertRegex(done.stderr, f"^{heap}ladder: {wanted}\n$" if wanted else "^$")
 
     def test_settings_that_are_no_numbers(self):

@@ -275,9 +275,12 @@ inline void compute_on_host(const Convolution& conv, float error = 0,
                             cudaStream_t stream = nullptr) {
   const auto read = [stream](const float* from, int64_t count) {
     std::vector<float> values(static_cast<std::size_t>(count));
-    check_cuda(
-        cudaMemcpyAsync(values.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost, stream),
-        "cudaMemcpy");  // done when it returns: the vector's memory is not pinned
+    const auto bytes = count * sizeof(float);
+    // The simulator, which is done at once, tells stages that wait; a GPU waits where memory isn't pinned.
+    const bool is_pinned = !on_gpu() && cudaHostRegister(values.data(), bytes, 0) == cudaSuccess;
+    check_cuda(cudaMemcpyAsync(values.data(), from, bytes, cudaMemcpyDeviceToHost, stream),
+               "cudaMemcpy");
+    if (is_pinned) cudaHostUnregister(values.data());
     return values;
   };
   const std::vector<float> input = read(conv.input, conv.shape.input_count());

@@ -52,7 +52,8 @@ ELSEWHERE = re.compile(
     r"|(vtable|typeinfo) for (__cxxabiv1|std)::.*|operator (new|delete).*|std::__throw_\w+|std::terminate"
     r"|std::(__cxx11::basic_string<.*|(runtime|logic|range|overflow|domain)_error::.*"
     r"|(length_error|invalid_argument|out_of_range|exception|bad_alloc)::.*)"
-    r"|cuda(GetLastError|GetErrorString|GetDevice|DeviceGetAttribute|FuncSetAttribute|MemsetAsync)"
+    r"|std::ios_base::Init::~?Init|__cxa_atexit"  # of <iostream>, which nobody need use
+    r"|cuda((GetLast|PeekAtLast)Error|GetErrorString|GetDevice|DeviceGetAttribute|FuncSetAttribute|MemsetAsync)"
     r"|convladder_dynamic_shared"
     r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|window_map|simulator::run_grid)"
     r")(\(.*)?")
@@ -88,8 +89,8 @@ OF_NO_STAGE = {
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 # What hides nothing.
-PLAIN = (r'(include\s*(<\w+(\.h)?>|"common/core/\w+\.h")|pragma\s+(once|unroll(\s*\(?\w+\)?)?)|if\s+[01])'
-         r"\s*(//|$)|define|undef|else|endif")
+PLAIN = (r'(include\s*(<\w+(/\w+)*(\.h)?>|"common/core/\w+\.h")|pragma\s+(once|unroll(\s*\(?\w+\)?)?)'
+         r"|if\s+[01])\s*(//|$)|define|undef|else|endif")
 # What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text. Raw
 # texts, which may hold anything, are refused.
 TOKEN = re.compile(r"""
