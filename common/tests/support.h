@@ -277,7 +277,8 @@ inline void compute_on_host(const Convolution& conv, float error = 0,
     std::vector<float> values(static_cast<std::size_t>(count));
     const auto bytes = count * sizeof(float);
     // The simulator, which is done at once, tells stages that wait; a GPU waits where memory isn't pinned.
-    const bool is_pinned = !on_gpu() && cudaHostRegister(values.data(), bytes, 0) == cudaSuccess;
+    const bool is_pinned =
+        !on_gpu() && bytes > 0 && cudaHostRegister(values.data(), bytes, 0) == cudaSuccess;
     check_cuda(cudaMemcpyAsync(values.data(), from, bytes, cudaMemcpyDeviceToHost, stream),
                "cudaMemcpy");
     if (is_pinned) cudaHostUnregister(values.data());
