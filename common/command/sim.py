@@ -47,7 +47,7 @@ def parse(words):
         parser.add_argument("-" + letter, action="append", default=[])
     parser.add_argument("-std", "--std", default="c++17", choices=("c++17", "c++20", "c++23"))
     parser.add_argument("--count", action="store_true")
-    parser.add_argument("--machine", default="h200")
+    parser.add_argument("--machine")
     for name in ("--seed", "--seconds"):
         parser.add_argument(name, type=int)
     for name in ("--json", "--keep"):
@@ -55,10 +55,12 @@ def parse(words):
     place = words.index("--") if "--" in words else len(words)
     options = parser.parse_intermixed_args(words[:place])
     options.arguments = words[place + 1:]
+    if options.machine and not options.count:
+        parser.error("--machine is for --count")
     options.flags = ["-std=" + options.std.replace("c++", "gnu++"), *("-D" + name for name in options.D),
                      *("-I" + os.path.abspath(folder) for folder in options.I)]
     try:
-        options.machine = floors.read_machine(options.machine)
+        options.machine = floors.read_machine(options.machine or "h200")
     except BadInput as error:
         fail(str(error), 2)
     if options.seed is not None and not 0 <= options.seed < 1 << 63:

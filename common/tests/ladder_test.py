@@ -113,7 +113,7 @@ class Ladder(unittest.TestCase):
             ("test --stage 15_copy_engine_nhwc", "no stage's folder"),
             ("test --fast", "test: unrecognized arguments: --fast"),
             ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value"),
-            ("build sim -t", "'-t' is no program"), ("build sim ''", "sim needs a value"),
+            ("build sim -t", "'-t' is no program"), ("build sim clean", "'clean' is no program"), ("build sim ''", "sim needs a value"),
             ("exercise --all --json=", "--json needs a value"), ("report --out ''", "--out needs a value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
