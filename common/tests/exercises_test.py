@@ -420,6 +420,7 @@ HOSTILE = {
                  "const Stage unused("),
     "divides by zero": (judge.CRASH, "divides", "const int x", KERNEL,
                         "const int x = 7 / (shape.K - shape.K); if (x) return;"),
+    "without ReLU": (judge.REFUSED, "otherwise than the start", "", "nullptr, false}", "nullptr, true}"),
     "by another rule": (judge.REFUSED, "another precision than the exercise's, fp32", "", "nullptr, false}",
                         "nullptr, false, TF32}"),
     "null pointer": (judge.CRASH, "SIGSEGV", "volatile", ENQUEUE, "*reinterpret_cast<volatile int*>(8) = 1;"),

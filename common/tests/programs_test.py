@@ -134,7 +134,8 @@ class Programs(unittest.TestCase):
                 ([source, "--seed", "9" * 20], "must be from 0"), ([ROOT + "/README.md"], "is neither a .cu"),
                 ([source, "--keep", source], "would be overwritten"), ([source + "x"], "no such file"),
                 ([FOLDER], "is no regular file"), ([source, os.path.relpath(source)], "is given twice"),
-                ([source, "--std", "c++11"], "invalid choice"), ([source, "--machine", "t4"], "is for --count"),
+                ([source, "--std", "c++11"], "invalid choice"),
+                ([source, "--machine", "t4"], "is for --count"),
                 ([source, "--json", "/dev/full"], "can't be written"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten"),
                 ([source, "--json", "new", "--keep", "./new"], "are the same file")):

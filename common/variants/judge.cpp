@@ -190,7 +190,7 @@ bool time(const Stage& stage, const std::vector<Problem>& problems) {
 }
 
 // The words: --check, --count and --time, each with a CSV of problems; --seed, of the data; --precision, by
-// whose rule is judged; --secret, with which standard input gives the word.
+// whose rule is judged; --relu, whether it must be for problems with ReLU; --secret, with which standard input gives the word.
 int judge_stage(const std::map<std::string, std::string>& options) {
   if (options.count("--secret")) std::getline(std::cin, secret);
   watch_for_crashes();
@@ -206,6 +206,12 @@ int judge_stage(const std::map<std::string, std::string>& options) {
     if (asked != options.end() && asked->second != to_string(stage.precision)) {
       tell({{"refused",
              "is registered for another precision than the exercise's, " + asked->second}});
+      return 2;
+    }
+    const auto relu = options.find("--relu");
+    if (relu != options.end() && (relu->second == "true") != stage.fuses_relu) {
+      tell({{"refused", "is registered otherwise than the start: for a stage that applies ReLU, " +
+                            relu->second}});
       return 2;
     }
     const auto problems = [&](const char* option) {

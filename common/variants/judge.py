@@ -201,8 +201,10 @@ def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
         begun, secret = time.monotonic(), secrets.token_hex(16)
         words = program_words(program, folder, asked, seed)
         if start:
-            registered = re.search(r"REGISTER_STAGE\([^;]*", start)
-            words += ["--precision", "tf32" if registered and "TF32" in registered[0] else "fp32"]
+            registered = re.search(r"REGISTER_STAGE\([^;]*|$", start)[0]
+            words += ["--precision", "tf32" if "TF32" in registered else "fp32"]
+            if relu := re.search(r"enqueue[^,]*,[^,]*, (true|false)\b", registered):
+                words += ["--relu", relu[1]]
         done = run_limited([*words, "--secret", "stdin"], said=secret + "\n", **limits)
         told = findings(done.stdout.splitlines(), secret)
         verdict.note = next(filter(LACKS.match, (each.get("message", "") for each in told)), "")
