@@ -23,8 +23,10 @@ def run_main(main):
     try:
         if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        status = main(sys.argv[1:])
-        sys.stdout.flush()
+        try:
+            status = main(sys.argv[1:])
+        finally:  # also where argparse has ended it
+            sys.stdout.flush()
         sys.exit(status)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -165,7 +165,8 @@ class Ladder(unittest.TestCase):
             self.assertEqual(output.count("ladder: error"), output is not doctor)
 
     def test_3_output_that_is_lost(self):
-        self.check("./ladder help >/dev/full", 1, f"{ERROR}standard output: No space left")
+        for command in ("", "exercise ", "variant ", "sanitize "):
+            self.check(f"./ladder {command}--help >/dev/full", 1, f"{ERROR}standard output: No space left")
         self.check("./ladder help >&-", 1, f"{ERROR}standard output is closed")
         self.check("set -o pipefail; ./ladder help | true", 1)
         self.check("PYTHONHOME=/none PYTHONINSPECT=1 ./ladder help | head -1", 0, "^usage[^\n]*\n$")
