@@ -318,6 +318,9 @@ def in_functions(text, dump, source, calls, tables):
     return None
 
 
+C_KERNEL = r'extern\s*"C"\s*__global__\s+void\s+(__launch_bounds__\([^()]*\)\s*)?'
+
+
 def not_its_own(text, compiled):
     """A name that the judge or a library would take for its own: C's, one of namespace std, or of BEHIND."""
     done = subprocess.run(["nm", "--defined-only", compiled], capture_output=True, text=True, check=True)
@@ -325,6 +328,8 @@ def not_its_own(text, compiled):
         seen = kind in "TWDBRGSCi" and (
             kind != "W" and re.match("_ZN?K?St", name) or
             name[:2] != "_Z" and (kind in "TWi" or hasattr(OF_C, name) or name.startswith("convladder")))
+        if kind == "T" and re.search(C_KERNEL + name + r"\b", text):
+            seen = seen and (hasattr(OF_C, name) or name.startswith(("convladder", "cu")))
         if seen or any(other in name for other in BEHIND):
             return line_with(text, name), f"{name} is defined, which is the name of something else"
     return None

@@ -2,6 +2,7 @@
 // seen: reversed 63 0
 // seen: in a function 63
 // seen: sums 2016 2016
+// seen: with a lambda 12
 // seen: one array 5
 // seen: shared: 1 launch, 1 found
 // seen: writes 4 bytes of shared memory out of bounds, at {beyond}
@@ -55,6 +56,18 @@ __global__ void shared(int at) {
   x[threadIdx.x + at] = 1;  // beyond
 }
 
+// A function of a type that has no name.
+template <class F>
+__device__ float of_next(float value, F f) {
+  __shared__ float all[64];
+  all[threadIdx.x] = value;
+  __syncthreads();
+  return f(all[(threadIdx.x + 1) % 64]);
+}
+__global__ void call_with_lambda(float* x) {
+  x[threadIdx.x] = of_next(float(threadIdx.x), [](float v) { return 2 * v; });
+}
+
 int main() {
   float host[64], *x = nullptr;
   for (int i = 0; i < 64; ++i) host[i] = i;
@@ -82,6 +95,9 @@ int main() {
   cudaFuncSetAttribute(one_array, cudaFuncAttributeMaxDynamicSharedMemorySize, 50000);
   one_array<<<1, 64, 50000>>>(x);
   printf("after cudaFuncSetAttribute: %s\n", cudaGetErrorString(cudaGetLastError()));
+  call_with_lambda<<<1, 64>>>(x);
+  fetch();
+  printf("with a lambda %g\n", host[5]);
   shared<<<1, 64>>>(64);
   return 0;
 }
