@@ -149,9 +149,9 @@ Symbols read_symbols(const void* address) {
     if (!is_own && symbol.name.compare(end, tag.size(), tag) != 0) continue;
     const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
     const std::size_t inner = full.rfind("::");
-    // (Of a template that is given a lambda, lines name another function.)
-    const bool in_function = !is_own && inner != std::string::npos && full[inner - 1] == ')' &&
-                             full.find("{lambda(") == std::string::npos;
+    // (Of functions that one object alone knows, lines may name others.)
+    const bool in_function =
+        !is_own && symbol.file == 0 && inner != std::string::npos && full[inner - 1] == ')';
     result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes, is_own,
                              in_function ? plain_name(full) : ""});
   }

@@ -2,7 +2,7 @@
 // seen: reversed 63 0
 // seen: in a function 63
 // seen: sums 2016 2016
-// seen: with a lambda 12
+// seen: with a lambda 10
 // seen: one array 5
 // seen: shared: 1 launch, 1 found
 // seen: writes 4 bytes of shared memory out of bounds, at {beyond}
@@ -56,7 +56,7 @@ __global__ void shared(int at) {
   x[threadIdx.x + at] = 1;  // beyond
 }
 
-// A function of a type that has no name.
+// Functions that no other file knows: of a type that has no name, and a static one.
 template <class F>
 __device__ float of_next(float value, F f) {
   __shared__ float all[64];
@@ -64,8 +64,14 @@ __device__ float of_next(float value, F f) {
   __syncthreads();
   return f(all[(threadIdx.x + 1) % 64]);
 }
+static __device__ float of_last(float value) {
+  __shared__ float all[64];
+  all[threadIdx.x] = value;
+  __syncthreads();
+  return all[(threadIdx.x + 63) % 64];
+}
 __global__ void call_with_lambda(float* x) {
-  x[threadIdx.x] = of_next(float(threadIdx.x), [](float v) { return 2 * v; });
+  x[threadIdx.x] = of_next(of_last(float(threadIdx.x)), [](float v) { return 2 * v; });
 }
 
 int main() {
