@@ -128,6 +128,7 @@ class Ladder(unittest.TestCase):
                 ("variant --stage 03 --stage=04", "stage"), ("exercise tail --json=x --json y", "json"))),
             ("report --fast", "--fast"),
             ("run --n 1 --machine README.md --json README.md", "are the same file, README.md"),
+            ("check --n 1 --json 01_naive/naive.cu", "naive.cu: a source would be overwritten"),
             ("check --n 1 --json LICENSE", "LICENSE: a file of this repository"),
             ("run --n 1 --output docs/results/layers_h200.json", "a file of this repository"),
             *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
