@@ -10,7 +10,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "common/core/platform.h"
@@ -105,6 +107,19 @@ unsigned products_in(const std::string& instruction) {
   return has("\tfmul\ts") || has("\tfmadd\ts") ? 1 : 0;
 }
 
+// The names of the functions that have become part of this one. (What one object alone knows has no other name in its
+// lines than the source's, and at some places that of the function around it: so all places are asked.)
+std::set<std::string> functions_in(const std::string& file, const Symbol& code) {
+  constexpr std::size_t MOST = 2000;
+  std::ostringstream command;
+  command << "addr2line -f -i -C -e '" << file << "'" << std::hex;
+  const std::size_t step = std::max<std::size_t>(4, code.bytes / MOST);
+  for (std::size_t at = 0; at < code.bytes; at += step) command << " 0x" << code.value + at;
+  std::set<std::string> names;
+  for (const std::string& line : lines_of(command.str())) names.insert(plain_name(line));
+  return names;
+}
+
 }  // namespace
 
 std::string shown_path(const std::string& path) {
@@ -138,6 +153,11 @@ Symbols read_symbols(const void* address) {
   const std::string prefix =
       "_ZZ" + (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
   const std::string tag = "B6device";
+  std::optional<std::set<std::string>> functions;  // asked for once, where it matters
+  const auto has = [&](const std::string& function) {
+    if (!functions) functions = functions_in(module.file, *found);
+    return functions->count(function) > 0;
+  };
   for (const Symbol& symbol : all) {
     if (symbol.type != 'T') continue;
     if (symbol.name.rfind("_ZGVZ", 0) == 0) {
@@ -149,9 +169,8 @@ Symbols read_symbols(const void* address) {
     if (!is_own && symbol.name.compare(end, tag.size(), tag) != 0) continue;
     const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
     const std::size_t inner = full.rfind("::");
-    // (Of functions that one object alone knows, lines may name others.)
-    const bool in_function =
-        !is_own && symbol.file == 0 && inner != std::string::npos && full[inner - 1] == ')';
+    const bool in_function = !is_own && inner != std::string::npos && full[inner - 1] == ')' &&
+                             (symbol.file == 0 || !has(plain_name(full)));
     result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes, is_own,
                              in_function ? plain_name(full) : ""});
   }

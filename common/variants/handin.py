@@ -62,7 +62,7 @@ WHY = {"convladder::simulator::begin_atomic": "an atomic operation, which is not
        "__cxa_guard": "a static variable that is initialised when the function runs",
        "__tsan_atomic": "an atomic operation, which is not counted",
        "convladder::simulator::ignore_result": "an atomic operation, which is not counted",
-       "operator new": "a kernel allocates memory, as std::vector does, and that is not counted",
+       "operator new": "operator new is called: memory that a kernel allocates isn't counted",
        "fprintf": "host code prints by printf()",
        "std::": "host code may have vectors, strings and functions of <algorithm>, and prints by printf(): ",
        "cuda": "a call of the runtime: a stage may launch kernels here, and no more",
