@@ -167,15 +167,20 @@ class Commands:
                 return 0
         os.makedirs(REPORT, exist_ok=True)
         # Shown as it comes, and kept if all went well.
-        with open(table + ".part", "w", encoding="utf-8") as part, child(
-                *python("common.measure.profile", "--program", program, "--brief", "--trace", trace),
-                stdout=subprocess.PIPE) as process:
-            for line in process.stdout:
-                print(line, end="", flush=True)
-                part.write(line)
-        status = status_of(process)
-        if status == 0:
-            os.replace(table + ".part", table)
+        own = f"{table}.{os.getpid()}.part"  # another one may count at the same time
+        try:
+            with open(own, "w", encoding="utf-8") as part, child(
+                    *python("common.measure.profile", "--program", program, "--brief", "--trace", trace),
+                    stdout=subprocess.PIPE) as process:
+                for line in process.stdout:
+                    print(line, end="", flush=True)
+                    part.write(line)
+            status = status_of(process)
+            if status == 0:
+                os.replace(own, table)
+        finally:
+            with contextlib.suppress(OSError):
+                os.remove(own)
         return status
 
     def check(self, *words):
