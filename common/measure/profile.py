@@ -47,7 +47,9 @@ def records_of(program, options, shown=True, trace=""):
         with child(*command, stdout=subprocess.PIPE) as process:
             for line in process.stdout:
                 said += line
-                if shown and line not in (f"wrote {path}\n", f"wrote {trace}\n"):
+                named = line.removeprefix("wrote ").rstrip("\n")  # as a path from here
+                if shown and (named == line.rstrip("\n") or
+                              os.path.realpath(named) not in map(os.path.realpath, (path, trace))):
                     print(line, end="", flush=True)
         status = status_of(process)
         if os.path.exists(path):
