@@ -41,10 +41,9 @@ typedef struct convladder_problem {
  * frees when the work is done, both in the order of the stream (cudaMallocAsync). */
 #define CONVLADDER_ALLOCATE_WORKSPACE SIZE_MAX
 
-/* output = conv(input, filters) + bias, then ReLU if asked. What is written lies apart from what is read. The four
- * tensors are device pointers
- * that need the 4-byte alignment of a float and no more; the counts say how many elements lie
- * behind each. */
+/* output = conv(input, filters) + bias, then ReLU if asked. What is written lies apart from what is read. The
+ * four tensors are device pointers that need the 4-byte alignment of a float and no more; the counts say how many
+ * elements lie behind each. */
 typedef struct convladder_convolution {
   convladder_problem problem;
   const float* input;   /* [N,C,H,W], or channels last, as the stage's name says */
