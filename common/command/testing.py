@@ -22,8 +22,9 @@ THOROUGH = "^thorough$"
 SIMULATORS = ("sim", "sim-count", "sim-asan")
 # In this order: name, preset, targets, CTest's options.
 THOROUGH_PARTS = [
-    ("planted bugs", "sim", [], ["--tests-regex", "^variants.thorough$"]),
-    ("planted bugs that the simulator counts", "sim-count", [], ["--tests-regex", "^variants.thorough$"]),
+    *((f"planted bugs of {stage}, for {preset}", preset, [],
+       ["--tests-regex", rf"^variants\.{stage}\.thorough$"])
+      for stage in files.lessons() for preset in ("sim", "sim-count")),
     ("races in layers", "sim-count", [], ["--tests-regex", r"^count\..*\.thorough$"]),
     ("all exercises, and programs in more orders", "sim-count", [],
      ["--tests-regex", r"^(exercises|exercises_judged|programs)\.thorough$"]),

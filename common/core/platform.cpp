@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <cstring>
@@ -185,6 +186,24 @@ const void* interrupted_code(const void* context) {
 #else
   return reinterpret_cast<const void*>(registers.pc);
 #endif
+}
+
+std::size_t return_addresses(const void** addresses, std::size_t most) {
+  struct Found {
+    const void** next;
+    const void** end;
+  } found = {addresses, addresses + most};
+  _Unwind_Backtrace(
+      [](_Unwind_Context* frame, void* into) {
+        auto& found = *static_cast<Found*>(into);
+        if (found.next == found.end) return _URC_END_OF_STACK;
+        int interrupted = 0;
+        const uintptr_t address = _Unwind_GetIPInfo(frame, &interrupted);
+        *found.next++ = reinterpret_cast<const void*>(address + (interrupted ? 1 : 0));
+        return _URC_NO_REASON;
+      },
+      &found);
+  return found.next - addresses;
 }
 
 }  // namespace convladder

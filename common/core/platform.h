@@ -42,6 +42,11 @@ void interrupt_other_threads(int signal);
 // The instruction that a signal has interrupted; `context` is the handler's third argument.
 const void* interrupted_code(const void* context);
 
+// Of the calls that are under way on this thread, innermost first, the addresses that they return to: how
+// many it found, `most` at most. An instruction that a signal has interrupted counts as a call of one byte.
+// Allocates nothing.
+std::size_t return_addresses(const void** addresses, std::size_t most);
+
 std::string signal_name(int signal);  // "SIGSEGV"
 
 }  // namespace convladder

@@ -1,7 +1,6 @@
 #include "common/core/program.h"
 
 #include <cxxabi.h>
-#include <execinfo.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -227,10 +226,10 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
 }
 
 std::string calling_line() {
-  void* frames[64];
-  const int count = backtrace(frames, 64);
+  const void* frames[64];
+  const std::size_t count = return_addresses(frames, 64);
   std::vector<uint32_t> codes;
-  for (int i = 0; i < count; ++i) codes.push_back(code_offset(frames[i]));
+  for (std::size_t i = 0; i < count; ++i) codes.push_back(code_offset(frames[i]));
   for (const std::vector<std::string>& lines : source_lines(codes)) {
     for (const std::string& line : lines) {
       const bool is_known = line.rfind("code at", 0) != 0 && line.back() != '?';

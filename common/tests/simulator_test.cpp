@@ -1,11 +1,16 @@
-// The order of threads, which a seed decides, and the simulator's models of cuBLAS and of the tensor cores. The
-// programs of programs_test.py try what CUDA promises, and planted bugs show that memory begins as NaN, and that
-// copies take effect as late or as early as they may.
+// The order of threads, which a seed decides, and the simulator's models of cuBLAS and of the tensor cores, and where
+// it says that a signal came. The programs of programs_test.py try what CUDA promises, and planted bugs show that
+// memory begins as NaN, and that copies take effect as late or as early as they may.
 #include <cublas_v2.h>
+#include <setjmp.h>
+#include <signal.h>
 
 #include <numeric>
+#include <set>
 
 #include "common/core/mma.h"
+#include "common/core/platform.h"
+#include "common/core/program.h"
 #include "common/tests/launch.h"
 #include "common/tests/support.h"
 
@@ -178,6 +183,42 @@ TEST_F(Simulator, TensorCoresCutFactorsAndSumsOff) {
   EXPECT_EQ(to_tf32(-1 - 0x1.8p-10f), -1 - 0x1p-9f);
   EXPECT_EQ(to_tf32(1 + 0x1p-11f - 0x1p-23f), 1);
   EXPECT_EQ(to_tf32(2 - 0x1p-23f), 2);
+}
+
+// ---- Where a signal comes ----
+
+const void* under_way[64];
+std::size_t calls;
+sigjmp_buf after_the_signal;
+
+void keep_calls(int) {
+  calls = return_addresses(under_way, std::size(under_way));
+  siglongjmp(after_the_signal, 1);
+}
+
+// A call ends right before the access: its line is another.
+__attribute__((noinline)) void access_after_a_call(volatile int* wild) {
+  cudaGetLastError();
+  *wild = 1;
+}
+constexpr int LINE_OF_THE_ACCESS = __LINE__ - 2;
+
+TEST_F(Simulator, TheLineOfAnInterruptedInstructionIsItsOwn) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer's code stands between";
+#endif
+  struct sigaction action = {}, before;
+  action.sa_handler = keep_calls;
+  sigaction(SIGSEGV, &action, &before);
+  if (sigsetjmp(after_the_signal, 1) == 0) access_after_a_call(reinterpret_cast<int*>(16));
+  sigaction(SIGSEGV, &before, nullptr);
+  std::set<std::string> lines;
+  for (std::size_t i = 0; i < calls; ++i) lines.insert(source_line(code_offset(under_way[i])));
+  const auto line = [](int number) {
+    return "common/tests/simulator_test.cpp:" + std::to_string(number);
+  };
+  EXPECT_EQ(lines.count(line(LINE_OF_THE_ACCESS)), 1);
+  EXPECT_EQ(lines.count(line(LINE_OF_THE_ACCESS - 1)), 0);
 }
 
 }  // namespace

@@ -143,12 +143,14 @@ class Build:
         raise BuildError(f"{path} has no {exemplar}")
 
     def compile(self, source, output, before=(), after=(), **limits):
-        """Compiles a kernel, with the words `before` and `after` the build's own options: for Hopper alone if
+        """Compiles a source, with the words `before` and `after` the build's own options: for Hopper alone if
         it includes that header."""
         hopper = HOPPER_HEADER in files.read(source)
         exemplar = os.path.join(ROOT, HOPPER if hopper else EXEMPLAR)
         folder, (compiler, *words) = self.compile_words(exemplar if self.on_gpu else self.exemplar("kernel"))
         translate = [] if self.on_gpu else TRANSLATE
+        if not source.endswith(".cu"):  # a library's file, which isn't translated
+            after = [*after, "-UCONVLADDER_TRANSLATED"]
         return run_limited([*translate, compiler, *before, *words, *after, "-o", output, "-c", source],
                            folder, **limits)
 

@@ -2,7 +2,6 @@
 // reference, counted, timed. Its findings go to standard output, one JSON object per line, each as soon
 // as it stands: whatever the kernel does to this process, what was found before is safe. A line counts if
 // it begins with the word that standard input gives, which code that runs before main() can't know.
-#include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -61,12 +60,12 @@ void tell_crash(int signal, siginfo_t*, void*) {
     interrupt_other_threads(SIGUSR1);  // each says where it stands, too
     usleep(300'000);
   }
-  void* frames[32];
-  const int count = backtrace(frames, 32);
+  const void* frames[32];
+  const std::size_t count = return_addresses(frames, 32);
   char line[1024];
   int length =
       std::snprintf(line, sizeof(line), "\n%s{\"crash\": %d, \"code\": [", secret.c_str(), signal);
-  for (int i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     length += std::snprintf(line + length, sizeof(line) - length, "%s%zu", i ? ", " : "",
                             static_cast<std::size_t>(offset_of(frames[i])));
   }
@@ -76,8 +75,8 @@ void tell_crash(int signal, siginfo_t*, void*) {
 }
 
 void watch_for_crashes() {
-  void* frame[1];
-  backtrace(frame, 1);  // loads what it needs while memory is still whole
+  const void* frame[1];
+  return_addresses(frame, 1);  // loads what it needs while memory is still whole
   static char stack[1 << 16];
   const stack_t alternate = {stack, 0, sizeof(stack)};
   sigaltstack(&alternate, nullptr);  // of this thread: recursion of the host's code ends here

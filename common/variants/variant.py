@@ -388,13 +388,15 @@ def sound(every):
 
 def canaries(every):
     """Of every second stage the first bug that must be reported, of the others the first that the problems
-    must see; a sample of the stages without one, and of the exercises."""
+    must see; the first in a file that is no kernel's; a sample of the stages without one, and of the
+    exercises."""
     bugs = [each for each in every if each.kind == "bug"]
     yield from sound(every)[::5]
     for place, stage in enumerate(dict.fromkeys(bug.stage for bug in bugs)):
         own = [bug for bug in bugs if bug.stage == stage and (bug.expect or not bug.test)]
         # The first of these, if there is one.
         yield max(own, key=lambda bug, odd=place % 2: bool(bug.expect) == odd)
+    yield next(bug for bug in bugs if any((edit.file or "").endswith(".cpp") for edit in bug.edits))
     yield from (each for each in every if each.stage in SAMPLE)
 
 
@@ -413,7 +415,7 @@ def select(options):
               if options.kind in (None, each.kind) and options.stage in (None, each.stage)
               and options.preset in (None, preset_of(each))]
     if options.preset and options.kind == "bug":
-        chosen = sound(every) + chosen
+        chosen = [each for each in sound(every) if options.stage in (None, each.stage)] + chosen
     named = []
     for name in options.names:
         found = [each for each in chosen if each.title == name] or \
