@@ -54,7 +54,7 @@ def texts():
     return ["README.md", "docs/cuda.md", "docs/profiling.md", "docs/reliability.md",
             "docs/your-own-kernel.md",
             *(f"{FOLDER}/{name}.md" for name in ("README", "floors", "counting")),
-            *(path for pattern in ("README.md", "exercises/*/README.md")
+            *(path for pattern in ("README.md", "details.md", "exercises/*/README.md")
               for path in sorted(glob.glob(f"[0-9][0-9]_*/{pattern}", root_dir=ROOT)))]
 
 
@@ -364,9 +364,38 @@ def waits(data, stage, *words):
         yield counter_tables.waits_table(profile, shown)
 
 
+MANY = 0.05  # of the wavefronts: what so many more or less cost shows in the time
+
+
+def experiments(data, stage, *names):
+    """A stage's pages: these of its experiments on the GPU that the page is about, or all. Of L1's data pipe
+    the wavefronts, and the cycles of a multiprocessor that each more or less of them has cost."""
+    gpu = data.card_of(stage).gpu
+    known = {record["name"]: record for path in data.paths("experiments_*.json")
+             for record in records.read_json(path)["experiments"]
+             if record["after"] and record["after"]["machine"] == gpu}
+    rows = []
+    for name in names or [name for name in known if name.startswith(stage[:3])]:
+        if name not in known:
+            raise records.BadInput(f"{stage}: no experiment '{name}' has been made on an {gpu}")
+        record = known[name]
+        before, after = record["before"], record["after"]
+        cells = [[f"{each['cold_ms']:.3f}", f"{each['wavefronts'] / 1e6:.0f}" if "wavefronts" in each else ""]
+                 for each in (before, after)]
+        rows = rows or [[f"as it is, on `{record['problem']}`", *cells[0], ""]]
+        more = after.get("wavefronts", 0) - before.get("wavefronts", 0)
+        cost = (after["cycles"] - before["cycles"]) / more if abs(more) > MANY * before.get(
+            "wavefronts", 0) else None
+        wrong = " (the results are wrong)" if record["failure"] else ""
+        rows.append([f"`{name}`: {record['about']}{wrong}", *cells[1], ratio(cost)])
+    header = [f"on an {gpu}", "time [ms]", "wavefronts [M]", "cycles for each more or less"]
+    yield formats.markdown(header, rows)
+
+
 MAKERS = {"summary": summary, "path": path, "report": full_report, "floors": held_floors,
           "campaigns": functools.partial(table, name="campaigns.csv"),
           "known_bugs": functools.partial(table, name="known_bugs.csv", but=["set", "file", "detail"]),
           "programs": programs, "counting": held_counts, "counted_programs": held_programs,
           "layers": layers, "measured": measured, "some_layers": some_layers,
-          "ladder": ladder, "waits": waits, "profiled": profiled, "gpus": gpus, "time": exercise_times}
+          "ladder": ladder, "waits": waits, "profiled": profiled, "gpus": gpus, "time": exercise_times,
+          "experiments": experiments}

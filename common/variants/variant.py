@@ -26,6 +26,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
+from common.measure import ncu
 from common.show import counter_tables, files, formats, records
 from common.show.files import ROOT
 from common.show.support import fail, require_folder, run_main, stage_called
@@ -35,6 +36,8 @@ from common.variants.build import Build, BuildError, Failed, run_limited
 
 RECORDS = os.path.join(ROOT, "docs/results/experiments_*.json")  # one of each GPU
 FORMAT = "convladder experiments"
+# What a record from a GPU has of the stage's longest kernel, of all multiprocessors together.
+PIPE = {"wavefronts": "l1tex__data_pipe_lsu_wavefronts.sum", "cycles": "sm__cycles_elapsed.sum"}
 # Small problems, every extent another, and cut down: a check of a few seconds.
 CHECK = ("check", "--max-gmac", "0.003", "--shapes",
          os.path.join(ROOT, "common/tests/data/counted_problems.csv"))
@@ -260,24 +263,34 @@ class Measured:
                 stage = timed.problems[0].stages[experiment.stage]
                 if ended.returncode and not (more and stage.cold_ms):
                     raise Failed(f"{experiment.stage}: {stage.status}: {stage.message}")
-                return {"counted": [], "cold_ms": stage.cold_ms.median, "machine": timed.machine["gpu"]}
+                return {"counted": [], "cold_ms": stage.cold_ms.median, "machine": timed.machine["gpu"],
+                        **self.read(program, experiment)}
             run([program, "profile", *words, "--batch", experiment.batch])
             counted = [{name: value for name, value in record.items() if not name.endswith("work")}
                        for record in json.loads(files.read(file.name))]
             return {"counted": counted, "cold_ms": None, "machine": ""}
+
+    def read(self, program, experiment):
+        """Of the longest kernel what Nsight Compute says of L1's data pipe; nothing where it can't."""
+        with contextlib.suppress(ncu.CountersUnavailable):
+            of, shape = experiment.stage, ["--shape", experiment.on]
+            launches, _ = ncu.launches_of(program, [of], shape, list(PIPE.values()))[of]
+            main = max((values for _, values in launches), key=lambda values: values[PIPE["cycles"]])
+            return {name: main[metric] for name, metric in PIPE.items()}
+        return {}
 
     def attempt(self, experiment, program):
         """The record of the experiment in `program`. What the change breaks is a result as well."""
         what = (experiment.stage, experiment.on, experiment.batch)
         if what not in self._before:
             self._before[what] = self.measure(self.build.path("convladder"), experiment)
-        record = {"name": experiment.name, "problem": experiment.on, "kernels": digest(experiment),
-                  "before": self._before[what], "after": None, "failure": ""}
+        record = {"name": experiment.name, "about": experiment.about, "problem": experiment.on,
+                  "kernels": digest(experiment), "before": self._before[what], "after": None, "failure": ""}
         checked = os.path.join(os.path.dirname(program), "checked.json")
         try:
             run([program, *CHECK, "--stage", experiment.stage, "--json", checked])
             record["after"] = self.measure(program, experiment)  # checks again: races show now and then
-        except Failed as failed:
+        except (Failed, ncu.NcuError) as failed:
             wrong = [row["message"] for row in json.loads(files.read_existing(checked) or "[]")
                      if row["status"] == "fail"] + re.findall(r"\w+: fail: .*", str(failed))
             if not wrong:
@@ -326,6 +339,10 @@ def table_of(record):
         old, new = before["cold_ms"], after["cold_ms"]
         rows.append([f"time on an {after['machine']}, cold [ms]", formats.milliseconds(old),
                      formats.milliseconds(new), formats.ratio(new / old)])
+    if "wavefronts" in before and "wavefronts" in after:
+        rows.append(["wavefronts of L1's data pipe", *(formats.scaled(each["wavefronts"]) for each in
+                                                       (before, after)),
+                     formats.ratio(after["wavefronts"] / before["wavefronts"])])
     if before["counted"] and after["counted"]:
         profile, = records.profiles_of([{**kernel, "stage": when} for when in ("before", "after")
                                         for kernel in record[when]["counted"]], "the counts")
@@ -354,7 +371,7 @@ def try_experiments(chosen, options):
         for experiment, program in zip(chosen, programs):
             try:
                 record = measured.attempt(experiment, program.result())
-            except Failed as failed:
+            except (Failed, ncu.NcuError) as failed:
                 failures += 1
                 print(f"\n{failed}", flush=True)
                 continue
