@@ -15,6 +15,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -180,6 +181,10 @@ class Messages(unittest.TestCase):
                 self.assertRegex(found[1] if found else "", words or "^$")
 
     def test_names_with_arguments(self):
+        for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\'):
+            begun = time.process_time()
+            handin.directive(text, "")
+            self.assertLess(time.process_time() - begun, 2)
         self.assertEqual(handin.line_with("\n\nvoid f(a::B);\n", "x::(anonymous namespace)::f(a::B, int)"), 3)
 
 
@@ -553,6 +558,34 @@ __device__ float other(float x) { return x + 1; }""", LOOPS, "sum += (c ? one : 
                             "struct V { float x; };\n"
                             "__device__ __attribute__((noinline)) float of(V v) { return v.x; }",
                             LOOPS, "sum += of(*reinterpret_cast<const V*>(image))"),
+    "structures by value, to a template": (judge.REFUSED, "of<.*> is called", "of(*rein", FILE, """
+struct V { float x; };
+template <class T> __device__ float of(T v, ...) { va_list a; va_start(a, v); va_end(a); return v.x; }
+""", LOOPS, "sum += of(*reinterpret_cast<const V*>(image), 1)", "#include \"common/core/stage.h\"",
+                                           "#include \"common/core/stage.h\"\n#include <cstdarg>"),
+    "structures by value, to a lambda": (judge.REFUSED, "lambda.* is called", "of(*rein", KERNEL, """
+struct V { float x; };
+auto of = [](V v, ...) { va_list a; va_start(a, v); va_end(a); return v; };""", LOOPS,
+                                         "*reinterpret_cast<V*>(output) = of(*reinterpret_cast<"
+                                         "const V*>(image), 1)",
+                                         "#include \"common/core/stage.h\"",
+                                         "#include \"common/core/stage.h\"\n#include <cstdarg>"),
+    "a library's function made anew": ("", "", "", "#include \"common/core/stage.h\"", """
+#include "common/core/stage.h"
+#include <condition_variable>
+inline void std::condition_variable::notify_all() noexcept { __builtin_trap(); }
+void (std::condition_variable::*volatile taken)() noexcept = &std::condition_variable::notify_all;"""),
+    "vectors of the host": ("", "", "", ENQUEUE, """
+std::vector<int> sizes = {4, 8, 16}, others = sizes;
+std::sort(others.begin(), others.end());
+std::vector<char> seen(40 + shape.K, 0);
+if (others[0] + seen[0] < 0) return;""", "#include \"common/core/stage.h\"", """
+#include "common/core/stage.h"
+#include <algorithm>
+#include <vector>"""),
+    "an array of unknown size": (judge.REFUSED, "an array whose size is no constant", "mine[", KERNEL,
+                                 "float mine[shape.C];\nmine[kpq % shape.C] = 1;\n"
+                                 "if (mine[shape.S % shape.C] == 2) return;"),
     "an initialized __shared__": (judge.COMPILE, "no initializer", "__shared__ const", KERNEL,
                                   "__shared__ const volatile float y[8] = {}; if (y[7] == 1e9f) return;"),
     "an own stack": (judge.REFUSED, "alloca is called", "__builtin", KERNEL,

@@ -36,8 +36,8 @@ DEVICE = (r"__pipeline_(memcpy_async|commit|wait_prior|arrive_on)"
           r"|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
           r"|note_undefined|fail_(kernel|assertion)|rounded|narrow_(float|double)|inverse_erf|fence|spin"
           r"|clock_ns)|clock")
-OTHERS = (r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect|eh_pointer|unwind_resume)|__printf_chk|"
-          r"__assert_fail|abort")
+OTHERS = (r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect|eh_pointer|unwind_resume"
+          r"|stack_(save|restore))|__printf_chk|__assert_fail|abort")
 IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+"
 # What kernels may ask for besides, where the start has this word: elsewhere goals would not count it.
 IF_SPOKEN_OF = {HOPPER_HEADER: r"convladder::simulator::(shared_(offset|pointer)|ptx::\w+)",
@@ -57,7 +57,8 @@ ELSEWHERE = re.compile(
     r"|convladder_dynamic_shared"
     r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|window_map|simulator::run_grid)"
     r")(\(.*)?")
-WHY = {"convladder::simulator::begin_atomic": "an atomic operation, which is not counted",
+WHY = {"alloca_with_align": "an array whose size is no constant",
+       "convladder::simulator::begin_atomic": "an atomic operation, which is not counted",
        "__tsan_atomic8_load": "a static variable that is initialised when the function runs",
        "__cxa_guard": "a static variable that is initialised when the function runs",
        "__tsan_atomic": "an atomic operation, which is not counted",
@@ -73,7 +74,7 @@ WHY = {"convladder::simulator::begin_atomic": "an atomic operation, which is not
 LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*>\(void \(\*\)"
                       r"|KernelPointer<[^()]*>::on)\(")
 # A place in the dump; its path may have brackets.
-WHERE = r"(?:\[(?P<where>(?:(?!:\d+:\d+[^]:]*\] )[^\n])*:\d+:\d+[^]:]*)\] )?"
+WHERE = r"(?:\[(?P<where>(?=[/<])(?:(?!:\d+:\d+[^]:]*\] )[^\n])*:\d+:\d+[^]:]*)\] )?"
 LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = "
                       r"|\b(?:(?<!simulator::)launch|simulator::kernel)<.*> \()"
                       + WHERE + r"(?P<kernel>[^,;)]+)", re.M)
@@ -91,7 +92,8 @@ OF_NO_STAGE = {
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 # What hides nothing.
-PLAIN = (r'(include\s*(<\w+(/\w+)*(\.h)?>|"common/core/\w+\.h")|pragma\s+(once|unroll(\s*\(?\w+\)?)?)'
+PLAIN = (r'(include\s*(<(?!common/)\w+(/\w+)*(\.h)?>|[<"]common/core/\w+\.h[">])'
+         r'|pragma\s+(once|unroll(\s*\(?\w+\)?)?)'
          r"|if\s+[01])\s*(//|$)|define|undef|else|endif")
 # What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text. Raw
 # texts, which may hold anything, are refused.
@@ -104,9 +106,7 @@ STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|const
 RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}
 NO_PART_OF_A_TYPE = {"inline", "__inline__", "__forceinline__", "__restrict__", "__restrict"}
-CALL = re.compile(rf"^\s+(?:\S+ = )?{WHERE}(?:\S+ = )?(?!if |switch |return )"
-                  r"(OBJ_TYPE_REF(?=\()|(?:operator (?:new|delete)(?: \[\])?|[\w.:~{}]+(?:\(D\))?)"
-                  r"(?= \((?!\*[<)])))", re.M)
+CALL = re.compile(r"(?!if |switch |return )(OBJ_TYPE_REF(?=\()|[^\s(*&][^;]*?(?= \((?!\*[<)]).*\);))")
 
 
 def refused(source, folder, start):
@@ -128,8 +128,8 @@ def plain(symbol):
 def line_with(text, symbol):
     """Where the last name in `symbol` stands first in the source; 0 if nowhere."""
     name = plain(symbol)
-    found = re.search(rf"\b{re.escape(name)}\b", text)
-    return text.count("\n", 0, found.start()) + 1 if found else 0
+    place = next((place for place, token in tokens(text) if token == name), None)
+    return 0 if place is None else text.count("\n", 0, place) + 1
 
 
 def why(symbol, otherwise):
@@ -139,14 +139,22 @@ def why(symbol, otherwise):
 
 def spliced(text):
     """Lines that go on in the next become one, as for the compiler; empty ones take their place."""
-    return re.sub(r"(?:[^\n]*\\[ \t\f\v]*\n)+[^\n]*", lambda lines: re.sub(
-        r"\\[ \t\f\v]*\n", "", lines[0]) + "\n" * lines[0].count("\n"), text)
+    lines, parts, whole = text.split("\n"), [], []
+    for number, line in enumerate(lines, 1):
+        bare = line.rstrip(" \t\f\v")
+        if bare.endswith("\\") and number < len(lines):
+            parts.append(bare[:-1])
+        else:
+            whole += ["".join([*parts, line]), *[""] * len(parts)]
+            parts = []
+    return "\n".join(whole)
 
 
 def tokens(text):
-    """[(its place, token)] without comments."""
-    found = re.finditer(rf"{TOKEN.pattern} | \S", text, TOKEN.flags)
-    return [(token.start(), token[0]) for token in found if not token["left_out"]]
+    """(its place, token) of each, without comments."""
+    for token in re.finditer(rf"{TOKEN.pattern} | \S", text, TOKEN.flags):
+        if not token["left_out"]:
+            yield token.start(), token[0]
 
 
 def declaration(statement):
@@ -192,7 +200,7 @@ def outside(text, before, gap, after):
     """As refused(). The text must begin with `before`, and end with `after`, but for lines and comments. What
     is between, as `gap` is in the start, may not declare what has a meaning there."""
     text = spliced(text)
-    before, gap, after, own = (tokens(part) for part in (before, gap, after, text))
+    before, gap, after, own = (list(tokens(part)) for part in (before, gap, after, text))
     rest = [token for _, token in before + after]
     taken = {token for token, behind in itertools.pairwise(rest) if token[0].isupper() or behind in "(<"} - {
         token for _, token in gap}  # types, constants and functions
@@ -227,17 +235,18 @@ def directive(text, start):
     conditions and pragmas are those of the text `start`, headers those of C++ and of common/core. What the
     simulator does by itself has no names here."""
     known = set(map(str.strip, start.splitlines()))
-    text = spliced(text)
-    if raw := next((token for token in TOKEN.finditer(text) if token["raw"]), None):
-        return text.count("\n", 0, raw.start()) + 1, "a raw string, which could hide what is compiled"
+    text, before = spliced(text), ""
     for place, token in tokens(text):
+        before, behind = token, before
+        if re.fullmatch('(u8|[uUL])?R"', token):
+            return text.count("\n", 0, place) + 1, "a raw string, which could hide what is compiled"
         if token in ("'", '"'):
             return text.count("\n", 0, place) + 1, "a quote has no end, and could hide something"
         strange = token[0] != '"' and re.search(STRANGE, token)
-        if strange and token not in start or re.match("##|%:%:", text[place:]):
+        if strange and token not in start or text.startswith(("##", "%:%:"), place):
             return text.count("\n", 0, place) + 1, f"{token}: no name of CUDA, or a way to hide one"
         if re.fullmatch(RENAMES, token) and re.search(r"\b__attribute|\b_*gnu_*\s*::", text) or \
-                re.fullmatch("(__)?asm(__)?", token) and re.search(r"[\w)]\s*\Z", text[:place]):
+                re.fullmatch("(__)?asm(__)?", token) and re.search(r"[\w)]\Z", behind):
             return text.count("\n", 0, place) + 1, f"{token}: could give a function another's name"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
     for number, line in enumerate(bare.split("\n"), 1):
@@ -260,6 +269,16 @@ def tables_in(compiled):
     names = [re.findall(constant, text, re.M) for text in symbols]
     return [mangled if mangled.startswith("_ZGR") else plain(shown) for mangled, shown in zip(*names)
             if not re.match(r"(typeinfo|vtable|guard|\.|$)", shown)]
+
+
+def calls_in(function):
+    """(its place, name) of each call in a function of the dump."""
+    for line in function.split("\n"):
+        if line.startswith("  ") and " (" in line or "OBJ_TYPE_REF" in line:
+            bare = re.sub(WHERE, "", re.sub(r'"(?:[^"\\]|\\.)*"', '""', line)).strip()
+            left, _, right = bare.partition(" = ")
+            if call := CALL.match(right or left):
+                yield re.match(r"\s+(?:\S+ = )?" + WHERE, line)["where"] or "", call[0]
 
 
 def in_functions(text, dump, source, calls, tables):
@@ -289,29 +308,26 @@ def in_functions(text, dump, source, calls, tables):
         bare = re.sub(WHERE, "", function) if KERNEL in words else ""
         if table := next((each for each in tables if re.search(rf"\b{re.escape(each)}\b", bare)), None):
             table = re.sub(r"_ZGR.*?\d(\D\w*?)_\d*", r"\1", table)  # what a reference is bound to
-            return line_with(text, table), (f"{table} is a table of constants, whose loads nobody "
-                                            "counts: make it __device__, and not const")
+            return line_with(text, table), (
+                f"{table} is a table of constants, whose loads nobody counts: make it __device__, and not "
+                "const, or write a function in its place")
         if read := re.search(r'^ +\S+ = (?:MEM[^\n"]*)?("(?:[^"\\\n]|\\.)*")(?:\[|[^\n]*\])', bare, re.M):
             place = text.find(read[1])
             return text.count("\n", 0, place) + 1, f"{read[1]} is a text, whose loads nobody counts"
         if re.search(r"printf \([^;\n]*, (?:\*|MEM|D\.|(?!\w*_\d)[a-z]\w*[,)])", re.sub(TOKEN, lambda token: (
                 "" if token[0][0] == '"' else token[0]), bare)):
             return line_with(text, "printf"), "printf() gets an argument that is no number"
-        for where, called in CALL.findall(function):
+        for where, called in calls_in(function):
             path, _, place = where.partition(":")
             if called.endswith("run_grid") and not path.endswith("common/simulator/launch.h"):
                 return line_with(text, called), f"{called} is called: kernels are launched by launch()"
-            moves = re.fullmatch(r"(__builtin_)?(mem|str|ia32|prefetch|apply|return)\w*", called)
-            if KERNEL in words:
-                bad = not re.fullmatch(calls, called) or called in bodies
-            else:
-                bad = moves and not path.endswith("char_traits.h")  # those of std::string
-            if bad:
+            if KERNEL in words and (not re.fullmatch(calls, called) or called in bodies):
                 line = place.split(":")[0] if path == source else line_with(text, called)
                 if re.search(r"_\d+(\(D\))?$", called):
                     called = "a function by its address"
                 called = called.replace("OBJ_TYPE_REF", "a virtual function").replace("__builtin_", "")
                 nowhere = "{anonymous}" in called and f";; Function {called} (" not in dump
+                called = "a lambda" if "<lambda" in called else re.sub(r"\w+::\{anonymous\}::", "", called)
                 return line, why(called, f"{called} is called, " + (
                     "which has no body here" if nowhere else
                     "and what it does with memory would not be counted"))

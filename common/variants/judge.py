@@ -110,6 +110,24 @@ def unreadable(source):
     return "has a line's end or a tab in its path" if re.search(rb"[\t\n\v\f\r]", path) else ""
 
 
+def keep_names_to_itself(compiled):
+    """Nobody else takes a function that the object defines for his own: of others' templates and inline
+    functions it may have made another. Inline variables, as threadIdx is, stay everybody's."""
+    whole, lists = compiled + ".r", {kind: f"{compiled}.{kind}" for kind in ("localize", "weaken")}
+    _printed("ld", "-r", "--force-group-allocation", "-o", whole, compiled)
+    names = re.findall(r"^\w+ (\w) (.+)$", _printed("nm", "--defined-only", whole), re.M)
+    for what, kinds in (("localize", "[^Vu]"), ("weaken", "u")):
+        files.write(lists[what], "\n".join(["#", *(name for kind, name in names if re.match(kinds, kind))]))
+    _printed("objcopy", *(f"--{kind}-symbols={path}" for kind, path in lists.items()), whole, compiled)
+
+
+def _printed(*words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BuildError(f"{words[0]} ended with {done.returncode}: {done.stdout}{done.stderr}".strip())
+    return done.stdout
+
+
 def compile_kernel(build, source, folder, target="exercise_judge", start="", kept=()):
     """folder/`target`: that program of the build with the kernel `source` in stage 01's place. Raises
     Failed where the kernel is at fault, BuildError where the machine is."""
@@ -136,6 +154,7 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
         raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
         refuse(handin.refused(source, folder, start))
+        keep_names_to_itself(compiled)
     done = build.link(target, [compiled], os.path.basename(EXEMPLAR), program, first=False)
     if done.returncode != 0:
         reason = re.search(r"multiple definition of .*?'|.*\Z", done.stdout.strip())[0]

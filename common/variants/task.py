@@ -194,8 +194,12 @@ class Task:
                 value, bound = (None if missing(formula, names) else evaluate(formula, names)
                                 for formula in (goal["counter"], goal[relation]))
                 lacking = value is None or bound is None
-                think = goal["think"] if not lacking else "Nothing was counted: has " + (
-                    f"a kernel called {goal['kernel']} run?" if "kernel" in goal else "a kernel run?")
+                think = goal["think"]
+                if lacking and counters:
+                    think = f"The kernel has run, and nothing of it counts as this. {think}"
+                elif lacking:
+                    think = "Nothing was counted: has " + (
+                        f"a kernel called {goal['kernel']} run?" if "kernel" in goal else "a kernel run?")
                 results.append(Result(goal["name"], problem, value, relation, bound, think,
                                       lacking and on_gpu and bool(counters)))
         return results
