@@ -425,7 +425,7 @@ HOSTILE = {
                  "const Stage unused("),
     "divides by zero": (judge.CRASH, "divides", "const int x", KERNEL,
                         "const int x = 7 / (shape.K - shape.K); if (x) return;"),
-    "without ReLU": (judge.REFUSED, "otherwise than the start", "", "nullptr, false}", "nullptr, true}"),
+    "without ReLU": (judge.WRONG, "expected", "", "nullptr, false}", "nullptr, true}"),
     "by another rule": (judge.REFUSED, "another precision than the exercise's, fp32", "", "nullptr, false}",
                         "nullptr, false, TF32}"),
     "null pointer": (judge.CRASH, "SIGSEGV", "volatile", ENQUEUE, "*reinterpret_cast<volatile int*>(8) = 1;"),
@@ -678,6 +678,12 @@ class Dangers(unittest.TestCase):
                 if at:
                     line = 1 + texts[name][:texts[name].index(at)].count("\n")
                     self.assertRegex(verdict.message, rf"{os.path.basename(source)}:{line}\b")
+
+    def test_relu_may_not_be_left_out(self):
+        text = TASK["bias_once"].solved()
+        verdict, _ = judged(TASK["bias_once"], text.replace("nullptr, true}", "nullptr, false}"))
+        self.assertIn("nullptr, true}", text)
+        self.assertEqual((verdict.kind, "no ReLU" in verdict.message), (judge.REFUSED, True))
 
     def test_the_first_stages_sums_meet_no_other_exercises_goals(self):
         for name, (rows, pixels, counted) in COUNTED.items():
