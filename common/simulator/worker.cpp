@@ -459,12 +459,13 @@ void Worker::go_round() {
 
 void Worker::begin_atomic(void* address, std::size_t bytes, Atomic kind, const void* pc) {
   const bool ignored = std::exchange(result_ignored_, false) && kind != Atomic::kHalf;
+  is_reduction_ = ignored;
   if constexpr (COUNTING) {
     observer_->pause();
     observer_->access({reinterpret_cast<uintptr_t>(address), static_cast<unsigned>(bytes),
                        Operation::kAtomic, pc, way_of(kind, ignored), true});
   } else {
-    static_cast<void>(pc), static_cast<void>(kind), static_cast<void>(ignored);
+    static_cast<void>(pc);
   }
   if (reinterpret_cast<uintptr_t>(address) % bytes != 0) {
     throw KernelError(cudaErrorMisalignedAddress, "an atomic operation's address is not aligned");
@@ -477,7 +478,7 @@ void Worker::begin_atomic(void* address, std::size_t bytes, Atomic kind, const v
 void Worker::end_atomic(bool changed, Place place) {
   std::exchange(atomic_lock_, nullptr)->clear(std::memory_order_release);
   if (changed) note_progress();
-  ask(changed, place);
+  if (changed || !is_reduction_) ask(changed, place);  // one that adds 0 asks for nothing
   if constexpr (COUNTING) observer_->go_on();
 }
 

@@ -177,6 +177,7 @@ class Worker {
   bool repeats_ = false, has_repeated_ = false;
   std::atomic_flag* atomic_lock_ = nullptr;
   bool result_ignored_ = false;  // of the next atomic operation
+  bool is_reduction_ = false;    // this atomic operation
   std::vector<Warp> warps_;
   std::jmp_buf* advancing_ = nullptr;  // where stop_thread() goes while no thread has its turn
   std::optional<KernelError> error_;   // once set, no thread begins, and all must leave ...
