@@ -382,7 +382,7 @@ def experiments(data, stage, *names):
         before, after = record["before"], record["after"]
         cells = [[f"{each['cold_ms']:.3f}", f"{each['wavefronts'] / 1e6:.0f}" if "wavefronts" in each else ""]
                  for each in (before, after)]
-        rows = rows or [[f"as it is, on `{record['problem']}`", *cells[0], ""]]
+        rows = rows or [[f"as it is, in this run on `{record['problem']}`", *cells[0], ""]]
         more = after.get("wavefronts", 0) - before.get("wavefronts", 0)
         cost = (after["cycles"] - before["cycles"]) / more if abs(more) > MANY * before.get(
             "wavefronts", 0) else None
