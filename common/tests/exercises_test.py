@@ -517,7 +517,7 @@ HOSTILE = {
     "waits": (judge.REFUSED, "call of the runtime", "cudaDev", ENQUEUE, "cudaDeviceSynchronize();"),
     "odd, but honest": ("", "", "", FILE, ODD, KERNEL, """
   dynamic[threadIdx.x] = __fmaf_rn(3.0f, 1.0f, 2.0f);
-  if (kpq < 0) dynamic[0] = table[0] + more[1];
+  if (kpq < 0) dynamic[0] = table[0] + more[1] + sinf(kpq) * cosf(kpq);
   __threadfence();
   #pragma unroll
   for (int i = 0; i < 2; ++i) dynamic[threadIdx.x] += i;""", "THREADS, 0,", "THREADS, 4 * THREADS,"),

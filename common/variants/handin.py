@@ -30,7 +30,7 @@ ATTRIBUTES = {KERNEL, "always_inline"}
 HOOKS = (r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|write)(_range|\d+))"
          r"|sanitizer_cov_trace_pc)")
 MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|fdim|hypot"
-         r"|a?(sin|cos|tan)h?|atan2|erfc?|[lt]gamma|floor|ceil|l?l?round|trunc|l?l?rint|nearbyint|remainder"
+         r"|cexpi|a?(sin|cos|tan)h?|atan2|erfc?|[lt]gamma|floor|ceil|l?l?round|trunc|l?l?rint|nearbyint|remainder"
          r"|nextafter|copysign|ldexp|scalbln?|isnan|clz|ctz|ffs|popcount)(f|l|ll)?|__popcount[sdt]i2")
 DEVICE = (r"__pipeline_(memcpy_async|commit|wait_prior|arrive_on)"
           r"|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
@@ -47,6 +47,7 @@ OF_C = ctypes.CDLL(None)  # this process has C's library, too
 # What host code may ask of others.
 ELSEWHERE = re.compile(
     rf"({HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|{'|'.join(IF_SPOKEN_OF.values())}|mem(cpy|move|set|cmp)|strlen"
+    r"|sincosf?"  # which cexpi becomes
     r"|__gxx_personality_v0|_Unwind_Resume|_GLOBAL_OFFSET_TABLE_|__dso_handle|__stack_chk_fail|__tls_get_addr"
     r"|__cxa_(throw|allocate_exception|free_exception|begin_catch|end_catch|rethrow|throw_\w+)"
     r"|(vtable|typeinfo) for (__cxxabiv1|std)::.*|operator (new|delete).*|std::__throw_\w+|std::terminate"
