@@ -24,13 +24,14 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
 from common.command.machine import say
-from common.show import counter_tables, floors, formats
+from common.show import counter_tables, files, floors, formats
 from common.show.records import BadInput, profiles_of
 from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError, run_limited
@@ -105,13 +106,17 @@ def compile_program(options, folder):
         print(done.stdout, end="", file=sys.stderr)
         if done.returncode:
             sys.exit(done.returncode)
-    program = os.path.abspath(options.keep or os.path.join(folder, "program"))
+    program = os.path.join(folder, "program")
     done = build.link(TARGET, objects, os.path.basename(EXEMPLAR), program)
     if re.search(r"undefined (reference to|symbol:) .?main\b", done.stdout):
         fail(f"{', '.join(options.files)}: no main()")
     if done.returncode:
         fail(f"{done.stdout}the program could not be linked")
-    return program
+    if not options.keep:
+        return program
+    files.write(options.keep, files.read_bytes(program))
+    shutil.copymode(program, options.keep)
+    return os.path.abspath(options.keep)
 
 
 def answer(handler):

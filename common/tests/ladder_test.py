@@ -188,6 +188,13 @@ class Ladder(unittest.TestCase):
         self.check("./ladder exercise --measure", 2, "^ladder: warning: nvidia-smi gave no answer within 10 ",
                    PATH=f"{self.bare}:{os.environ['PATH']}")
 
+    def test_3_names_that_are_no_text_are_printed_as_they_were(self):
+        code = ("from common.command import machine\nfrom common.show.support import run_main\n"
+                "def main(_):\n with machine.child('printf', r'l\\344 ', stdout=-1) as process:\n"
+                "  print(process.stdout.read() + '\\ud800')\nrun_main(main)")
+        done = subprocess.run([sys.executable, "-c", code], cwd=self.root, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"l\xe4 \\ud800\n", b""))
+
     def test_3_what_runs_ends_as_ladder_does(self):
         for number in (signal.SIGTERM, signal.SIGHUP):
             with self.subTest(number), subprocess.Popen(

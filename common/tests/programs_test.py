@@ -115,6 +115,20 @@ class Programs(unittest.TestCase):
                 heap = r"(double free.*\nconvladder: error: the program is aborted, and its heap .*\n)?"
                 self.assertRegex(done.stderr, f"^{heap}ladder: {wanted}\n$" if wanted else "^$")
 
+    def test_what_is_kept_is_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, kept, link = (os.path.join(folder, name) for name in ("a.cpp", "kept", "link"))
+            files.write(kept, "of before")
+            os.symlink("kept", link)
+            files.write(source, "int f() { return 0; }")
+            options = sim.parse([source, "--keep", link])
+            status, _, said = called(sim.compile_program, options, folder)
+            self.assertEqual((status, files.read(kept)), (1, "of before"), said)
+            files.write(source, "int main() { return 7; }")
+            self.assertEqual(called(sim.compile_program, options, folder)[0], link)
+            self.assertEqual(subprocess.run([kept], check=False).returncode, 7)
+            self.assertTrue(os.path.islink(link))
+
     def test_settings_that_are_no_numbers(self):
         with tempfile.TemporaryDirectory() as folder:
             program = compiled("votes.cu", folder)
