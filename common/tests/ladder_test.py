@@ -244,6 +244,19 @@ class Ladder(unittest.TestCase):
                 self.assertIn("has no program 'nosuch'", waiting.stderr.read())
         self.assertEqual(waiting.returncode, 2)
 
+    def test_5_a_call_waits_for_the_build_of_one_that_was_killed(self):
+        for left, status in (("kill -9 $PPID; sleep 2", -signal.SIGKILL), ("sleep 9 >/dev/null 2>&1 &", 0)):
+            done = subprocess.run([sys.executable, "-c", "from common.command import building\n"
+                                   "with building.in_turn('sim', 'x') as lock:\n"
+                                   f"  building.logged(lock, '/dev/null', 'x', 'sh', '-c', '{left}')"],
+                                  cwd=self.root, check=False)
+            self.assertEqual(done.returncode, status)
+            with open(self.root / "build/sim/.lock", "w") as lock:
+                if status:
+                    self.assertRaises(BlockingIOError, fcntl.flock, lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a server that was started keeps nothing
+
     def test_6_a_build_that_is_cut_off_goes_on(self):
         with subprocess.Popen(["./ladder", "build", "sim", "convladder_check"], cwd=self.root, text=True,
                               stderr=subprocess.PIPE, start_new_session=True, env=self.environment) as cut:

@@ -23,6 +23,7 @@ from common.command import sim
 from common.show import files
 from common.show.files import ROOT
 from common.tests.folder_test import called
+from common.variants.build import TRANSLATE
 
 FOLDER = os.path.join(ROOT, "common", "tests", "programs")
 SEEDS = ["0", "1", "2"]
@@ -128,6 +129,13 @@ class Programs(unittest.TestCase):
             self.assertEqual(called(sim.compile_program, options, folder)[0], link)
             self.assertEqual(subprocess.run([kept], check=False).returncode, 7)
             self.assertTrue(os.path.islink(link))
+
+    def test_what_another_build_has_removed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files.write(f"{folder}/cc", '#!/bin/sh\ncase "$*" in *-E*) echo >x.ii;; *) rm x.ii;; esac\n')
+            os.chmod(f"{folder}/cc", 0o755)
+            done = subprocess.run([*TRANSLATE, "./cc", "-o", "x", "-c", "a.cu"], cwd=folder, check=False)
+            self.assertEqual(done.returncode, 0)
 
     def test_settings_that_are_no_numbers(self):
         with tempfile.TemporaryDirectory() as folder:
