@@ -47,8 +47,8 @@ def own_folder(preset):
 
 @contextlib.contextmanager
 def in_turn(preset, step):
-    """One ./ladder at a time works in build/PRESET. Gives the lock, which what works there for it holds as well:
-    a build that goes on when its ./ladder was killed."""
+    """One ./ladder at a time works in build/PRESET. Gives the lock, which what works there for it holds as
+    well: a build that goes on when its ./ladder was killed."""
     own_folder(preset)
     with open(folder(preset, ".lock"), "w", encoding="utf-8") as lock:
         try:

@@ -37,6 +37,7 @@ from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError, run_limited
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
+MOST_SECONDS = 1 << 33  # the system counts nanoseconds in 64 bits
 
 
 def parse(words):
@@ -134,7 +135,7 @@ def run_program(program, options, path):
     def limit():
         if options.seconds:
             hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-            most = hard if hard != resource.RLIM_INFINITY else 1 << 62
+            most = min(hard, MOST_SECONDS) if hard != resource.RLIM_INFINITY else MOST_SECONDS
             limits = (min(options.seconds, most), min(options.seconds + 30, most))
             resource.setrlimit(resource.RLIMIT_CPU, limits)
 
@@ -148,7 +149,7 @@ def run_program(program, options, path):
     number = status - 128
     if number in set(signal.Signals) - {signal.SIGPIPE}:
         say(f"the program was ended by {signal.Signals(number).name}")
-    elif number != signal.SIGPIPE and not os.path.exists(path):
+    elif status not in (2, 128 + signal.SIGPIPE) and not os.path.exists(path):  # 2: it has said what is wrong
         say("the program has left no report: it calls nothing of CUDA, "
             "or it ended before main() or by _exit()")
     return status

@@ -41,7 +41,7 @@ def line_of(text, file, mark):
 
 
 def compiled(file, folder):
-    program = os.path.join(folder, "program")
+    program = os.path.join(folder, "kept")
     sim.compile_program(sim.parse([os.path.join(FOLDER, file), "--keep", program]), folder)
     return program
 
@@ -106,11 +106,13 @@ class Programs(unittest.TestCase):
                 ("int main() { void* volatile p = malloc(60000); void* volatile q = malloc(60000); free(p); "
                  "free(p); free(q); }", 134,
                  "the program was ended by SIGABRT"),
+                ("int main() { _exit(2); }", 2, ""),  # as where CONVLADDER_SIM_SEED is no number
                 ("int main() { _exit(0); }", 1, "the program has left no report: .*")):
             with self.subTest(body), tempfile.TemporaryDirectory() as folder:
                 files.write(f"{folder}/a.cpp", "#include <csignal>\n#include <cstdlib>\n#include <cstring>\n"
                             f"#include <unistd.h>\n{body}\n")
-                done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp"],
+                done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp",
+                                       "--seconds", str(1 << 62)],  # more than there can be
                                       cwd=ROOT, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (status, ""))
                 heap = r"(double free.*\nconvladder: error: the program is aborted, and its heap .*\n)?"
