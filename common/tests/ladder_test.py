@@ -175,7 +175,7 @@ class Ladder(unittest.TestCase):
                    "^A stage of your own")
         self.check("CUDACXX=true ./ladder build gpu x", 1, "true is no nvcc")
         self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
-        self.check("mkdir -p exercises.mine; echo { >exercises.mine/notes.json; ./ladder exercise 2>/dev/full", 0,
+        self.check("mkdir exercises.mine; echo { >exercises.mine/notes.json; ./ladder exercise 2>/dev/full", 0,
                    "^next ")
         self.check("ulimit -f 0; ./ladder new 99_x", 1, f"{ERROR}.*/x.cu: File too large")
         self.assertFalse((self.root / "99_x").exists())
