@@ -263,7 +263,7 @@ class Commands:
         if len(words) < 2:
             fail(f"build {preset}: name a program, or 'all'", 2)
         for word in words[1:]:
-            if word.startswith("-") or word in ("clean", "help", "edit_cache", "rebuild_cache", "install"):
+            if not re.fullmatch(r"(?!(clean|help|edit_cache|rebuild_cache|install)$)\w[\w-]*", word):
                 fail(f"build {preset}: '{word}' is no program", 2)
         if preset == "gpu" and not self.nvcc:
             fail("build gpu: nvcc not found (CUDA Toolkit, or set CUDACXX)")

@@ -32,7 +32,7 @@ import tempfile
 
 from common.command.machine import say
 from common.show import counter_tables, files, floors, formats
-from common.show.records import BadInput, profiles_of
+from common.show.records import profiles_of
 from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError, run_limited
 
@@ -61,10 +61,7 @@ def parse(words):
         parser.error("--machine is for --count")
     options.flags = ["-std=" + options.std.replace("c++", "gnu++"), *("-D" + name for name in options.D),
                      *("-I" + os.path.abspath(folder) for folder in options.I)]
-    try:
-        options.machine = floors.read_machine(options.machine or "h200")
-    except BadInput as error:
-        fail(str(error), 2)
+    options.machine = floors.read_machine(options.machine or "h200")
     if options.seed is not None and not 0 <= options.seed < 1 << 63:
         fail(f"--seed {options.seed}: must be from 0 to 2^63 - 1", 2)
     if options.seconds is not None and options.seconds < 1:

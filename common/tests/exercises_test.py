@@ -284,6 +284,10 @@ class Command(FolderTest):
             self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)
         self.assertFalse(os.path.isfile("/dev/full"))
 
+    def test_a_folder_without_exercises(self):
+        for folder, why in ((self.folder, "holds no folder with"), ("/none", "there is no such folder")):
+            self.assertIn(f"{folder}: {why}", called(exercise.main, ["--tasks", folder])[2])
+
     def test_usage_errors(self):
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],
                       ["--folder", "x"], ["tail", "--folder", "x"], ["tail", "--all"], ["--json", "x.json"],

@@ -113,7 +113,7 @@ class Ladder(unittest.TestCase):
             ("test --stage 15_copy_engine_nhwc", "no stage's folder"),
             ("test --fast", "test: unrecognized arguments: --fast"),
             ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value"),
-            *((f"build sim {word}", f"'{word}' is no program") for word in ("-t", "clean")),
+            *((f"build sim {word}", f"'{word}' is no program") for word in ("-t", "clean", "build.ninja")),
             ("build sim ''", "sim needs a value"),
             ("exercise --all --json=", "--json needs a value"), ("report --out ''", "--out needs a value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
@@ -121,6 +121,7 @@ class Ladder(unittest.TestCase):
             ("new", "new needs a name"), *((f"diff{words}", "diff needs a stage, before its options")
                                            for words in ("", " --c 1 04")), ("diff 77", "'77' is unknown"),
             ("diff 15_copy_engine_tf32", "no stage's folder"), ("diff 04 --json x", "--json is for profile"),
+            ("run --machine nosuch", f"{ERROR}--machine nosuch: no such file"),
             ("run --machine", "run: argument --machine: expected one"),
             *((line, f"{ERROR}--{name} is given twice") for line, name in (
                 ("run --machine t4 --machine h100", "machine"), ("report --run a --run b", "run"),
@@ -136,7 +137,6 @@ class Ladder(unittest.TestCase):
         ):
             with self.subTest(line):
                 self.check(f"./ladder {line}", 2, message)
-        self.check("./ladder run --machine nosuch", 1, f"{ERROR}--machine nosuch: no such file")
         self.check('mkdir gone; cd gone; rmdir ../gone; "$OLDPWD/ladder" help', 2, "current folder is gone")
         self.assertFalse((self.root / "build").exists())
 
@@ -175,8 +175,9 @@ class Ladder(unittest.TestCase):
                    "^A stage of your own")
         self.check("CUDACXX=true ./ladder build gpu x", 1, "true is no nvcc")
         self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
-        self.check("mkdir exercises.mine; echo { >exercises.mine/notes.json; ./ladder exercise 2>/dev/full", 0,
-                   "^next ")
+        (self.root / "exercises.mine").mkdir(exist_ok=True)
+        (self.root / "exercises.mine/notes.json").write_text("{")  # which is said
+        self.check("./ladder exercise 2>/dev/full", 0, "^  next ")
         self.check("ulimit -f 0; ./ladder new 99_x", 1, f"{ERROR}.*/x.cu: File too large")
         self.assertFalse((self.root / "99_x").exists())
         self.check("mkdir -p build/sim; ln -s /dev/full build/sim/configure.log; ./ladder build sim x", 1,

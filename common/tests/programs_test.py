@@ -160,6 +160,7 @@ class Programs(unittest.TestCase):
                 ([FOLDER], "is no regular file"), ([source, os.path.relpath(source)], "is given twice"),
                 ([source, "--std", "c++11"], "invalid choice"),
                 ([source, "--machine", "t4"], "is for --count"),
+                ([source, "--machine", "nosuch", "--count"], "no GPU that is known"),
                 ([source, "--json", "/dev/full"], "can't be written"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten"),
                 ([source, "--json", "new", "--keep", "./new"], "are the same file")):
