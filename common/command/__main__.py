@@ -163,13 +163,13 @@ class Commands:
         with contextlib.suppress(OSError):
             if os.stat(table).st_mtime >= max(os.stat(path).st_mtime for path in made_of):
                 say("counted before by the same program (build/report/traffic.txt):")
-                print(files.read(table), end="")
+                print(files.read(table, "surrogateescape"), end="")
                 return 0
         os.makedirs(REPORT, exist_ok=True)
         # Shown as it comes, and kept if all went well.
         own = f"{table}.{os.getpid()}.part"  # another one may count at the same time
         try:
-            with open(own, "w", encoding="utf-8") as part, child(
+            with open(own, "w", encoding="utf-8", errors="surrogateescape") as part, child(
                     *python("common.measure.profile", "--program", program, "--brief", "--trace", trace),
                     stdout=subprocess.PIPE) as process:
                 for line in process.stdout:
@@ -263,7 +263,7 @@ class Commands:
         if len(words) < 2:
             fail(f"build {preset}: name a program, or 'all'", 2)
         for word in words[1:]:
-            if word.startswith("-") or word in ("clean", "help", "edit_cache", "rebuild_cache", "install"):
+            if not re.fullmatch(r"(?!(clean|help|edit_cache|rebuild_cache|install)$)\w[\w-]*", word):
                 fail(f"build {preset}: '{word}' is no program", 2)
         if preset == "gpu" and not self.nvcc:
             fail("build gpu: nvcc not found (CUDA Toolkit, or set CUDACXX)")
@@ -326,7 +326,7 @@ def is_tracked(path, but):
         return False
     asked = ["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files", "--", f":(literal){here}", *but]
     own = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
-    done = subprocess.run(asked, env=own, capture_output=True, text=True, check=False) if \
+    done = subprocess.run(asked, env=own, capture_output=True, check=False) if \
         shutil.which("git") else None
     if done is None or done.returncode:
         return bool(re.match(OWN_PLACES, here)) and not (but and here.endswith(".json"))

@@ -47,7 +47,8 @@ def own_folder(preset):
 
 @contextlib.contextmanager
 def in_turn(preset, step):
-    """One ./ladder at a time works in build/PRESET."""
+    """One ./ladder at a time works in build/PRESET. Gives the lock, which what works there for it holds as
+    well: a build that goes on when its ./ladder was killed."""
     own_folder(preset)
     with open(folder(preset, ".lock"), "w", encoding="utf-8") as lock:
         try:
@@ -56,7 +57,7 @@ def in_turn(preset, step):
             say(f"another ./ladder works in build/{preset}: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            yield
+            yield lock
         except OSError as error:
             error.filename = error.filename or folder(preset)  # a write that fails names none
             raise
@@ -64,14 +65,17 @@ def in_turn(preset, step):
             print(file=sys.stderr)
             say(f"interrupted while {step} build/{preset}; the next call goes on from there")
             sys.exit(130)
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # for all: a server that the compiler has started would keep it
 
 
-def logged(log, step, *command, **options):
+def logged(lock, log, step, *command, **options):
     """Output to the log, and to a terminal as a line that changes. Gives the command's status."""
     watched = sys.stderr.isatty()
     with open(log, "w", buffering=1, encoding="utf-8") as file, \
             machine.child(*command, whole=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, errors="replace", **options) as process:
+                          stderr=subprocess.STDOUT, errors="replace", pass_fds=[lock.fileno()],
+                          **options) as process:
         for line in process.stdout:
             file.write(line)
             if watched:
@@ -158,7 +162,7 @@ def is_current(preset, command):
     return changes(preset) == [] and is_whole(preset) and not missing(preset, command)
 
 
-def configure_once(preset, command):
+def configure_once(lock, preset, command):
     """The exit status."""
     machine.need_tools(command)
     changed, log = changes(preset), folder(preset, "configure.log")
@@ -174,7 +178,7 @@ def configure_once(preset, command):
     for path in (stamp(preset), folder(preset, "needs.tsv")):
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
-    status = logged(log, f"configuring build/{preset}", machine.cmake(), *words,
+    status = logged(lock, log, f"configuring build/{preset}", machine.cmake(), *words,
                     env={**os.environ, "CXX": machine.find_compiler()})
     if status == 0:
         with open(stamp(preset), "w", encoding="utf-8") as file:
@@ -188,14 +192,14 @@ def configure(preset, command, demanded="", optional=False):
     missing; raises Lacking instead if the preset is optional."""
     if is_current(preset, command):
         return
-    with in_turn(preset, "configuring"):
+    with in_turn(preset, "configuring") as lock:
         if is_current(preset, command):  # another ./ladder has done it
             return
-        status = configure_once(preset, command)
+        status = configure_once(lock, preset, command)
         reason, wanted = "", packages(missing(preset, command))
         if wanted:
             reason = machine.install(*wanted)
-            status = configure_once(preset, command)
+            status = configure_once(lock, preset, command)
             wanted = packages(missing(preset, command))
     lacks = [need for need in missing(preset, command)
              if need["commands"] == "*" or need["name"] == demanded]
@@ -219,9 +223,9 @@ def build(preset, command, *targets, **options):
     if not targets:
         return
     say(f"building build/{preset}")
-    with in_turn(preset, "building"):
+    with in_turn(preset, "building") as lock:
         log = folder(preset, "build.log")
-        if logged(log, f"building build/{preset}", cached(preset, "CMAKE_COMMAND"), "--build",
+        if logged(lock, log, f"building build/{preset}", cached(preset, "CMAKE_COMMAND"), "--build",
                   folder(preset), "--parallel", str(os.cpu_count()), "--target", *targets):
             with open(log, encoding="utf-8") as file:
                 text = file.read()

@@ -58,8 +58,8 @@ def doctor(chosen, nvcc):
     lacking = machine.lacking_tools()
     packages = machine.packages_used_by("run") if lacking else []
     for preset in [] if lacking else [*(["gpu"] if nvcc else []), "sim"]:
-        with building.in_turn(preset, "configuring"):
-            status = building.configure_once(preset, "doctor")
+        with building.in_turn(preset, "configuring") as lock:
+            status = building.configure_once(lock, preset, "doctor")
         if status and preset == chosen and not building.missing(preset, "run"):
             building.failed(building.folder(preset, "configure.log"), "configuring")
         for need in building.needs(preset):

@@ -43,8 +43,9 @@ def python(name, *words):
 
 @contextlib.contextmanager
 def child(*command, whole=False, **options):
-    """A process, whose output is text. Whoever ends this one ends that one first, `whole` with all that it
-    has started, which Ctrl-C alone would not reach then."""
+    """A process, whose output is text; a byte in it that is none, as in a file's name, is printed as it was.
+    Whoever ends this one ends that one first, `whole` with all that it has started, which Ctrl-C alone would
+    not reach then."""
     process, numbers = None, []
 
     def pass_on(number, _=None):
@@ -56,7 +57,8 @@ def child(*command, whole=False, **options):
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGHUP, signal.SIGTERM)
               if signal.getsignal(number) != signal.SIG_IGN}
     try:
-        with subprocess.Popen(command, text=True, start_new_session=whole, **options) as process:
+        with subprocess.Popen(command, start_new_session=whole,
+                              **{"errors": "surrogateescape", **options}) as process:
             for number in numbers[:1]:  # it came before there was a process
                 pass_on(number)
             try:
@@ -127,7 +129,7 @@ def makes_programs(compiler):
     """A clang without the library of any g++ does not."""
     code = "int main() { try { throw 1; } catch (int) {} }"
     command = f"{compiler} -x c++ - -o /dev/null"  # CXX may hold options
-    return subprocess.run(command, shell=True, input=code, text=True, capture_output=True,
+    return subprocess.run(command, shell=True, input=code.encode(), capture_output=True,
                           check=False).returncode == 0
 
 

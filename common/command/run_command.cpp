@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -32,6 +33,7 @@ namespace convladder {
 namespace {
 
 constexpr int TIMED_RUNS = 5;
+constexpr const char* REPORT_FILES[] = {"run.json", "input.png", "filters.png", "feature_maps.png"};
 constexpr int FILTER_SCALE = 6, MAP_SCALE = 2, GAP = 6;  // pixels of the pictures
 
 constexpr const char* HELP = R"(usage: convladder run [OPTION...]
@@ -46,7 +48,9 @@ random data and without pictures. With --input and --filters: these, with stride
 
 std::vector<OptionSpec> option_specs() {
   std::vector<OptionSpec> specs = workload_options();
-  specs.push_back({"--output", "Y.npy", "write the output of the last stage that passed"});
+  specs.push_back(
+      {"--output", "Y.npy",
+       "write the output of the last stage that passed, of TF32 only if none of FP32 has"});
   specs.push_back({"--report", "DIR", "where pictures and run.json go (default build/report)"});
   specs.push_back({"--once", "", "launch each stage once and check nothing: for a profiler"});
   for (const OptionSpec& spec : stage_options()) specs.push_back(spec);
@@ -57,6 +61,12 @@ std::vector<OptionSpec> option_specs() {
 struct Result {
   Record record;
   std::optional<Timing> timing;
+};
+
+// What the last stage that passed has computed.
+struct Output {
+  const Stage* stage = nullptr;
+  std::vector<float> values;
 };
 
 double tflops(const ConvShape& shape, const Timing& timing) {
@@ -72,9 +82,9 @@ void print_heading(const Workload& job) {
 
 // Times first and checks afterwards, so that the result checked is one that was timed. A stage that
 // can't run gives a result as well, and the others still run. `output` is left alone unless the stage
-// passes.
+// passes, and by TF32, which rounds more, if it is FP32's.
 Result try_stage(const Stage& stage, const Workload& job, const Reference& reference,
-                 std::vector<float>& output) {
+                 Output& output) {
   Result result = {new_record(stage, job.name, job.relu), {}};
   Record& record = result.record;
   begin(record, stage, job.shape);
@@ -90,7 +100,9 @@ Result try_stage(const Stage& stage, const Workload& job, const Reference& refer
     if (!check.message.empty()) record.message = check.message;  // else why auto takes its stage
     if (!check.pass) return result;
     record.status = "pass";
-    output = std::move(values);
+    const bool less = stage.precision != Precision::kFp32 && output.stage &&
+                      output.stage->precision == Precision::kFp32;
+    if (!less) output = {&stage, std::move(values)};
   } catch (const InvalidArgument& error) {
     record.message = error.what();
   } catch (const CudaError& error) {
@@ -191,6 +203,7 @@ Json to_json(const Workload& job, const std::vector<Result>& results) {
 
 void write_report(const Workload& job, const std::vector<float>& output, const std::string& folder,
                   const Json& json) {
+  write_json(folder + "/run.json", json);  // first: it says whose the others are
   std::vector<std::string> written;
   const auto write = [&](const char* name, const Image& image) {
     written.emplace_back(name);
@@ -203,10 +216,9 @@ void write_report(const Workload& job, const std::vector<float>& output, const s
   if (!output.empty()) {
     write("feature_maps.png", montage(draw_feature_maps(output.data(), job.bias, s.K, s.P(), s.Q()),
                                       BANK_COLUMNS, MAP_SCALE, GAP));
-  } else if (std::filesystem::exists(folder + "/run.json")) {  // an earlier run's
+  } else {  // an earlier run's
     std::filesystem::remove(folder + "/feature_maps.png");
   }
-  write_json(folder + "/run.json", json);
   fmt::print("wrote to {}: {}, run.json\n", shortened(folder), fmt::join(written, ", "));
 }
 
@@ -230,7 +242,7 @@ void require_apart_from_report(const Options& options, const std::string& folder
     std::error_code ignored;
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
   };
-  for (const char* file : {"input.png", "filters.png", "feature_maps.png", "run.json"}) {
+  for (const char* file : REPORT_FILES) {
     for (const char* name : {"--input", "--filters", "--bias", "--output"}) {
       if (!options.has(name) || whole(options.text(name)) != whole(folder + "/" + file)) continue;
       throw UsageError(
@@ -240,11 +252,25 @@ void require_apart_from_report(const Options& options, const std::string& folder
   }
 }
 
+// Whether a run has written there before.
+bool is_report(const std::string& folder) {
+  std::ifstream file(folder + "/run.json");
+  const Json json = Json::parse(file, nullptr, false);
+  return json.is_object() && json.contains("pictures");
+}
+
 void require_report_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw std::runtime_error(folder + ": can't be made: " + error.message());
   require_writable(folder + "/run.json");
+  if (folder == report_folder() || is_report(folder)) return;
+  for (const char* file : REPORT_FILES) {
+    if (std::filesystem::exists(folder + "/" + file)) {
+      throw UsageError(
+          fmt::format("{}/{}: no run has made it, and it would be overwritten", folder, file));
+    }
+  }
 }
 
 // A partial sum may be as large as all products together, and is rounded as the least number is.
@@ -309,7 +335,7 @@ int run_command(const std::vector<std::string>& arguments) {
   require_within_float32(reference);
   print_heading(job);
   std::vector<Result> results;
-  std::vector<float> output;
+  Output output;
   std::vector<std::string> forms;  // which have no row
   const std::vector<std::size_t> widths = print_header(stages);
   for (const Stage& stage : stages) {
@@ -329,12 +355,12 @@ int run_command(const std::vector<std::string>& arguments) {
   print_remarks(results, forms);
 
   const Json json = to_json(job, results);
-  if (report) write_report(job, output, folder, json);
+  if (report) write_report(job, output.values, folder, json);
   if (!records.empty()) write_json(records, json);
-  if (options.has("--output") && !output.empty()) {
+  if (options.has("--output") && output.stage) {
     const ConvShape& s = job.shape;
-    write_npy(options.text("--output"), {s.N, s.total_K(), s.P(), s.Q()}, output.data());
-    fmt::print("wrote {}\n", options.text("--output"));
+    write_npy(options.text("--output"), {s.N, s.total_K(), s.P(), s.Q()}, output.values.data());
+    fmt::print("wrote {}: the output of {}\n", options.text("--output"), output.stage->name);
   }
   const auto passed = [](const Result& result) { return result.record.status == "pass"; };
   const auto failed = [](const Result& result) { return result.record.status == "fail"; };

@@ -76,7 +76,10 @@ std::vector<Stage> selected_stages(const Options& options) {
   if (std::count(names.begin(), names.end(), auto_stage().name) > 0 && precision != "tf32") {
     selected.push_back(auto_stage());
   }
-  if (selected.empty()) throw UsageError("--precision = '" + precision + "': no stage here has it");
+  if (selected.empty()) {
+    throw UsageError("--precision = '" + precision + "': no stage " +
+                     (names.empty() ? "here" : "of --stage") + " has it");
+  }
   return selected;
 }
 

@@ -24,18 +24,20 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
 from common.command.machine import say
-from common.show import counter_tables, floors, formats
-from common.show.records import BadInput, profiles_of
+from common.show import counter_tables, files, floors, formats
+from common.show.records import profiles_of
 from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError, run_limited
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
+MOST_SECONDS = 1 << 33  # the system counts nanoseconds in 64 bits
 
 
 def parse(words):
@@ -59,10 +61,7 @@ def parse(words):
         parser.error("--machine is for --count")
     options.flags = ["-std=" + options.std.replace("c++", "gnu++"), *("-D" + name for name in options.D),
                      *("-I" + os.path.abspath(folder) for folder in options.I)]
-    try:
-        options.machine = floors.read_machine(options.machine or "h200")
-    except BadInput as error:
-        fail(str(error), 2)
+    options.machine = floors.read_machine(options.machine or "h200")
     if options.seed is not None and not 0 <= options.seed < 1 << 63:
         fail(f"--seed {options.seed}: must be from 0 to 2^63 - 1", 2)
     if options.seconds is not None and options.seconds < 1:
@@ -105,13 +104,17 @@ def compile_program(options, folder):
         print(done.stdout, end="", file=sys.stderr)
         if done.returncode:
             sys.exit(done.returncode)
-    program = os.path.abspath(options.keep or os.path.join(folder, "program"))
+    program = os.path.join(folder, "program")
     done = build.link(TARGET, objects, os.path.basename(EXEMPLAR), program)
     if re.search(r"undefined (reference to|symbol:) .?main\b", done.stdout):
         fail(f"{', '.join(options.files)}: no main()")
     if done.returncode:
         fail(f"{done.stdout}the program could not be linked")
-    return program
+    if not options.keep:
+        return program
+    files.write(options.keep, files.read_bytes(program))
+    shutil.copymode(program, options.keep)
+    return os.path.abspath(options.keep)
 
 
 def answer(handler):
@@ -129,7 +132,7 @@ def run_program(program, options, path):
     def limit():
         if options.seconds:
             hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-            most = hard if hard != resource.RLIM_INFINITY else 1 << 62
+            most = min(hard, MOST_SECONDS) if hard != resource.RLIM_INFINITY else MOST_SECONDS
             limits = (min(options.seconds, most), min(options.seconds + 30, most))
             resource.setrlimit(resource.RLIMIT_CPU, limits)
 
@@ -143,7 +146,7 @@ def run_program(program, options, path):
     number = status - 128
     if number in set(signal.Signals) - {signal.SIGPIPE}:
         say(f"the program was ended by {signal.Signals(number).name}")
-    elif number != signal.SIGPIPE and not os.path.exists(path):
+    elif status not in (2, 128 + signal.SIGPIPE) and not os.path.exists(path):  # 2: it has said what is wrong
         say("the program has left no report: it calls nothing of CUDA, "
             "or it ended before main() or by _exit()")
     return status

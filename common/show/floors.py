@@ -9,7 +9,7 @@ import math
 import os
 from typing import NamedTuple
 
-from common.show import counters, files, formats, records
+from common.show import counters, files, formats, records, support
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "machines")
 FORMAT, VERSION = "convladder machine", 1
@@ -42,14 +42,14 @@ def names():
 
 
 def read_machine(path):
-    """(the GPU's name, {rate: value}) of a file, or of a GPU by its short name: h200. Raises BadInput."""
+    """(the GPU's name, {rate: value}) of a file, or of a GPU by its short name: h200. Raises BadInput; where
+    there is neither, ends with a usage error."""
     if os.sep not in path and not os.path.exists(path):
         known, measured = data_sheets(), os.path.join(FOLDER, path + ".json")
         if path in known:
             return known[path][:2]
         if not os.path.exists(measured):
-            raise records.BadInput(f"--machine {path}: no such file, and no GPU that is known: "
-                                   f"{', '.join(names())}")
+            support.fail(f"--machine {path}: no such file, and no GPU that is known: {', '.join(names())}", 2)
         path = measured
     value = records.read_file(path, FORMAT, VERSION)
     with records.well_formed(path):

@@ -1,4 +1,6 @@
 """What the scripts of common/ share."""
+import codecs
+import io
 import json
 import os
 import re
@@ -14,12 +16,37 @@ from common.show.records import BadInput
 REPORT = os.path.join(ROOT, "build", "report")
 
 
+def as_it_was(error):
+    """A byte of a name that is no text is written as it was; half a character, which no byte is, by its
+    number: neither is a reason to stop."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
+
+
+codecs.register_error("as_it_was", as_it_was)
+
+
+class Lossy(io.FileIO):
+    """What can't be written, to a full disk, is lost, and nothing else with it."""
+
+    def write(self, data):
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
 def run_main(main):
     """Ends the program with what main(words) returns; with 130 when it is interrupted, and with 1
     when a file is no good, or can't be written or read, or nobody reads what it prints."""
     if sys.stdout is None:
         fail("standard output is closed")
-    sys.stdout.reconfigure(errors="backslashreplace")  # half a character is no reason to stop
+    sys.stdout.reconfigure(errors="as_it_was")
+    if sys.stderr:
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(Lossy(sys.stderr.fileno(), "w", closefd=False)),
+                                      sys.stderr.encoding, "as_it_was", line_buffering=True)
     try:
         if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -17,6 +17,7 @@ stay where they are, so that the compiler's errors and the simulator's findings 
 What the simulator can't run is refused, with file and line.
 """
 import bisect
+import contextlib
 import os
 import re
 import subprocess
@@ -864,7 +865,8 @@ def main(command):
                               unit.device_functions | {unit.words[name] for name in unit.kernel_names})
     else:
         run(compile_, explained)
-    os.remove(between)
+    with contextlib.suppress(FileNotFoundError):  # by another build, of the same file at the same time
+        os.remove(between)
 
 
 if __name__ == "__main__":

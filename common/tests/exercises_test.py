@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+import types
 import unittest
 import xml.etree.ElementTree
 
@@ -26,7 +27,7 @@ from common.show.files import ROOT
 from common.tests.folder_test import FolderTest, called
 from common.variants import exercise, handin, judge
 from common.variants import task as tasks
-from common.variants.build import Build, run_limited, sandbox
+from common.variants.build import Build, BuildError, run_limited, sandbox
 
 TASKS = tasks.read_all()
 TASK = {task.name: task for task in TASKS}
@@ -147,6 +148,12 @@ class Messages(unittest.TestCase):
             "small integers: kernel launch: an illegal memory access was encountered (kernel f, block "
             "(0,0,0), thread (1,0,0): data race: reads 4 bytes at a.cu:3; and no barrier lies between)"),
             "f, block (0,0,0), thread (1,0,0) reads 4 bytes at a.cu:3; and no barrier lies between")
+
+    def test_a_full_disk(self):
+        build = types.SimpleNamespace(on_gpu=False, compile=lambda *_, **__: types.SimpleNamespace(
+            returncode=1, stdout="x.s: No space left on device\ncompilation terminated.\n"))
+        with self.assertRaisesRegex(BuildError, "^x.s: No space left on device$"):
+            judge.compile_kernel(build, TASK["tail"].path("solution.cu"), "")
 
     def test_kinds(self):
         for message, kind in (("data race: x", judge.RACE), ("4 bytes out of bounds", judge.STRAY),
@@ -281,6 +288,10 @@ class Command(FolderTest):
                       ["--grade", __file__ + "/x"]):
             self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)
         self.assertFalse(os.path.isfile("/dev/full"))
+
+    def test_a_folder_without_exercises(self):
+        for folder, why in ((self.folder, "holds no folder with"), ("/none", "there is no such folder")):
+            self.assertIn(f"{folder}: {why}", called(exercise.main, ["--tasks", folder])[2])
 
     def test_usage_errors(self):
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],

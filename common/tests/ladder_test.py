@@ -113,7 +113,7 @@ class Ladder(unittest.TestCase):
             ("test --stage 15_copy_engine_nhwc", "no stage's folder"),
             ("test --fast", "test: unrecognized arguments: --fast"),
             ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value"),
-            *((f"build sim {word}", f"'{word}' is no program") for word in ("-t", "clean")),
+            *((f"build sim {word}", f"'{word}' is no program") for word in ("-t", "clean", "build.ninja")),
             ("build sim ''", "sim needs a value"),
             ("exercise --all --json=", "--json needs a value"), ("report --out ''", "--out needs a value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
@@ -121,6 +121,7 @@ class Ladder(unittest.TestCase):
             ("new", "new needs a name"), *((f"diff{words}", "diff needs a stage, before its options")
                                            for words in ("", " --c 1 04")), ("diff 77", "'77' is unknown"),
             ("diff 15_copy_engine_tf32", "no stage's folder"), ("diff 04 --json x", "--json is for profile"),
+            ("run --machine nosuch", f"{ERROR}--machine nosuch: no such file"),
             ("run --machine", "run: argument --machine: expected one"),
             *((line, f"{ERROR}--{name} is given twice") for line, name in (
                 ("run --machine t4 --machine h100", "machine"), ("report --run a --run b", "run"),
@@ -136,7 +137,6 @@ class Ladder(unittest.TestCase):
         ):
             with self.subTest(line):
                 self.check(f"./ladder {line}", 2, message)
-        self.check("./ladder run --machine nosuch", 1, f"{ERROR}--machine nosuch: no such file")
         self.check('mkdir gone; cd gone; rmdir ../gone; "$OLDPWD/ladder" help', 2, "current folder is gone")
         self.assertFalse((self.root / "build").exists())
 
@@ -175,6 +175,9 @@ class Ladder(unittest.TestCase):
                    "^A stage of your own")
         self.check("CUDACXX=true ./ladder build gpu x", 1, "true is no nvcc")
         self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
+        (self.root / "exercises.mine").mkdir(exist_ok=True)
+        (self.root / "exercises.mine/notes.json").write_text("{")  # which is said
+        self.check("./ladder exercise 2>/dev/full", 0, "^  next ")
         self.check("ulimit -f 0; ./ladder new 99_x", 1, f"{ERROR}.*/x.cu: File too large")
         self.assertFalse((self.root / "99_x").exists())
         self.check("mkdir -p build/sim; ln -s /dev/full build/sim/configure.log; ./ladder build sim x", 1,
@@ -187,6 +190,13 @@ class Ladder(unittest.TestCase):
         self.addCleanup((self.bare / "nvidia-smi").unlink)
         self.check("./ladder exercise --measure", 2, "^ladder: warning: nvidia-smi gave no answer within 10 ",
                    PATH=f"{self.bare}:{os.environ['PATH']}")
+
+    def test_3_names_that_are_no_text_are_printed_as_they_were(self):
+        code = ("from common.command import machine\nfrom common.show.support import run_main\n"
+                "def main(_):\n with machine.child('printf', r'l\\344 ', stdout=-1) as process:\n"
+                "  print(process.stdout.read() + '\\ud800')\nrun_main(main)")
+        done = subprocess.run([sys.executable, "-c", code], cwd=self.root, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"l\xe4 \\ud800\n", b""))
 
     def test_3_what_runs_ends_as_ladder_does(self):
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -236,6 +246,19 @@ class Ladder(unittest.TestCase):
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 self.assertIn("has no program 'nosuch'", waiting.stderr.read())
         self.assertEqual(waiting.returncode, 2)
+
+    def test_5_a_call_waits_for_the_build_of_one_that_was_killed(self):
+        for left, status in (("kill -9 $PPID; sleep 2", -signal.SIGKILL), ("sleep 9 >/dev/null 2>&1 &", 0)):
+            done = subprocess.run([sys.executable, "-c", "from common.command import building\n"
+                                   "with building.in_turn('sim', 'x') as lock:\n"
+                                   f"  building.logged(lock, '/dev/null', 'x', 'sh', '-c', '{left}')"],
+                                  cwd=self.root, check=False)
+            self.assertEqual(done.returncode, status)
+            with open(self.root / "build/sim/.lock", "w") as lock:
+                if status:
+                    self.assertRaises(BlockingIOError, fcntl.flock, lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a server that was started keeps nothing
 
     def test_6_a_build_that_is_cut_off_goes_on(self):
         with subprocess.Popen(["./ladder", "build", "sim", "convladder_check"], cwd=self.root, text=True,

@@ -41,6 +41,7 @@ ARGUMENTS = [
       for command in ("run", "run --n 2", "check --n 2")),
     (2, "--output and the report's run.json are the same file, .*: it would be overwritten",
      "run --report report --output ./report/run.json"),
+    (2, "own/run.json: no run has made it, and it would be overwritten", "run --report own"),
     (2, "relu was given a disallowed flag", "check --n 1 --relu=0"),
     (2, "--report is for the photograph", "run --n 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
@@ -56,7 +57,7 @@ ARGUMENTS = [
     (2, "--seconds = '-1': must be a number", "check --fuzz 3 --seconds -1"),
     (2, "stage '00_none' is unknown; there are: 01_naive, ", "check --stage 00_none"),
     (2, "--precision = 'fp16': must be fp32, tf32 or both", "check --precision fp16"),
-    (2, "--precision = 'tf32': no stage here has it", "check --precision tf32 --stage 01_naive"),
+    (2, "--precision = 'tf32': no stage of --stage has it", "check --precision tf32 --stage 01_naive"),
     (2, "--competitors = 'mine': must be all, none, cudnn, pytorch",
      "bench --stage 01_naive --stage 02_im2col_gemm --competitors mine"),
     (1, "/nowhere/b.json: can't be written: No such file or directory",
@@ -104,6 +105,9 @@ ON_DEVICE = [
      "run --filters large.npy --report report"),
     (1, "products add up to .*e-4", "run --filters least.npy --report report"),
     (0, "cut down to n1 c1 1x1 k1 1x1 .* pad 11x11", "check --pad 3000 --stage 01_naive --max-gmac 1e-6"),
+    *((0, f"wrote z.npy: the output of {stage}\n$", f"run {SMALL} --output z.npy --stage {others}")
+      for stage, others in (("12_tensor_cores", "12_tensor_cores"),
+                            ("01_naive", "12_tensor_cores --stage 01_naive"))),
     # The output of one run is an input of the next, in which a filter has a third of its channels.
     (0, "k15 3x2 .* groups 3, bias", f"run {GROUPED} --output y.npy"),
     (1, "y.npy: shape is \\[2,15,9,4\\], the filters must be \\[10,3,9,4\\]",
@@ -157,6 +161,8 @@ class Program(unittest.TestCase):
             pathlib.Path(name).write_text(text)
         pathlib.Path("latin.csv").write_bytes(f"{columns}\n".encode() + b"\xe9\xff,1,2,5,6,4,2,2\n")
         os.mkfifo("pipe")
+        os.mkdir("own")
+        pathlib.Path("own/run.json").write_text("{}")
         os.symlink("taken", "link")
         os.symlink("target.json", "link.json")
         os.symlink("w.npy", "link.npy")

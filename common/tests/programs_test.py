@@ -23,6 +23,7 @@ from common.command import sim
 from common.show import files
 from common.show.files import ROOT
 from common.tests.folder_test import called
+from common.variants.build import TRANSLATE
 
 FOLDER = os.path.join(ROOT, "common", "tests", "programs")
 SEEDS = ["0", "1", "2"]
@@ -40,7 +41,7 @@ def line_of(text, file, mark):
 
 
 def compiled(file, folder):
-    program = os.path.join(folder, "program")
+    program = os.path.join(folder, "kept")
     sim.compile_program(sim.parse([os.path.join(FOLDER, file), "--keep", program]), folder)
     return program
 
@@ -105,15 +106,38 @@ class Programs(unittest.TestCase):
                 ("int main() { void* volatile p = malloc(60000); void* volatile q = malloc(60000); free(p); "
                  "free(p); free(q); }", 134,
                  "the program was ended by SIGABRT"),
+                ("int main() { _exit(2); }", 2, ""),  # as where CONVLADDER_SIM_SEED is no number
                 ("int main() { _exit(0); }", 1, "the program has left no report: .*")):
             with self.subTest(body), tempfile.TemporaryDirectory() as folder:
                 files.write(f"{folder}/a.cpp", "#include <csignal>\n#include <cstdlib>\n#include <cstring>\n"
                             f"#include <unistd.h>\n{body}\n")
-                done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp"],
+                done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp",
+                                       "--seconds", str(1 << 62)],  # more than there can be
                                       cwd=ROOT, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (status, ""))
                 heap = r"(double free.*\nconvladder: error: the program is aborted, and its heap .*\n)?"
                 self.assertRegex(done.stderr, f"^{heap}ladder: {wanted}\n$" if wanted else "^$")
+
+    def test_what_is_kept_is_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, kept, link = (os.path.join(folder, name) for name in ("a.cpp", "kept", "link"))
+            files.write(kept, "of before")
+            os.symlink("kept", link)
+            files.write(source, "int f() { return 0; }")
+            options = sim.parse([source, "--keep", link])
+            status, _, said = called(sim.compile_program, options, folder)
+            self.assertEqual((status, files.read(kept)), (1, "of before"), said)
+            files.write(source, "int main() { return 7; }")
+            self.assertEqual(called(sim.compile_program, options, folder)[0], link)
+            self.assertEqual(subprocess.run([kept], check=False).returncode, 7)
+            self.assertTrue(os.path.islink(link))
+
+    def test_what_another_build_has_removed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files.write(f"{folder}/cc", '#!/bin/sh\ncase "$*" in *-E*) echo >x.ii;; *) rm x.ii;; esac\n')
+            os.chmod(f"{folder}/cc", 0o755)
+            done = subprocess.run([*TRANSLATE, "./cc", "-o", "x", "-c", "a.cu"], cwd=folder, check=False)
+            self.assertEqual(done.returncode, 0)
 
     def test_settings_that_are_no_numbers(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -136,6 +160,7 @@ class Programs(unittest.TestCase):
                 ([FOLDER], "is no regular file"), ([source, os.path.relpath(source)], "is given twice"),
                 ([source, "--std", "c++11"], "invalid choice"),
                 ([source, "--machine", "t4"], "is for --count"),
+                ([source, "--machine", "nosuch", "--count"], "no GPU that is known"),
                 ([source, "--json", "/dev/full"], "can't be written"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten"),
                 ([source, "--json", "new", "--keep", "./new"], "are the same file")):

@@ -532,7 +532,8 @@ def main(arguments):
     notes, builds = Notes(), {preset: Build(preset) for preset in options.builds.split(",")}
     chosen = tasks.read_folder(options.tasks) if options.tasks else [*tasks.read_all(), tasks.golf()]
     if not chosen:
-        fail(f"{options.tasks}: holds no folder with a goal.json")
+        fail(f"{options.tasks}: " + ("holds no folder with a goal.json" if os.path.isdir(options.tasks) else
+                                     "there is no such folder"))
     by_name = {task.name: task for task in chosen}
     status, records, begun = 0, None, time.monotonic()
     if options.action == "measure":

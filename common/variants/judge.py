@@ -149,7 +149,7 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
             "-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage",
             "-fdump-tree-optimized-lineno=" + os.path.join(folder, "kernel.dump")])
     if done.returncode != 0 and "No space left on device" in done.stdout:
-        raise BuildError(done.stdout.strip().splitlines()[-1])  # the machine's fault
+        raise BuildError(re.search(".*No space left on device.*", done.stdout)[0])  # the machine's fault
     if done.returncode != 0:
         raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
