@@ -209,7 +209,8 @@ int judge_stage(const std::map<std::string, std::string>& options) {
     }
     const auto relu = options.find("--relu");
     if (relu != options.end() && relu->second == "true" && !stage.fuses_relu) {
-      tell({{"refused", "is registered otherwise than the start: for a stage that applies no ReLU"}});
+      tell({{"refused",
+             "is registered otherwise than the start: for a stage that applies no ReLU"}});
       return 2;
     }
     const auto problems = [&](const char* option) {
