@@ -782,13 +782,13 @@ def without_hooks_of_the_host(assembly, names):
 
 
 def with_gaps(assembly):
-    """The assembly, in which bytes that are nobody's lie around every variable of the device: beyond one does
-    not begin the next."""
+    """The assembly, in which bytes that are nobody's lie around every variable of the device, and in shared
+    memory: beyond one does not begin the next."""
     lines, header, used, gap = [], "", set(), 256  # with which all is aligned as before
     for line in assembly.split("\n"):
         word, _, rest = line.strip().partition("\t")
         if word in (".section", ".text", ".data", ".bss"):
-            header = line if rest.startswith("convladder_") else ""
+            header = line if rest.startswith(("convladder_", ".tbss")) else ""
         elif header and word == ".align":
             gap = max(256, int(rest))
         elif header and word == ".type":
