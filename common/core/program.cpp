@@ -96,10 +96,13 @@ std::string tidy(const std::string& text) {
 }
 
 // Products of floats in one line of objdump's: "  401136:\tmulss  %xmm1,%xmm0". Of x86 and of ARM, as
-// compilers write them that are told not to fuse; the fused ones where the source says fmaf.
+// compilers write them that are told not to fuse; calls where the source says fmaf, or names a rounding.
 unsigned products_in(const std::string& instruction) {
   const auto has = [&](const char* part) { return instruction.find(part) != std::string::npos; };
-  if (has("\tmulss") || has("\tvmulss") || has("\tvfmadd") || has("<fmaf")) return 1;
+  if (has("\tmulss") || has("\tvmulss") || has("\tvfmadd") || has("<fmaf") ||
+      has("15rounded_productEif") || has("11rounded_fmaEif")) {
+    return 1;
+  }
   if (has("\tmulps")) return 4;
   return has("\tfmul\ts") || has("\tfmadd\ts") ? 1 : 0;
 }
@@ -132,8 +135,8 @@ Symbols read_symbols(const void* address) {
   result.bytes = found->bytes;
   result.name = kernel_name(mangled);
   // The static variable x of a function _Zf is _ZZfE1x, of an extern "C" one _ZZ1fE1x, in a lambda there
-  // _ZZZfENK...E1x. What is not in a kernel may be any kernel's, which may have no more than its address of the
-  // function around it: translate.py has tagged it.
+  // _ZZZfENK...E1x. What is not in a kernel may be any kernel's, in whose code there may be no more than
+  // its address of the function around it: translate.py has tagged it.
   const bool is_c = mangled.rfind("_Z", 0) != 0;
   const std::string prefix =
       (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
