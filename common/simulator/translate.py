@@ -845,15 +845,16 @@ def without_hooks_of_the_host(assembly, names):
 def with_gaps(assembly):
     """The assembly, in which bytes that are nobody's lie around every variable of the device, and in shared
     memory: beyond one does not begin the next."""
-    lines, header, used, gap = [], "", set(), 256  # with which all is aligned as before
+    lines, header, used, align = [], "", set(), []
     for line in assembly.split("\n"):
         word, rest = (line.split(None, 1) + ["", ""])[:2]
         if word in (".section", ".text", ".data", ".bss"):
             header = line if rest.startswith(("convladder_", ".tbss")) else ""
         elif header and word == ".align":
-            gap = max(256, int(rest))
+            align = [line]
         elif header and word == ".type":
-            lines.append(f"\t.zero\t{gap}")
+            lines += ["\t.zero\t256", *align]
+            align = []
             used.add(header)
         lines.append(line)
     return "\n".join([*lines, *(f"{header}\n\t.zero\t256" for header in sorted(used)), ""])
