@@ -9,9 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <regex>
-#include <set>
 #include <sstream>
 
 #include "common/core/platform.h"
@@ -98,25 +96,15 @@ std::string tidy(const std::string& text) {
 }
 
 // Products of floats in one line of objdump's: "  401136:\tmulss  %xmm1,%xmm0". Of x86 and of ARM, as
-// compilers write them that are told not to fuse; the fused ones where the source says fmaf.
+// compilers write them that are told not to fuse; calls where the source says fmaf, or names a rounding.
 unsigned products_in(const std::string& instruction) {
   const auto has = [&](const char* part) { return instruction.find(part) != std::string::npos; };
-  if (has("\tmulss") || has("\tvmulss") || has("\tvfmadd") || has("<fmaf")) return 1;
+  if (has("\tmulss") || has("\tvmulss") || has("\tvfmadd") || has("<fmaf") ||
+      has("15rounded_productEif") || has("11rounded_fmaEif")) {
+    return 1;
+  }
   if (has("\tmulps")) return 4;
   return has("\tfmul\ts") || has("\tfmadd\ts") ? 1 : 0;
-}
-
-// The names of the functions that have become part of this one. (What one object alone knows has no other name in its
-// lines than the source's, and at some places that of the function around it: so all places are asked.)
-std::set<std::string> functions_in(const std::string& file, const Symbol& code) {
-  constexpr std::size_t MOST = 2000;
-  std::ostringstream command;
-  command << "addr2line -f -i -C -e '" << file << "'" << std::hex;
-  const std::size_t step = std::max<std::size_t>(4, code.bytes / MOST);
-  for (std::size_t at = 0; at < code.bytes; at += step) command << " 0x" << code.value + at;
-  std::set<std::string> names;
-  for (const std::string& line : lines_of(command.str())) names.insert(plain_name(line));
-  return names;
 }
 
 }  // namespace
@@ -146,32 +134,25 @@ Symbols read_symbols(const void* address) {
   const std::string& mangled = found->name;
   result.bytes = found->bytes;
   result.name = kernel_name(mangled);
-  // The static variable x of a function _Zf is _ZZfE1x, of an extern "C" one _ZZ1fE1x. What is not in a
-  // kernel may be any kernel's: translate.py has tagged it.
+  // The static variable x of a function _Zf is _ZZfE1x, of an extern "C" one _ZZ1fE1x, in a lambda there
+  // _ZZZfENK...E1x. What is not in a kernel may be any kernel's, in whose code there may be no more than
+  // its address of the function around it: translate.py has tagged it.
   const bool is_c = mangled.rfind("_Z", 0) != 0;
   const std::string prefix =
-      "_ZZ" + (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
-  const std::string tag = "B6device";
-  std::optional<std::set<std::string>> functions;  // asked for once, where it matters
-  const auto has = [&](const std::string& function) {
-    if (!functions) functions = functions_in(module.file, *found);
-    return functions->count(function) > 0;
-  };
+      (is_c ? std::to_string(mangled.size()) + mangled : mangled.substr(2)) + "E";
   for (const Symbol& symbol : all) {
     if (symbol.type != 'T') continue;
     if (symbol.name.rfind("_ZGVZ", 0) == 0) {
       result.guards.push_back({"guard", symbol.value, symbol.bytes});
+      continue;
     }
-    const std::size_t end = symbol.name.size() - std::min(symbol.name.size(), tag.size());
-    const bool is_own =
-        symbol.name.rfind(prefix, 0) == 0 && (found->file == 0 || symbol.file == found->file);
-    if (!is_own && symbol.name.compare(end, tag.size(), tag) != 0) continue;
-    const std::string full = demangle(is_own ? symbol.name : symbol.name.substr(0, end));
-    const std::size_t inner = full.rfind("::");
-    const bool in_function = !is_own && inner != std::string::npos && full[inner - 1] == ')' &&
-                             (symbol.file == 0 || !has(plain_name(full)));
-    result.shared.push_back({full.substr(full.rfind(':') + 1), symbol.value, symbol.bytes, is_own,
-                             in_function ? plain_name(full) : ""});
+    const std::size_t inner = symbol.name.find_first_not_of('Z', 1);
+    const bool is_own = inner > 2 && symbol.name.compare(inner, prefix.size(), prefix) == 0 &&
+                        (found->file == 0 || symbol.file == found->file);
+    if (!is_own && symbol.name.find("B6device") == std::string::npos) continue;
+    std::string name = demangle(symbol.name);
+    name = name.substr(0, name.rfind("[abi:"));
+    result.shared.push_back({name.substr(name.rfind(':') + 1), symbol.value, symbol.bytes, is_own});
   }
   return result;
 }
@@ -239,14 +220,6 @@ std::string calling_line() {
     }
   }
   return "an unknown place";
-}
-
-bool is_inside(uint32_t code_offset, const std::string& function) {
-  std::ostringstream command;
-  command << "addr2line -f -i -C -e " << own_file() << " 0x" << std::hex << code_offset - 1;
-  const std::vector<std::string> lines = lines_of(command.str());
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const std::string& line) { return plain_name(line) == function; });
 }
 
 bool calls_only(const void* code, std::size_t bytes, const std::string& names) {

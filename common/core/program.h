@@ -22,9 +22,8 @@ std::vector<Variable> variables_between(const char* begin, const char* end);
 
 struct SharedVariable {
   std::string name;
-  std::size_t begin, bytes;   // in the program's thread-local storage
-  bool is_own = true;         // the kernel's own
-  std::string function = "";  // else the one that has it, if it is in a function
+  std::size_t begin, bytes;  // in the program's thread-local storage
+  bool is_own = true;        // the kernel's own, and not any kernel's
 };
 
 struct Symbols {
@@ -62,9 +61,6 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
 
 // Of the calls that are under way on this thread, the innermost outside of the simulator: "FILE:LINE".
 std::string calling_line();
-
-// Whether the place is in the function of that name, or in one that was inlined there.
-bool is_inside(uint32_t code_offset, const std::string& function);
 
 // ---- Instructions ----
 

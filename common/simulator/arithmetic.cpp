@@ -60,6 +60,18 @@ float rounded(Arithmetic what, int mode, float a, float b, float c) {
 double rounded(Arithmetic what, int mode, double a, double b, double c) {
   return compute<double>(what, mode, a, b, c);
 }
+float rounded_product(int mode, float a, float b) {
+  return rounded(Arithmetic::kMultiply, mode, a, b);
+}
+double rounded_product(int mode, double a, double b) {
+  return rounded(Arithmetic::kMultiply, mode, a, b);
+}
+float rounded_fma(int mode, float a, float b, float c) {
+  return rounded(Arithmetic::kFma, mode, a, b, c);
+}
+double rounded_fma(int mode, double a, double b, double c) {
+  return rounded(Arithmetic::kFma, mode, a, b, c);
+}
 float narrow_float(long double value, int mode) { return narrow<float>(value, mode); }
 double narrow_double(long double value, int mode) { return narrow<double>(value, mode); }
 

@@ -222,6 +222,10 @@ void* known(void (*kernel)(Params...)) {
   note_launcher(reinterpret_cast<const void*>(kernel), launch_with<Params...>);
   return reinterpret_cast<void*>(kernel);
 }
+template <typename T>
+T known(T other) {
+  return other;
+}
 
 // The kernel's address, and how it is launched noted.
 inline const void* address_of_kernel(const void* kernel) { return kernel; }

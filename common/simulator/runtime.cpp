@@ -12,11 +12,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "common/core/program.h"
 #include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
+#include "common/simulator/report.h"
 #include "common/simulator/shared_memory.h"
 
 using namespace convladder::simulator;
@@ -24,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 // All work is done when a call returns: there is nothing else to remember.
 struct CUstream_st {
+  unsigned flags = cudaStreamDefault;
+  int priority = 0;
   std::atomic<int64_t> work{0};
 };
 
@@ -35,6 +39,7 @@ struct CUevent_st {
 namespace {
 
 CUstream_st default_stream;
+constexpr int GREATEST_PRIORITY = -5;
 std::atomic<int> multiprocessors{132};  // an H200's
 
 // The streams and events that there are: a program may come with one that it has destroyed.
@@ -199,7 +204,17 @@ cudaError_t launch_known(const void* kernel, dim3 blocks, dim3 threads, void** a
       launcher = found->second;
     }
   }
-  if (!launcher) return set_last_error(cudaErrorInvalidDeviceFunction);
+  if (!launcher) {
+    if constexpr (COUNTING) {
+      if (is_program()) {
+        add_finding("", 0, 0, [] {
+          return "the launch at " + calling_line() +
+                 ": no kernel is known at the address that it is given";
+        });
+      }
+    }
+    return set_last_error(cudaErrorInvalidDeviceFunction);
+  }
   launcher(kernel, blocks, threads, arguments, dynamic_bytes, stream, kind);
   return cudaPeekAtLastError();
 }
@@ -366,7 +381,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least) *least = 0;
-  if (greatest) *greatest = -5;
+  if (greatest) *greatest = GREATEST_PRIORITY;
   return cudaSuccess;
 }
 
@@ -423,12 +438,28 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (!stream || flags > cudaStreamNonBlocking) return set_last_error(cudaErrorInvalidValue);
   Enqueueing::note("makes a stream");
-  *stream = handles().make(new CUstream_st);
+  *stream = handles().make(new CUstream_st{flags});
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return cudaStreamCreateWithFlags(stream, flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  const cudaError_t error = cudaStreamCreateWithFlags(stream, flags);
+  if (error == cudaSuccess) (*stream)->priority = std::clamp(priority, GREATEST_PRIORITY, 0);
+  return error;
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  if (!flags) return set_last_error(cudaErrorInvalidValue);
+  if (!is_stream(stream)) return set_last_error(cudaErrorInvalidResourceHandle);
+  *flags = stream_of(stream).flags;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  if (!priority) return set_last_error(cudaErrorInvalidValue);
+  if (!is_stream(stream)) return set_last_error(cudaErrorInvalidResourceHandle);
+  *priority = stream_of(stream).priority;
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return handles().destroy(stream); }

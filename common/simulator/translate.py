@@ -64,6 +64,8 @@ LIBRARIES = re.compile(
     r"(?:^|/)(?:(?:thrust|cub|cute|cutlass|nv|npp\w*)/|(?:curand|cudnn|cufft|cusparse|cusolver|nvrtc|nvml|npp"
     r"|cublasXt|nccl|cuda_(?:fp\d|awbarrier|pipeline_|occupancy|\w+_interop)|sm_\d\d_|nvToolsExt|nvtx)\w*\.h)"
     r"|(?:^|(?<=/include)/)cuda/\w+")
+# Which argument is the kernel.
+LAUNCHES = {"cudaLaunchKernel": 0, "cudaLaunchCooperativeKernel": 0, "cudaLaunchKernelExC": 1}
 INDICES = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
 WRITTEN = re.compile(r"(?:\s*\.\s*[xyz])?\s*(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)")
 OURS = "/common/simulator/"
@@ -107,6 +109,7 @@ class Unit:
         self.device_only = []  # of functions of the device that aren't the host's as well
         self.types = {}       # of kernels' parameters
         self.finders = []     # (kernel, position, what finds out which is meant)
+        self.spaces = set()   # (namespace, kernel in it)
         self.uses_ptx = False
         self.own_atomics = set()  # functions of the program
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
@@ -214,14 +217,18 @@ class Unit:
             i += 1
         return i
 
-    def in_function(self, i):
-        """Not in a namespace: the bracket around i is no namespace's."""
+    def around(self, i):
+        """What stands before the bracket {...} that i is in; None outside of all."""
         depth = 0
         while i >= 0 and depth <= 0:
             i -= 1
             depth += self.kinds[i] == "sign" and (self.words[i] == "{") - (self.words[i] == "}")
-        begin = self.statement(i)
-        return i >= 0 and not {"namespace", "extern"} & set(self.words[begin:i])
+        return self.words[self.statement(i):i] if i >= 0 else None
+
+    def in_function(self, i):
+        """Not in a namespace: the bracket around i is no namespace's."""
+        around = self.around(i)
+        return around is not None and not {"namespace", "extern"} & set(around)
 
     # --- declarations -----------------------------------------------------------------------------
 
@@ -264,14 +271,19 @@ class Unit:
         if self.words[name] == "operator" or self.kinds[name] != "word":
             self.refuse(i, "a kernel needs a name")
         header = arguments = ""
-        if is_template:
-            inside = begin + 2, self.after_angles(begin + 1) - 1
-            parts = [self.parameter(*part) for part in self.split(*inside)]
+        inside = begin + 2, self.after_angles(begin + 1) - 1
+        parts = [self.parameter(*part) for part in self.split(*inside)] if is_template else []
+        for each in range(name + 2, end):
+            if self.words[each] == "auto":  # C++20's: a parameter of the template
+                self.words[each], dots = f"Auto{each}", "..." * (self.words[each + 1] == ".")
+                parts.append((f"typename{dots} {self.words[each]}", self.words[each] + dots))
+        if parts:
             header = f"template <{', '.join(declared for declared, _ in parts)}> "
             arguments = "<" + ", ".join(name for _, name in parts) + ">"
         types = ", ".join(self.flat(first, self.without_default(first, behind))
                           for first, behind in self.split(name + 2, end))
         kernel = self.words[name]
+        self.spaces.add((*(self.around(i) or ["", ""])[-1:], kernel))
         if "=" in self.words[name + 2:end]:
             self.declare_defaults(kernel, header, name + 2, end, self.ends[last])
         self.finders.append((kernel, self.ends[last],
@@ -280,7 +292,7 @@ class Unit:
                              f"{kernel}__kernel({self.flat(name + 2, end)});"))
         if self.types.setdefault(kernel, types) != types:
             self.overloaded.add(kernel)
-        if is_template or kernel in self.overloaded:
+        if parts or kernel in self.overloaded:
             self.deduced.add(kernel)
 
     def find_overloads(self):
@@ -289,6 +301,20 @@ class Unit:
             if word in self.types and i not in self.kernel_names and self.words[i + 1] == "(" and (
                     self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do")):
                 self.deduced.add(word)
+
+    def use_kernels(self):
+        """using inner::kernel: so with what a launch of it needs."""
+        for i, word in enumerate(self.words):
+            if word != "using" or self.kinds[i] != "word":
+                continue
+            end = next((j for j in range(i, len(self.words)) if self.words[j] == ";"), i)
+            for first, behind in self.split(i + 1, end):
+                name = self.words[behind - 1]
+                if self.words[behind - 2] != "::" or (self.words[behind - 3], name) not in self.spaces:
+                    continue
+                for known, suffix in (self.deduced, "kernel"), (self.defaults, "arguments"):
+                    if name in known:
+                        self.insert(end, f", {self.flat(first, behind)}__{suffix}")
 
     def declare_defaults(self, kernel, header, first, end, behind):
         """Behind a kernel whose parameters have defaults: a function that puts them in."""
@@ -304,16 +330,27 @@ class Unit:
                 return i
         return end
 
+    def before_arrays(self, i):
+        """Where the brackets [...] begin that end in front of i."""
+        while self.words[i - 1] == "]":
+            i = self.opening(i - 1)
+        return i
+
     def parameter(self, first, end):
         """A parameter, of a template or a kernel, with a name if it has none; and the argument that stands
         for it."""
         behind = self.without_default(first, end)
-        last, before = self.words[behind - 1], self.words[behind - 2]
-        if last in ("]", ")"):
-            self.refuse(first, "a parameter of this kernel needs a name")
-        if self.kinds[behind - 1] != "word" or behind - first < 2 or before == "::" or last in TYPES:
+        at = self.before_arrays(behind)  # behind the name, or where it would be
+        if self.words[at - 1] == ")" and self.words[self.opening(at - 1) - 1] != "decltype":
+            inner = self.opening(at - 1)
+            is_nested = self.words[inner + 1] in ("*", "&")  # float (*x)[4], but not float f(float)
+            if self.words[inner - 1] == ")":  # float (*f)(float)
+                at, is_nested = inner, True
+            at = self.before_arrays(at - 1) if is_nested else inner
+        last, before = self.words[at - 1], self.words[at - 2]
+        if self.kinds[at - 1] != "word" or at - first < 2 or before == "::" or last in TYPES:
             before, last = last, f"unnamed{first}"
-            declared = f"{self.flat(first, behind)} {last} {self.flat(behind, end)}"
+            declared = f"{self.flat(first, at)} {last} {self.flat(at, end)}"
         else:
             declared = self.flat(first, end)
         return declared, last + ("..." if before == "." else "")
@@ -427,7 +464,7 @@ class Unit:
                 continue
             around = self.words[self.statement(i):i]
             functions[word] = i
-            is_host = not {"__device__", "__global__", "constexpr", "operator"} & set(around)
+            is_host = not {"__device__", "__global__", "constexpr", "consteval", "operator"} & set(around)
             owners[word] = owners.get(word, True) and is_host
         return functions, {word for word, is_host in owners.items()
                            if is_host and word not in self.device_functions}
@@ -544,7 +581,7 @@ class Unit:
 
     def remember_casts(self):
         """(const void*)kernel, or reinterpret_cast<const void*>(kernel): the cast hides what the kernel
-        takes, and a launch must learn it again."""
+        takes, and a launch must learn it again. So of whatever is cast for a launch."""
         kernels = {self.words[i] for i in self.kernel_names}
         for i, word in enumerate(self.words):
             if word not in kernels or i in self.kernel_names:
@@ -558,10 +595,30 @@ class Unit:
                 around = self.words[self.opening(end) + 1:end]
             elif self.words[end] == "(" and self.words[end - 1] == ">":
                 around = self.words[self.opening(end - 1) + 1:end - 1]
-            if [each for each in around if each != "const"] == ["void", "*"]:
+            if self.is_address(around):
                 behind = self.after_angles(i + 1) if self.words[i + 1] == "<" else i + 1
                 self.insert(first, SIMULATOR + "known(")
                 self.insert(behind, ")")
+        for i, word in enumerate(self.words):
+            if word not in LAUNCHES or self.words[i + 1] != "(":
+                continue
+            parts = self.split(i + 2, self.closing(i + 1))
+            if len(parts) <= LAUNCHES[word]:
+                continue
+            first, end = parts[LAUNCHES[word]]
+            behind = self.closing(first) + 1 if self.words[first] == "(" else first
+            around = self.words[first + 1:behind - 1]
+            if self.words[first + 1] == "<" and self.words[end - 1] == ")":  # reinterpret_cast<...>(...)
+                behind, end = self.after_angles(first + 1) + 1, end - 1
+                around = self.words[first + 2:behind - 2]
+            if self.is_address(around):
+                self.insert(behind, SIMULATOR + "known(")
+                self.insert(end, ")")
+
+    @staticmethod
+    def is_address(type_):
+        """void*, or const void*"""
+        return [word for word in type_ if word != "const"] == ["void", "*"]
 
     def assembly(self, i):
         """asm("..." : outputs : inputs): a call of the function that does the same."""
@@ -597,8 +654,11 @@ class Unit:
         return self.flat(i, end + 1)
 
     def check_index(self, i):
-        """A thread's indices can't be written to."""
+        """A thread's indices can't be written to. (`auto` learns it from their type.)"""
         statement = self.text[self.starts[self.statement(i)]:self.starts[i]]
+        if re.search(r"\bauto\s*(?:&&?|\*)\s*(?:const\s+)?\w+\s*=\s*&?\s*$", statement):
+            self.replace(i, f"::std::as_const({self.words[i]})")
+            return
         taken = re.search(r"(?:^|[=(,{;]\s*)&\s*$", statement) or (
             re.search(r"&\s*\w+\s*=\s*$", statement) and not re.search(r"\bconst\b", statement))
         if (any(first < i < last for first, last in self.bodies + self.device_bodies) and
@@ -674,6 +734,7 @@ class Unit:
                   self.words[i - 1] not in ("operator", "<")):  # "<< <" is one as well
                 launches.append(i)
         self.find_overloads()
+        self.use_kernels()
         self.remember_casts()
         self.check_functions(launches)
         for i in launches:  # when all kernels are known
@@ -783,17 +844,18 @@ def without_hooks_of_the_host(assembly, names):
 
 
 def with_gaps(assembly):
-    """The assembly, in which bytes that are nobody's lie around every variable of the device: beyond one does
-    not begin the next."""
-    lines, header, used, gap = [], "", set(), 256  # with which all is aligned as before
+    """The assembly, in which bytes that are nobody's lie around every variable of the device, and in shared
+    memory: beyond one does not begin the next."""
+    lines, header, used, align = [], "", set(), []
     for line in assembly.split("\n"):
-        word, _, rest = line.strip().partition("\t")
+        word, rest = (line.split(None, 1) + ["", ""])[:2]
         if word in (".section", ".text", ".data", ".bss"):
-            header = line if rest.startswith("convladder_") else ""
+            header = line if rest.startswith(("convladder_", ".tbss")) else ""
         elif header and word == ".align":
-            gap = max(256, int(rest))
+            align = [line]
         elif header and word == ".type":
-            lines.append(f"\t.zero\t{gap}")
+            lines += ["\t.zero\t256", *align]
+            align = []
             used.add(header)
         lines.append(line)
     return "\n".join([*lines, *(f"{header}\n\t.zero\t256" for header in sorted(used)), ""])

@@ -255,6 +255,11 @@ __global__ void multiply_tile(const float* from, float* to) {
   to[threadIdx.x] = sum[0] + sum[1] + sum[2];
 }
 
+__global__ void multiply_rounded(const float* from, float* to) {
+  const float x = __fmaf_rn(__fmul_rz(from[0], from[1]), from[2], 1.0f);
+  to[threadIdx.x] = static_cast<float>(__fma_rn(__fadd_rn(x, x), __dmul_rn(2.0, x), 1.0));
+}
+
 TEST_F(Counting, ProductsOfFloats) {
   go(multiply, 3, 64, from, to);
   const KernelCounts loop = counts();
@@ -266,6 +271,8 @@ TEST_F(Counting, ProductsOfFloats) {
   EXPECT_EQ(loop.work[0].products, (std::map<int64_t, int64_t>{{PER_BLOCK, 3}}));
   go(multiply_tile, 1, 32, from, to);
   EXPECT_EQ(counts().products, 32 * 9);
+  go(multiply_rounded, 1, 32, from, to);
+  EXPECT_EQ(counts().products, 32 * 2);
   go(load_strided, 1, 64, from, to, 8, 1);
   const KernelCounts none = counts();
   EXPECT_TRUE(none.knows_products);

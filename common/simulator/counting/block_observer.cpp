@@ -404,12 +404,8 @@ bool BlockObserver::is_shared_variable(const Access& access) {
     const std::size_t inside = offset - variable->begin;
     return inside < variable->bytes && inside + access.bytes <= variable->bytes;
   };
-  for (SharedVariable& variable : variables_) {
+  for (const SharedVariable& variable : variables_) {
     if (!holds(&variable)) continue;
-    if (!variable.function.empty()) {  // which the kernel may call, or not
-      if (!is_inside(code_offset(access.pc), variable.function)) continue;
-      variable.function.clear();
-    }
     if (recent_variables_[0] != &variable) {
       recent_variables_[1] = std::exchange(recent_variables_[0], &variable);
     }
@@ -571,7 +567,7 @@ std::string BlockObserver::describe(const Access& access, Space space) const {
   if (space == Space::kGlobal) return text;
   for (const SharedVariable& variable : variables_) {
     const std::size_t offset = access.address - shared_begin_ - variable.begin;
-    if (offset >= variable.bytes || !variable.function.empty()) continue;
+    if (offset >= variable.bytes) continue;
     text += " (" + variable.name + " + " + plural(offset, "byte") + ")";
   }
   return text;

@@ -62,6 +62,18 @@ inline bool is_concurrent(Stamp before, Stamp now, Scope scope) {
   return before.several_threads || before.thread != now.thread;
 }
 
+// Has `now` tell of those as well whose touch it takes the place of.
+inline void add_others(Stamp& now, Stamp before, Scope scope) {
+  if (scope == Scope::kGrid) {
+    now.several_blocks = before.several_blocks || before.block != now.block;
+  }
+  if (!same_interval(before, now)) return;
+  now.several_warps = before.several_warps || !same_warp(before, now);
+  if (before.phase == now.phase) {
+    now.several_threads = before.several_threads || before.thread != now.thread;
+  }
+}
+
 // Enters a read (a write) in `word`. Returns the touch that it races with, and enters nothing;
 // .stamp.present is 0 when there is none, or one is `allowed`.
 inline Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed = false) {
@@ -75,15 +87,7 @@ inline Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed =
   word.read_bytes = share ? word.read_bytes & now.bytes : now.bytes;
   if (share) {
     read.strong = before.strong && read.strong;
-    if (scope == Scope::kGrid) {
-      read.several_blocks = before.several_blocks || before.block != read.block;
-    }
-    if (same_interval(before, read)) {
-      read.several_warps = before.several_warps || !same_warp(before, read);
-      if (before.phase == read.phase) {
-        read.several_threads = before.several_threads || before.thread != read.thread;
-      }
-    }
+    add_others(read, before, scope);
   }
   word.read = read;
   return {};
@@ -108,6 +112,13 @@ inline Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed 
                               Touch{word.read, word.read_code, word.read_bytes, true}}) {
     const bool share = (before.bytes & now.bytes) != 0;
     if (!allowed && share && is_concurrent(before.stamp, now.stamp, scope)) return before;
+  }
+  if (now.stamp.strong && word.write.present && (word.write_bytes & now.bytes) == now.bytes) {
+    const Stamp before = word.write;
+    const bool is_own = same_interval(before, now.stamp) && before.thread == now.stamp.thread;
+    // Its own plain write races with what its strong one doesn't.
+    if (is_own && !before.strong && before.phase == now.stamp.phase) return {};
+    if (before.strong && scope == Scope::kBlock) add_others(now.stamp, before, scope);
   }
   word.write = now.stamp;
   word.write_code = now.code;

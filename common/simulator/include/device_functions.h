@@ -25,6 +25,11 @@ enum class Arithmetic { kAdd, kSubtract, kMultiply, kDivide, kFma, kSquareRoot }
 // Rounded as <cfenv>'s `mode` says.
 float rounded(Arithmetic what, int mode, float a, float b = 0, float c = 0);
 double rounded(Arithmetic what, int mode, double a, double b = 0, double c = 0);
+// Of which core/program.cpp counts those of floats.
+float rounded_product(int mode, float a, float b);
+double rounded_product(int mode, double a, double b);
+float rounded_fma(int mode, float a, float b, float c);
+double rounded_fma(int mode, double a, double b, double c);
 float narrow_float(long double value, int mode);
 double narrow_double(long double value, int mode);
 
@@ -220,8 +225,7 @@ inline double __hiloint2double(int high, int low) {
                                           b);                                                      \
   }                                                                                                \
   inline T __##letter##mul_##suffix(T a, T b) {                                                    \
-    return convladder::simulator::rounded(convladder::simulator::Arithmetic::kMultiply, mode, a,   \
-                                          b);                                                      \
+    return convladder::simulator::rounded_product(mode, a, b);                                     \
   }                                                                                                \
   inline T __##letter##div_##suffix(T a, T b) {                                                    \
     return convladder::simulator::rounded(convladder::simulator::Arithmetic::kDivide, mode, a, b); \
@@ -231,21 +235,21 @@ inline double __hiloint2double(int high, int low) {
     return convladder::simulator::rounded(convladder::simulator::Arithmetic::kSquareRoot, mode,    \
                                           a);                                                      \
   }
-#define CONVLADDER_ROUNDING(suffix, mode)                                                          \
-  CONVLADDER_CONVERSION(int, int, suffix, mode)                                                    \
-  CONVLADDER_CONVERSION(uint, unsigned, suffix, mode)                                              \
-  CONVLADDER_CONVERSION(ll, long long, suffix, mode)                                               \
-  CONVLADDER_CONVERSION(ull, unsigned long long, suffix, mode)                                     \
-  CONVLADDER_ROUNDED(float, f, mode, suffix)                                                       \
-  CONVLADDER_ROUNDED(double, d, mode, suffix)                                                      \
-  inline float __fmaf_##suffix(float a, float b, float c) {                                        \
-    return convladder::simulator::rounded(convladder::simulator::Arithmetic::kFma, mode, a, b, c); \
-  }                                                                                                \
-  inline double __fma_##suffix(double a, double b, double c) {                                     \
-    return convladder::simulator::rounded(convladder::simulator::Arithmetic::kFma, mode, a, b, c); \
-  }                                                                                                \
-  inline float __double2float_##suffix(double x) {                                                 \
-    return convladder::simulator::narrow_float(x, mode);                                           \
+#define CONVLADDER_ROUNDING(suffix, mode)                      \
+  CONVLADDER_CONVERSION(int, int, suffix, mode)                \
+  CONVLADDER_CONVERSION(uint, unsigned, suffix, mode)          \
+  CONVLADDER_CONVERSION(ll, long long, suffix, mode)           \
+  CONVLADDER_CONVERSION(ull, unsigned long long, suffix, mode) \
+  CONVLADDER_ROUNDED(float, f, mode, suffix)                   \
+  CONVLADDER_ROUNDED(double, d, mode, suffix)                  \
+  inline float __fmaf_##suffix(float a, float b, float c) {    \
+    return convladder::simulator::rounded_fma(mode, a, b, c);  \
+  }                                                            \
+  inline double __fma_##suffix(double a, double b, double c) { \
+    return convladder::simulator::rounded_fma(mode, a, b, c);  \
+  }                                                            \
+  inline float __double2float_##suffix(double x) {             \
+    return convladder::simulator::narrow_float(x, mode);       \
   }
 CONVLADDER_ROUNDING(rn, FE_TONEAREST)
 CONVLADDER_ROUNDING(rz, FE_TOWARDZERO)

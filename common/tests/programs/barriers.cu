@@ -113,6 +113,15 @@ __global__ void own_pipeline(const int* from) {
 __global__ void atomics(int* cells) {
   cuda::atomic_ref<int, cuda::thread_scope_device> sum(cells[0]), flag(cells[1]);
   sum.fetch_add(2, cuda::memory_order_relaxed);
+  cuda::atomic_ref<unsigned, cuda::thread_scope_block> bits(
+      reinterpret_cast<unsigned&>(cells[3 + blockIdx.x]));
+  bits |= 1u << threadIdx.x;
+  bits ^= 0;
+  sum -= 3;
+  --sum;
+  sum--;
+  sum += 5;
+  bits &= ~0u;
   if (threadIdx.x == 0 && blockIdx.x == 0) {
     cells[2] = 42;
     flag.store(1, cuda::std::memory_order_release);
@@ -123,7 +132,9 @@ __global__ void atomics(int* cells) {
     CHECK(cells[2] == 42);
   }
 }
-__global__ void check_atomics(const int* cells) { CHECK(cells[0] == 2 * 64); }
+__global__ void check_atomics(const int* cells) {
+  CHECK(cells[0] == 2 * 64 && cells[3] == -1 && cells[4] == -1);
+}
 
 int main() {
   many_barriers<<<1, 2>>>();

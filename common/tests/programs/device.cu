@@ -10,6 +10,9 @@
 // seen: cudaErrorInvalidResourceHandle 400 400 400
 // seen: stack 4096
 // seen: called back 2
+// seen: flags 1, priority -5, resident 8
+// seen: then cudaErrorInvalidDeviceFunction
+// seen: the launch at {nowhere}: no kernel is known at the address that it is given
 // status: 1
 #include <cstdio>
 
@@ -37,7 +40,7 @@ int main() {
   printf("static %zu, dynamic %d\n", about.sharedSizeBytes, about.maxDynamicSharedSizeBytes);
   kernel<<<1, 2048>>>(nullptr);
   kernel<<<dim3(1, 70000), 32>>>(nullptr);
-  const cudaError_t last = cudaGetLastError();
+  cudaError_t last = cudaGetLastError();
   printf("%s %s\n", cudaGetErrorName(last), cudaGetErrorName(cudaGetLastError()));
   printf("%s, %s\n", cudaGetErrorString(cudaMalloc(static_cast<float**>(nullptr), 4)),
          cudaGetErrorString(cudaSetDevice(7)));
@@ -56,4 +59,11 @@ int main() {
   cudaStreamAddCallback(nullptr, back, &count, 0);
   cudaLaunchHostFunc(nullptr, call, &count);
   printf("called back %d\n", count);
+  unsigned flags = 0;
+  cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -7);
+  cudaStreamGetFlags(stream, &flags), cudaStreamGetPriority(stream, &count);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&resident, kernel, 256, 0, 0);
+  printf("flags %u, priority %d, resident %d\n", flags, count, resident);
+  last = cudaLaunchKernel((const void*)&count, 1, 1, nullptr);  // nowhere
+  printf("then %s\n", cudaGetErrorName(last));
 }

@@ -70,6 +70,10 @@ __global__ void language() {
   CHECK(scale == 0.0f && atomicAdd(&counter, 0) >= 3);
   atomicAdd(&counter, 1);
   assert(t < 64);
+  const auto& index = threadIdx;
+  auto& block = blockIdx;
+  auto* const extents = &blockDim;
+  CHECK(index.x == t && block.x == blockIdx.x && extents->x == 64);
 }
 
 __global__ void own_memory(int** lists) {

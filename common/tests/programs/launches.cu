@@ -6,6 +6,9 @@
 // seen: macro 4
 // seen: overloaded 1 2
 // seen: cudaLaunchKernel 9
+// seen: of tables 7 6
+// seen: using declarations 3 15
+// seen: functions and arrays 9 84
 // seen: nothing at null
 // status: 0
 #include <cstdio>
@@ -27,6 +30,23 @@ __global__ void apply(F f, float* x) {
 }
 __global__ void overloaded(float* x) { *x = 1; }
 __global__ void overloaded(int* x) { *x = 2; }
+namespace used {
+template <typename T>
+__global__ void put(T* x) {
+  *x = T(3);
+}
+__global__ void put_product(float* x, float a, float b = 5) { *x = a * b; }
+}  // namespace used
+using used::put, used::put_product;
+__device__ float square(float x) { return x * x; }
+template <float (*F)(float)>
+__global__ void map(float* x) {
+  *x = F(3);
+}
+template <float F(float), int (*)[2] = nullptr>
+__global__ void take_array(float (*x)[4], const float y[], float (*)[4] = nullptr, float a = 3) {
+  x[0][1] = F(y[0]) + a;
+}
 __global__ void maybe(float* there, const float* from) {
   if (!from) *there = 5;
 }
@@ -75,6 +95,19 @@ int main() {
   void* arguments[] = {&x, &count, &nine};
   cudaLaunchKernel((void*)inner::set, dim3(1), dim3(1), arguments, 0, stream);
   printf("cudaLaunchKernel %g\n", values(x, 1)[0]);
+  void (*const table[])(float*, int, float) = {inner::set, nullptr};
+  nine = 7;
+  cudaLaunchKernel((const void*)table[0], dim3(1), dim3(1), arguments);
+  const float seven = values(x, 1)[0];
+  nine = 6;
+  cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(*table), dim3(1), dim3(1), arguments);
+  printf("of tables %g %g\n", seven, values(x, 1)[0]);
+  put<float><<<1, 1>>>(x);
+  put_product<<<1, 1>>>(x + 1, 3);
+  printf("using declarations %g %g\n", values(x, 1)[0], values(x, 2)[1]);
+  map<square><<<1, 1>>>(x);
+  take_array<square><<<1, 1>>>(reinterpret_cast<float(*)[4]>(x), x);
+  printf("functions and arrays %g %g\n", values(x, 1)[0], values(x, 2)[1]);
   maybe<<<1, 1>>>(x, NULL);
   printf(values(x, 1)[0] == 5 ? "nothing at null\n" : "something at null\n");
   printf("%s", "<<<a string>>>\n");  // <<<a comment>>>

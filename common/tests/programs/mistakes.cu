@@ -8,6 +8,8 @@
 // undefined: __shfl_down_sync\(\), .*mistakes.cu:\d+: lane 0 reads of lane 8, but the lanes that take part are 0x000000ff
 // bad_width: __shfl_sync\(\): the width is no power of two up to 32, at .*mistakes.cu
 // atomic_and_plain: data race: .*changes \(by an atomic operation\) 4 bytes of global memory|data race: writes 4 bytes
+// own_plain_hidden: data race: .* 4 bytes of shared memory \(sum
+// last_reads: data race: reads 4 bytes of shared memory \(sum .*; several threads
 // no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
 // no_syncwarp: data race: reads 4 bytes of shared memory \(held \+ \d+ bytes\)
 // for_ever: asks for ever at .*mistakes.cu:\d+: no thread that is left will change that
@@ -72,6 +74,20 @@ __global__ void atomic_and_plain(int* out) {
   } else {
     out[0] = 5;
   }
+}
+__global__ void own_plain_hidden(int* out) {  // by the same thread's atomicAdd()
+  __shared__ int sum;
+  if (threadIdx.x == 0) sum = 0;
+  atomicAdd(&sum, 1);
+  __syncthreads();
+  out[threadIdx.x] = sum;
+}
+__global__ void last_reads(int* out) {  // by whose own the others' are not hidden
+  __shared__ int sum, count;
+  if (threadIdx.x == 0) sum = count = 0;
+  __syncthreads();
+  atomicAdd(&sum, 1);
+  if (atomicAdd(&count, 1) == 63) *out = sum;
 }
 __device__ unsigned arrived;
 __global__ void no_fence(int* out) {  // as flags.cu's sum(), without its __threadfence()
@@ -185,6 +201,8 @@ int main(int, char** arguments) {
                   {"undefined", undefined, 1},
                   {"bad_width", bad_width, 1},
                   {"atomic_and_plain", atomic_and_plain, 1},
+                  {"own_plain_hidden", own_plain_hidden, 1},
+                  {"last_reads", last_reads, 1},
                   {"no_fence", no_fence, 8},
                   {"no_syncwarp", no_syncwarp, 1},
                   {"for_ever", for_ever, 1},

@@ -3,6 +3,7 @@
 // seen: in a function 63
 // seen: sums 2016 2016
 // seen: with a lambda 10
+// seen: by addresses 310
 // seen: one array 5
 // seen: shared: 1 launch, 1 found
 // seen: writes 4 bytes of shared memory out of bounds, at {beyond}
@@ -74,6 +75,54 @@ __global__ void call_with_lambda(float* x) {
   x[threadIdx.x] = of_next(of_last(float(threadIdx.x)), [](float v) { return 2 * v; });
 }
 
+// Functions of which only an address is left, in a namespace, in a lambda, and two of one name.
+__device__ int* of_function() {
+  __shared__ int held[32];
+  return held;
+}
+template <typename T>
+__forceinline__ __device__ T& of_template(int i) {
+  __shared__ T held[32];
+  return held[i];
+}
+struct Static {
+  static __device__ int* get() {
+    __shared__ int held[32];
+    return held;
+  }
+};
+namespace named {
+__shared__ int held[32];
+namespace {
+__shared__ int hidden[32];
+}
+}  // namespace named
+__shared__ int global[32];
+__device__ int two_of_one_name(int t) {
+  {
+    __shared__ int held[32];
+    held[t] = t;
+  }
+  __shared__ int held[32];
+  held[t] = 2 * t;
+  __syncthreads();
+  return held[31 - t];
+}
+__global__ void by_addresses(int* sums) {
+  const int t = threadIdx.x;
+  const auto of_lambda = [] {
+    __shared__ int held[32];
+    return held;
+  };
+  int* const all[] = {of_function(), &of_template<int>(0), Static::get(),
+                      named::held,   named::hidden,        global,
+                      of_lambda(),   of_function() + 16};
+  for (int i = 0; i < 7; ++i) all[i][t] = t;
+  __syncthreads();
+  sums[t] = two_of_one_name(t) + all[7][15 - t % 16];
+  for (int i = 0; i < 7; ++i) sums[t] += all[i][31 - t];
+}
+
 int main() {
   float host[64], *x = nullptr;
   for (int i = 0; i < 64; ++i) host[i] = i;
@@ -104,6 +153,9 @@ int main() {
   call_with_lambda<<<1, 64>>>(x);
   fetch();
   printf("with a lambda %g\n", host[5]);
+  by_addresses<<<1, 32>>>(i);
+  cudaMemcpy(&first, i, sizeof(int), cudaMemcpyDeviceToHost);
+  printf("by addresses %d\n", first);
   shared<<<1, 64>>>(64);
   return 0;
 }
