@@ -382,12 +382,15 @@ def experiments(data, stage, *names):
         before, after = record["before"], record["after"]
         cells = [[f"{each['cold_ms']:.3f}", f"{each['wavefronts'] / 1e6:.0f}" if "wavefronts" in each else ""]
                  for each in (before, after)]
-        rows = rows or [[f"as it is, in this run on `{record['problem']}`", *cells[0], ""]]
+        rows = rows or [[f"as it is, on `{record['problem']}`", *cells[0], ""]]
         more = after.get("wavefronts", 0) - before.get("wavefronts", 0)
         cost = (after["cycles"] - before["cycles"]) / more if abs(more) > MANY * before.get(
             "wavefronts", 0) else None
-        wrong = " (the results are wrong)" if record["failure"] else ""
-        rows.append([f"`{name}`: {record['about']}{wrong}", *cells[1], ratio(cost)])
+        notes = ["the results are wrong"] if record["failure"] else []
+        if cells[0] != rows[0][1:3]:
+            notes.append(f"of another run, whose stage took {cells[0][0]} ms")
+        notes = f" ({'; '.join(notes)})" if notes else ""
+        rows.append([f"`{name}`: {record['about']}{notes}", *cells[1], ratio(cost)])
     header = [f"on an {gpu}", "time [ms]", "wavefronts [M]", "cycles for each more or less"]
     yield formats.markdown(header, rows)
 
