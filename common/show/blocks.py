@@ -364,35 +364,27 @@ def waits(data, stage, *words):
         yield counter_tables.waits_table(profile, shown)
 
 
-MANY = 0.05  # of the wavefronts: what so many more or less cost shows in the time
-
-
 def experiments(data, stage, *names):
-    """A stage's pages: these of its experiments on the GPU that the page is about, or all. Of L1's data pipe
-    the wavefronts, and the cycles of a multiprocessor that each more or less of them has cost."""
+    """A stage's pages: these of its experiments on the GPU that the page is about, or all. Time, and
+    wavefronts of L1's data pipe, beside those of the stage as it is."""
     gpu = data.card_of(stage).gpu
     known = {record["name"]: record for path in data.paths("experiments_*.json")
              for record in records.read_json(path)["experiments"]
              if record["after"] and record["after"]["machine"] == gpu}
-    rows = []
-    for name in names or [name for name in known if name.startswith(stage[:3])]:
+    rows, stands = [], None
+    for name in names or sorted((name for name in known if name.startswith(stage[:3])),
+                                key=lambda name: (known[name]["problem"] != "alexnet_conv1", name)):
         if name not in known:
             raise records.BadInput(f"{stage}: no experiment '{name}' has been made on an {gpu}")
         record = known[name]
-        before, after = record["before"], record["after"]
-        cells = [[f"{each['cold_ms']:.3f}", f"{each['wavefronts'] / 1e6:.0f}" if "wavefronts" in each else ""]
-                 for each in (before, after)]
-        rows = rows or [[f"as it is, on `{record['problem']}`", *cells[0], ""]]
-        more = after.get("wavefronts", 0) - before.get("wavefronts", 0)
-        cost = (after["cycles"] - before["cycles"]) / more if abs(more) > MANY * before.get(
-            "wavefronts", 0) else None
-        notes = ["the results are wrong"] if record["failure"] else []
-        if cells[0] != rows[0][1:3]:
-            notes.append(f"of another run, whose stage took {cells[0][0]} ms")
-        notes = f" ({'; '.join(notes)})" if notes else ""
-        rows.append([f"`{name}`: {record['about']}{notes}", *cells[1], ratio(cost)])
-    header = [f"on an {gpu}", "time [ms]", "wavefronts [M]", "cycles for each more or less"]
-    yield formats.markdown(header, rows)
+        before, after = ((f"{each['cold_ms']:.3f}", f"{each['wavefronts'] / 1e6:.0f}" if "wavefronts" in each
+                          else "") for each in (record["before"], record["after"]))
+        if stands != (stands := (record["problem"], before)):
+            rows.append([f"as it is, on `{record['problem']}`", before[0], "", before[1]])
+        wrong = " (the results are wrong)" if record["failure"] else ""
+        rows.append([f"`{name}`: {record['about']}{wrong}", after[0],
+                     ratio(record["after"]["cold_ms"] / record["before"]["cold_ms"]), after[1]])
+    yield formats.markdown([f"on an {gpu}", "time [ms]", "÷ as it is", "wavefronts [M]"], rows)
 
 
 MAKERS = {"summary": summary, "path": path, "report": full_report, "floors": held_floors,
