@@ -372,8 +372,9 @@ def experiments(data, stage, *names):
              for record in records.read_json(path)["experiments"]
              if record["after"] and record["after"]["machine"] == gpu}
     rows, stands = [], None
-    for name in names or sorted((name for name in known if name.startswith(stage[:3])),
-                                key=lambda name: (known[name]["problem"] != "alexnet_conv1", name)):
+    own = [(each["problem"], each["before"]["cold_ms"], name) for name, each in known.items()
+           if name.startswith(stage[:3])]
+    for name in names or [name for *_, name in sorted(own)]:
         if name not in known:
             raise records.BadInput(f"{stage}: no experiment '{name}' has been made on an {gpu}")
         record = known[name]
