@@ -18,6 +18,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 from common.command import new_stage
@@ -746,6 +747,14 @@ class Dangers(unittest.TestCase):
         self.assertEqual(drawn[0][0][0], "alexnet_conv1_n1_k2_h41")
         self.assertEqual(sum(test["score"] for test in marks["tests"]), 2 * 8)
         self.assertIn("not handed in", [test["output"] for test in marks["tests"]])
+
+    def test_pages_of_what_only_some_may_do(self):
+        """Their starts have what is refused elsewhere."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.multiple(
+                exercise, MINE=folder, foreground=lambda *_: 0):
+            for name in ("atomics", "descriptor", "hang", "order_of_products", "ring", "windows"):
+                files.write(exercise.mine(TASK[name]), TASK[name].solved())
+                self.assertEqual(exercise.show_page(TASK[name], Build("sim-count")), 0)
 
     def test_what_a_sandbox_shows(self):
         if not sandbox():

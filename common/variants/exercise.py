@@ -440,7 +440,7 @@ def show_page(task, build):
         fail(f"{shown(mine(task))}: registers no stage")
     problem = next(iter(task.counted().values()))
     with tempfile.TemporaryDirectory() as folder:
-        program = judge.compile_kernel(build, mine(task), folder, "01_naive")
+        program = judge.compile_kernel(build, mine(task), folder, "01_naive", task.start())
         extents = [f"--{column}={value}" for column, value in problem.items()]
         return foreground(*python("common.measure.profile", "--program", program, "--stage", registered[1],
                                   *extents, "--show"))
