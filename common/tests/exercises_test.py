@@ -156,6 +156,9 @@ class Messages(unittest.TestCase):
         with self.assertRaisesRegex(BuildError, "^x.s: No space left on device$"):
             judge.compile_kernel(build, TASK["tail"].path("solution.cu"), "")
 
+    def test_what_is_counted_has_other_data_each_time(self):
+        self.assertNotEqual(*(judge.program_words("", "", {}) for _ in range(2)))
+
     def test_kinds(self):
         for message, kind in (("data race: x", judge.RACE), ("4 bytes out of bounds", judge.STRAY),
                               ("that nobody has written", judge.UNWRITTEN), ("=1, expected 2", judge.WRONG),
@@ -739,12 +742,12 @@ class Dangers(unittest.TestCase):
                 called(exercise.main, ["--all", "--folder", f"{path}/in", "--tasks", f"{path}/tasks",
                                        "--seed", "autumn", "--grade", f"{path}/marks.json",
                                        "--json", f"{path}/found.json"])
-                drawn.append([[goal["problem"] for goal in record["goals"]]
+                drawn.append([[(goal["problem"], goal["counted"]) for goal in record["goals"]]
                               for record in json.loads(files.read(f"{path}/found.json"))])
             marks = json.loads(files.read(f"{path}/marks.json"))
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(*drawn[0])
-        self.assertEqual(drawn[0][0][0], "alexnet_conv1_n1_k2_h41")
+        self.assertEqual(drawn[0][0][0][0], "alexnet_conv1_n1_k2_h41")
         self.assertEqual(sum(test["score"] for test in marks["tests"]), 2 * 8)
         self.assertIn("not handed in", [test["output"] for test in marks["tests"]])
 

@@ -106,8 +106,8 @@ def make_mine(task):
 
 
 def seed_for(source, salt=""):
-    """Another one every day, and for every text: nobody can tell what it will be. With salt, for each
-    student's file, its folder and name, another one, and always the same."""
+    """Of the sizes that are drawn: another one every day, and for every text. With salt, for each student's
+    file, its folder and name, another one, and always the same: who knows the salt can work it out."""
     student = "/".join(os.path.abspath(source).split("/")[-2:])
     words = f"{salt} {student}" if salt else f"{datetime.date.today()} {files.read_existing(source)}"
     return random.Random(words.encode(errors="surrogateescape")).getrandbits(32)
@@ -118,14 +118,13 @@ def judge_task(task, source, builds, salt=""):
     where both are there afterwards, as the verdict's `gpu`."""
     if why := judge.unreadable(source):
         return judge.Verdict(judge.UNREADABLE, f"{shown(source)}: {why}")
-    seed = seed_for(source, salt)
-    rows = task.counted() | task.varied(seed)
+    rows = task.counted() | task.varied(seed_for(source, salt))
     verdict = None
     for preset in sorted(builds, reverse=True):  # sim-count first
         build, asked = builds[preset], {"check": task.checked(), "count": rows}
         if build.on_gpu:
             asked["time"] = task.timed()
-        found = judge.judge(build, source, asked, task.start(), task.seconds, seed, task.kept)
+        found = judge.judge(build, source, asked, task.start(), task.seconds, task.kept)
         if not found.kind and found.note:
             found.fail(judge.COUNTERS, found.note)
         elif not found.kind:
@@ -175,7 +174,7 @@ def paragraph(label, text, screen=None):
 
 
 def show_counts(task, verdict, predicted, screen):
-    counted, rows = task.counted(), task.counted() | task.varied(verdict.seed)
+    counted = task.counted()
     by_ncu = {(r.name, r.problem): number(r.value) for r in verdict.gpu.results} if verdict.gpu else {}
     for problem in dict.fromkeys(result.problem for result in verdict.results):
         own = [result for result in verdict.results if result.problem == problem]
@@ -185,7 +184,7 @@ def show_counts(task, verdict, predicted, screen):
             if not any(result.met is False for result in own):
                 paragraph("", f"met as well with sizes drawn for you: {problem}", screen)
                 continue
-        e = tasks.extents(rows[problem])
+        e = tasks.extents(verdict.rows[problem])
         paragraph("counted", f"{problem}: {e['N']} image(s) {e['C']}x{e['H']}x{e['W']}, {e['K']} "
                   f"filters {e['R']}x{e['S']}, output {e['P']}x{e['Q']}", screen)
         cells = [["", "counted", *["ncu"] * bool(by_ncu), "goal", ""]]

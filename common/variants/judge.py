@@ -73,7 +73,7 @@ class Verdict:
     note: str = ""  # why nothing was counted, or run, there
     results: list = dataclasses.field(default_factory=list)  # task.Result, of one that is right
     gpu: object = None  # the GPU's Verdict, where the simulator has judged as well
-    seed: int = 1  # of the sizes that were drawn
+    rows: dict = dataclasses.field(default_factory=dict)  # what was to be counted: {name: problem}
 
     def fail(self, kind, message):
         if not self.kind:
@@ -202,10 +202,10 @@ def kind_of(message):
     return next((kind for kind, pattern in FINDINGS if re.search(pattern, message)), WRONG)
 
 
-def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
+def judge(build, source, asked, start="", seconds=9, kept=()):
     """The Verdict on the kernel in the file `source`. asked: {"check", "count" or "time": {name:
     problem}}; start: the exercise's own text; kept: with what a hand-in must begin and end."""
-    verdict, name = Verdict(on_gpu=build.on_gpu, seed=seed), shown(source)
+    verdict, name = Verdict(on_gpu=build.on_gpu, rows=asked.get("count", {})), shown(source)
     scratch = os.path.join(build.folder, "exercises")
     os.makedirs(scratch, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -218,7 +218,7 @@ def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
         limits = {"seconds": GPU_SECONDS} if build.on_gpu else {
             "seconds": seconds, "memory": MEMORY, "sealed": folder}
         begun, secret = time.monotonic(), secrets.token_hex(16)
-        words = program_words(program, folder, asked, seed)
+        words = program_words(program, folder, asked)
         if start:
             registered = re.search(r"REGISTER_STAGE\([^;]*|$", start)[0]
             words += ["--precision", "tf32" if "TF32" in registered else "fp32"]
@@ -246,14 +246,15 @@ def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
         if not verdict.kind and build.on_gpu and "count" in asked:
             try:
                 verdict.counted = read_counters(
-                    program_words(program, folder, {"count": asked["count"]}, seed))
+                    program_words(program, folder, {"count": asked["count"]}))
             except ncu.NcuError as error:
                 verdict.note = f"no counters of the GPU: {error}"
     return verdict
 
 
-def program_words(program, folder, asked, seed):
-    words = [program, "--seed", str(seed)]
+def program_words(program, folder, asked):
+    """What is counted has data that nobody can know beforehand: a kernel must read them."""
+    words = [program, "--seed", str(secrets.randbits(64))]
     for option, rows in asked.items():
         path = os.path.join(folder, option + ".csv")
         files.write_rows(path, [("name", *task.COLUMNS)] + [
