@@ -75,7 +75,7 @@ class Folders(unittest.TestCase):
             with self.subTest(task.name):
                 self.assertTrue(task.varied(1))
                 self.assertLessEqual({key.partition(": ")[0] for key in task.goal.get("think", {})},
-                                     set(exercise.THOUGHTS))
+                                     {key.partition(": ")[0] for key in exercise.THOUGHTS})
                 metrics = {metric: 1 for names in tasks.COUNTERS.values() for metric in names}
                 kernels = [{**metrics, "kernel": name} for name in ("conv2d", "add_parts")]
                 results = task.results({problem: kernels for problem in task.counted()})
@@ -158,6 +158,20 @@ class Messages(unittest.TestCase):
 
     def test_what_is_counted_has_other_data_each_time(self):
         self.assertNotEqual(*(judge.program_words("", "", {}) for _ in range(2)))
+
+    def test_a_hint_is_for_what_is_wrong(self):
+        stray, crash = judge.STRAY, judge.CRASH
+        for name, kind, message, think in (
+                ("first_kernel", stray, "out of bounds, 8 bytes before the begin of the input", "^Rows h"),
+                ("first_kernel", stray, "out of bounds, 8 bytes past the end of the filters", "^For which"),
+                ("first_kernel", stray, "reads 16 bytes, not aligned to as many", "^An access"),
+                ("first_kernel", stray, "but it is __constant__ memory", "^$"),
+                ("first_kernel", crash, "assertion `x' failed", "^$"),
+                ("tile_choice", judge.WRONG, "a thread takes 4, 8, 16 or 32 filters", "^There are kernels"),
+                ("epilogue", stray, "out of bounds, 0 bytes past the end of the bias, at", "^For which"),
+                ("epilogue", stray, "out of bounds, 4 bytes past a null pointer, at", "^conv.bias is null")):
+            with self.subTest(name, message=message):
+                self.assertRegex(exercise.thought(TASK[name], judge.Verdict(kind, message)), think)
 
     def test_kinds(self):
         for message, kind in (("data race: x", judge.RACE), ("4 bytes out of bounds", judge.STRAY),
@@ -482,11 +496,16 @@ HOSTILE = {
                          "printf(\"%d%n\", 1, reinterpret_cast<int*>(output));"),
     "reads by printf": (judge.CRASH, "printf\\(\\) with %s", "printf", KERNEL,
                         "printf(\"%.3s\", reinterpret_cast<const char*>(input - 100));"),
+    "copies into a copy": (judge.RACE, r"under way.*called at \S+:\d+\)", "copy_async<4>(x, input); //",
+                           "#include \"common/core/stage.h\"",
+                           "#include \"common/core/stage.h\"\n#include \"common/core/copy_async.h\"", KERNEL,
+                           "__shared__ float x[4];\nif (threadIdx.x == 0) {\ncopy_async<4>(x, input);\n"
+                           "copy_async<4>(x, input); //\n}"),
     # Ways out of the process, and into the simulator.
     "counts taken away": (judge.REFUSED, "no name of CUDA", "simulator::", ENQUEUE,
                           "simulator::take_kernel_counts();"),
     "a name in two parts": (judge.REFUSED, "to hide one", "#define JOIN", FILE, "#define JOIN(a, b) a##b"),
-    "operands out of bounds": (judge.STRAY, "reads 4 bytes of global memory out of bounds", "", FILE,
+    "operands out of bounds": (judge.STRAY, "out of bounds, .* bytes before the begin of the input", "", FILE,
                                "}}\n#include \"common/core/mma.h\"\nnamespace convladder { namespace {",
                                KERNEL, "float d[4] = {};\nmma_tf32(d, d, input - 40, d);"),
     "renamed by an attribute": (judge.REFUSED, "another's name", "weakref", FILE, "static int __pipeline_mine"

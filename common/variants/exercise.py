@@ -28,14 +28,18 @@ NOTES = os.path.join(MINE, "notes.json")
 FRESH = {"done": False, "checks": 0, "hints": 0, "predicted": {}}  # what is remembered of an exercise
 TIMES = os.path.join(ROOT, "docs", "results", "exercises_{}.json")  # of a GPU: --measure
 WIDTH = 100
-THOUGHTS = {
+THOUGHTS = {  # of a kind of failure, and of what its message says
     judge.COMPILE: "The compiler names the line. Lines outside of your part are as they must be.",
     judge.REFUSED: "What a kernel does must be counted, and a GPU must be able to do it. Do without this.",
-    judge.CRASH: "Which index or divisor on that line can be what you didn't expect?",
+    **dict.fromkeys((f"{judge.CRASH}: divides", f"{judge.CRASH}: touches memory"),
+                    "Which index or divisor on that line can be what you didn't expect?"),
     judge.UNLAUNCHED: "A block has 1 to 1,024 threads and 48 KB of shared memory, a grid at least one block.",
-    judge.WRONG: "Work out by hand which input the first wrong output should have read.",
+    f"{judge.WRONG}: output[": "Work out by hand which input the first wrong output should have read.",
     judge.RACE: "Two threads, one word, no __syncthreads() between. Who writes it, and who needs it?",
-    judge.STRAY: "For which thread does that index leave the tensor? The last block is rarely full.",
+    **dict.fromkeys((f"{judge.STRAY}: not aligned", f"{judge.STRAY}: misaligned"),
+                    "An access of 8 or 16 bytes begins at a multiple of as many, a tensor at any float."),
+    **dict.fromkeys((f"{judge.STRAY}: out of", f"{judge.STRAY}: illegal", f"{judge.STRAY}: around"),
+                    "For which thread does that index leave the array? The last block is rarely full."),
     judge.UNWRITTEN: "Who should have written that, and does it happen before the read, for all threads?",
     judge.BARRIER: "__syncthreads() is for all threads of a block: none may have left, none may skip it.",
     judge.ENDLESS: "What makes the condition of that loop false, and does it change in every turn?",
@@ -223,18 +227,18 @@ def show_costly_line(task, verdict, source, screen):
 
 
 def thought(task, verdict):
-    """One next thing to think about."""
+    """One next thing to think about; empty where the message says all."""
     if not verdict.kind:
         return task.goal["next"]
     missed = [result.think for result in verdict.results if result.met is False]
     if missed:
         return missed[0]
     said = f"{verdict.message} on {verdict.problem}"
-    for key, think in task.goal.get("think", {}).items():
+    for key, think in [*task.goal.get("think", {}).items(), *THOUGHTS.items()]:
         kind, _, words = key.partition(": ")
         if kind == verdict.kind and words in said:
             return think
-    return THOUGHTS[verdict.kind]
+    return ""
 
 
 def show(task, source, verdict, predicted, screen=None):
@@ -270,7 +274,8 @@ def show(task, source, verdict, predicted, screen=None):
                   f"{timed['runs']}, caches warm)", screen)
     if gpu and gpu.note:
         paragraph("gpu", gpu.note, screen)
-    paragraph("think", thought(task, verdict), screen)
+    if think := thought(task, verdict):
+        paragraph("think", think, screen)
 
 
 def parse_number(text):

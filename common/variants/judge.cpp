@@ -22,6 +22,7 @@
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
 #include "common/check/trial.h"
+#include "common/core/launch.h"
 #include "common/core/platform.h"
 #include "common/core/stage.h"
 #include "common/measure/profile.h"
@@ -131,7 +132,14 @@ bool count(const Stage& stage, const std::vector<Problem>& problems, uint64_t se
     simulator::take_kernel_counts();  // what came before is not of this problem
 #endif
     int launches = 0;
-    for (const auto& [kernel, count] : own_launches(trial)) launches += count;
+    Comparison result;
+    try {
+      for (const auto& [kernel, count] : own_launches(trial)) launches += count;
+      result =
+          check_output(trial, trial.output(), affordable_reference(host, seed), Rule::kBounded);
+    } catch (const CudaError& error) {
+      result.message = error.what();
+    }
     std::vector<Json> kernels;
 #ifdef CONVLADDER_COUNTING
     for (const simulator::KernelCounts& kernel : simulator::take_kernel_counts()) {
@@ -153,8 +161,6 @@ bool count(const Stage& stage, const std::vector<Problem>& problems, uint64_t se
       kernels.push_back(members);
     }
 #endif
-    const Comparison result =
-        check_output(trial, trial.output(), affordable_reference(host, seed), Rule::kBounded);
     tell({{"counted", problem.name},
           {"kernels", Json(kernels)},
           {"launches", launches},
