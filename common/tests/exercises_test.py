@@ -8,6 +8,7 @@ exercise_judge.
 import collections
 import concurrent.futures
 import dataclasses
+import io
 import json
 import os
 import pathlib
@@ -166,6 +167,7 @@ class Messages(unittest.TestCase):
                 ("first_kernel", stray, "out of bounds, 8 bytes past the end of the filters", "^For which"),
                 ("first_kernel", stray, "reads 16 bytes, not aligned to as many", "^An access"),
                 ("first_kernel", stray, "but it is __constant__ memory", "^$"),
+                ("first_kernel", crash, "prints more than 64 MB by printf()", "^One thread's lines"),
                 ("first_kernel", crash, "assertion `x' failed", "^$"),
                 ("tile_choice", judge.WRONG, "a thread takes 4, 8, 16 or 32 filters", "^There are kernels"),
                 ("epilogue", stray, "out of bounds, 0 bytes past the end of the bias, at", "^For which"),
@@ -496,6 +498,8 @@ HOSTILE = {
                          "printf(\"%d%n\", 1, reinterpret_cast<int*>(output));"),
     "reads by printf": (judge.CRASH, "printf\\(\\) with %s", "printf", KERNEL,
                         "printf(\"%.3s\", reinterpret_cast<const char*>(input - 100));"),
+    "prints without end": (judge.CRASH, "prints more than 64 MB", "", KERNEL,
+                           "while (kpq >= 0) printf(\"%0900d\\n\", kpq);"),
     "copies into a copy": (judge.RACE, r"under way.*called at \S+:\d+\)", "copy_async<4>(x, input); //",
                            "#include \"common/core/stage.h\"",
                            "#include \"common/core/stage.h\"\n#include \"common/core/copy_async.h\"", KERNEL,
@@ -728,6 +732,16 @@ class Dangers(unittest.TestCase):
                 self.assertEqual(verdict.kind, judge.COUNTERS, verdict.message)
                 missed = {result.name.partition(",")[0] for result in verdict.results if not result.met}
                 self.assertEqual(missed, {"loads"})
+
+    def test_what_a_kernel_prints_is_shown(self):
+        """On the problem that fails, not on those that went well before."""
+        prints = ("if (kpq == 0) for (int i = 0; i < 90; ++i) printf(\"%d  of %d\\n\", i, shape.K);\n"
+                  "sum += shape.K == 7;\n  output[")
+        task, screen = TASK["first_kernel"], io.StringIO()
+        verdict, source = judged(task, task.solved().replace("  output[", prints))
+        exercise.show(task, source, verdict, {}, screen)
+        self.assertRegex(screen.getvalue(), r"\nprints   0  of 7\n( {9}\d  of 7\n){9} +\.\.\. \d+ more lines")
+        self.assertLess(screen.getvalue().count("\n"), 22)
 
     def test_json_of_a_folder_of_many(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -33,6 +33,8 @@ THOUGHTS = {  # of a kind of failure, and of what its message says
     judge.REFUSED: "What a kernel does must be counted, and a GPU must be able to do it. Do without this.",
     **dict.fromkeys((f"{judge.CRASH}: divides", f"{judge.CRASH}: touches memory"),
                     "Which index or divisor on that line can be what you didn't expect?"),
+    f"{judge.CRASH}: prints": "One thread's lines are enough: if (blockIdx.x == 0 && threadIdx.x == 0) "
+                              "printf(...).",
     judge.UNLAUNCHED: "A block has 1 to 1,024 threads and 48 KB of shared memory, a grid at least one block.",
     f"{judge.WRONG}: output[": "Work out by hand which input the first wrong output should have read.",
     judge.RACE: "Two threads, one word, no __syncthreads() between. Who writes it, and who needs it?",
@@ -226,6 +228,13 @@ def show_costly_line(task, verdict, source, screen):
     paragraph("", "  " + text.strip(), screen)
 
 
+def show_printed(lines, most, screen):
+    shown_lines = [judge.printable(line.expandtabs()) for line in lines[:most]]
+    shown_lines = [line if len(line) < WIDTH - 9 else line[:WIDTH - 13] + "..." for line in shown_lines]
+    more = [f"... {len(lines) - most:,} more lines"] if len(lines) > most else []
+    paragraph("prints", "\n".join(shown_lines + more), screen)
+
+
 def thought(task, verdict):
     """One next thing to think about; empty where the message says all."""
     if not verdict.kind:
@@ -262,6 +271,8 @@ def show(task, source, verdict, predicted, screen=None):
         paragraph("memory", f"{kind}: {verdict.message}" if kind in judge.MEMORY_KINDS else sound, screen)
     if verdict.problem:
         paragraph("", f"on {verdict.problem}", screen)
+    if verdict.printed:
+        show_printed(verdict.printed, 4 if verdict.results else 10, screen)
     if verdict.results:
         show_counts(task, verdict, predicted, screen)
         show_costly_line(task, verdict, source, screen)

@@ -40,6 +40,7 @@ constexpr int NO_MEMORY = 0;  // in place of a signal's number
 std::string secret;
 
 void tell(const Json& members) {
+  std::fflush(stdout);  // what the kernel has printed comes before
   const std::string line = "\n" + secret + members.dump() + "\n";
   if (write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(3);
 }
@@ -197,6 +198,7 @@ bool time(const Stage& stage, const std::vector<Problem>& problems) {
 // The words: --check, --count and --time, each with a CSV of problems; --seed, of the data; --precision, by
 // whose rule is judged; --relu, whether it must be for problems with ReLU; --secret, with which standard input gives the word.
 int judge_stage(const std::map<std::string, std::string>& options) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // nothing that is printed is lost in a crash
   if (options.count("--secret")) std::getline(std::cin, secret);
   watch_for_crashes();
   try {
