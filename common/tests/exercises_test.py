@@ -500,6 +500,15 @@ HOSTILE = {
                         "printf(\"%.3s\", reinterpret_cast<const char*>(input - 100));"),
     "prints without end": (judge.CRASH, "prints more than 64 MB", "", KERNEL,
                            "while (kpq >= 0) printf(\"%0900d\\n\", kpq);"),
+    "a copy by assembly": (judge.REFUSED, "in shared memory as a number", "__cvta", KERNEL,
+                           "__shared__ float x[4];\nunsigned y = __cvta_generic_to_shared(x);\n"
+                           "if (y == 77) return;"),
+    "assembly of a header": (judge.REFUSED, "assembly of a header", "#include <cuda/barrier>",
+                             "#include \"common/core/stage.h\"",
+                             "#include \"common/core/stage.h\"\n#include <cuda/barrier>", KERNEL,
+                             "__shared__ cuda::barrier<cuda::thread_scope_block> x;\n"
+                             "if (threadIdx.x == 0) init(&x, blockDim.x);\n__syncthreads();\n"
+                             "x.arrive_and_wait();"),
     "copies into a copy": (judge.RACE, r"under way.*called at \S+:\d+\)", "copy_async<4>(x, input); //",
                            "#include \"common/core/stage.h\"",
                            "#include \"common/core/stage.h\"\n#include \"common/core/copy_async.h\"", KERNEL,
