@@ -57,6 +57,11 @@ Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& pl
   with_filters([&](const float* filters) { tensors_->filters.upload(filters); });
 
   if (problem.bias) tensors_->bias.upload(problem.bias);
+#ifndef CUDART_VERSION
+  for (const auto& [name, buffer] : buffers()) {
+    simulator::name_memory(buffer->data(), std::string("the ") + name);
+  }
+#endif
 }
 
 Trial::Trial(const Stage& stage, const Trial& other)

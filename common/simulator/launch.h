@@ -194,6 +194,8 @@ std::string describe_address(const void* address);
 // Makes kernels that touch these bytes of device memory fail, where the build counts (elsewhere it
 // does nothing): a guard zone is no part of the tensor, though cudaMalloc gave it.
 void forbid_memory(const void* begin, std::size_t bytes);
+// How messages call the tensor in the device memory around this address: "the input".
+void name_memory(const void* address, const std::string& name);
 
 }  // namespace convladder::simulator
 

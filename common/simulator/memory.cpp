@@ -277,6 +277,10 @@ void forbid_memory(const void* begin, std::size_t bytes) {
   if constexpr (COUNTING) set_memory_state(begin, bytes, MemoryState::kForbidden);
 }
 
+void name_memory(const void* address, const std::string& name) {
+  if constexpr (COUNTING) memory_named(address, name);
+}
+
 }  // namespace convladder::simulator
 
 using namespace convladder::simulator;

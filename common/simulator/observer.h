@@ -47,6 +47,7 @@ enum class MemoryState : uint8_t {
 };
 void memory_allocated(void* begin, std::size_t bytes, bool host_writes = false);
 void memory_freed(void* begin);
+void memory_named(const void* address, const std::string& name);  // see name_memory()
 // Of a program's variable: __device__, __managed__ or __constant__.
 bool is_device_variable(const void* address);
 // Does nothing for memory of the host.

@@ -221,6 +221,7 @@ void Worker::fail_by_signal(int signal, const void* address, const void* pc) {
   const Fibre& stack = running_->fibre;
   const auto below = static_cast<const char*>(address) + (64 << 10);  // a large frame's begin
   std::string what = fmt::format("touches memory that is nobody's ({})", address);
+  if (!address) what = "touches memory at null, or not aligned to as many bytes";
   if (stack.holds(address) || stack.holds(below)) what = "overflows its stack";
   if (signal == SIGFPE) what = "divides an integer by 0";
   if (signal == NO_END) what = "has come to no end";

@@ -182,13 +182,13 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
       {"writes past the end",
        launching(stray, 4, x, y, 0, 1024),
        {"block (3,0,0), thread (5,0,0): writes " + global +
-        " out of bounds, 0 bytes past its end, at " + line_of("writes beyond")}},
+        " out of bounds, 0 bytes past the end, at " + line_of("writes beyond")}},
       {"writes before the begin",
        launching(stray, 4, x, y, 0, -1),
-       {"writes " + global + " out of bounds, 4 bytes before its begin"}},
+       {"writes " + global + " out of bounds, 4 bytes before the begin"}},
       {"copies from past the end",
        launching(copy_tile, 1, x + 1024 - 16, y, true, true),
-       {"thread (16,0,0): copies " + global + " out of bounds, 0 bytes past its end, at " +
+       {"thread (16,0,0): copies " + global + " out of bounds, 0 bytes past the end, at " +
         line_of("copies")},
        {0}},
       {"reads what was freed",

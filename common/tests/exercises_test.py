@@ -8,6 +8,7 @@ exercise_judge.
 import collections
 import concurrent.futures
 import dataclasses
+import io
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 from common.command import new_stage
@@ -74,7 +76,7 @@ class Folders(unittest.TestCase):
             with self.subTest(task.name):
                 self.assertTrue(task.varied(1))
                 self.assertLessEqual({key.partition(": ")[0] for key in task.goal.get("think", {})},
-                                     set(exercise.THOUGHTS))
+                                     {key.partition(": ")[0] for key in exercise.THOUGHTS})
                 metrics = {metric: 1 for names in tasks.COUNTERS.values() for metric in names}
                 kernels = [{**metrics, "kernel": name} for name in ("conv2d", "add_parts")]
                 results = task.results({problem: kernels for problem in task.counted()})
@@ -154,6 +156,24 @@ class Messages(unittest.TestCase):
             returncode=1, stdout="x.s: No space left on device\ncompilation terminated.\n"))
         with self.assertRaisesRegex(BuildError, "^x.s: No space left on device$"):
             judge.compile_kernel(build, TASK["tail"].path("solution.cu"), "")
+
+    def test_what_is_counted_has_other_data_each_time(self):
+        self.assertNotEqual(*(judge.program_words("", "", {}) for _ in range(2)))
+
+    def test_a_hint_is_for_what_is_wrong(self):
+        stray, crash = judge.STRAY, judge.CRASH
+        for name, kind, message, think in (
+                ("first_kernel", stray, "out of bounds, 8 bytes before the begin of the input", "^Rows h"),
+                ("first_kernel", stray, "out of bounds, 8 bytes past the end of the filters", "^For which"),
+                ("first_kernel", stray, "reads 16 bytes, not aligned to as many", "^An access"),
+                ("first_kernel", stray, "but it is __constant__ memory", "^$"),
+                ("first_kernel", crash, "prints more than 64 MB by printf()", "^One thread's lines"),
+                ("first_kernel", crash, "assertion `x' failed", "^$"),
+                ("tile_choice", judge.WRONG, "a thread takes 4, 8, 16 or 32 filters", "^There are kernels"),
+                ("epilogue", stray, "out of bounds, 0 bytes past the end of the bias, at", "^For which"),
+                ("epilogue", stray, "out of bounds, 4 bytes past a null pointer, at", "^conv.bias is null")):
+            with self.subTest(name, message=message):
+                self.assertRegex(exercise.thought(TASK[name], judge.Verdict(kind, message)), think)
 
     def test_kinds(self):
         for message, kind in (("data race: x", judge.RACE), ("4 bytes out of bounds", judge.STRAY),
@@ -478,11 +498,27 @@ HOSTILE = {
                          "printf(\"%d%n\", 1, reinterpret_cast<int*>(output));"),
     "reads by printf": (judge.CRASH, "printf\\(\\) with %s", "printf", KERNEL,
                         "printf(\"%.3s\", reinterpret_cast<const char*>(input - 100));"),
+    "prints without end": (judge.CRASH, "prints more than 64 MB", "", KERNEL,
+                           "while (kpq >= 0) printf(\"%0900d\\n\", kpq);"),
+    "a copy by assembly": (judge.REFUSED, "in shared memory as a number", "__cvta", KERNEL,
+                           "__shared__ float x[4];\nunsigned y = __cvta_generic_to_shared(x);\n"
+                           "if (y == 77) return;"),
+    "assembly of a header": (judge.REFUSED, "assembly of a header", "#include <cuda/barrier>",
+                             "#include \"common/core/stage.h\"",
+                             "#include \"common/core/stage.h\"\n#include <cuda/barrier>", KERNEL,
+                             "__shared__ cuda::barrier<cuda::thread_scope_block> x;\n"
+                             "if (threadIdx.x == 0) init(&x, blockDim.x);\n__syncthreads();\n"
+                             "x.arrive_and_wait();"),
+    "copies into a copy": (judge.RACE, r"under way.*called at \S+:\d+\)", "copy_async<4>(x, input); //",
+                           "#include \"common/core/stage.h\"",
+                           "#include \"common/core/stage.h\"\n#include \"common/core/copy_async.h\"", KERNEL,
+                           "__shared__ float x[4];\nif (threadIdx.x == 0) {\ncopy_async<4>(x, input);\n"
+                           "copy_async<4>(x, input); //\n}"),
     # Ways out of the process, and into the simulator.
     "counts taken away": (judge.REFUSED, "no name of CUDA", "simulator::", ENQUEUE,
                           "simulator::take_kernel_counts();"),
     "a name in two parts": (judge.REFUSED, "to hide one", "#define JOIN", FILE, "#define JOIN(a, b) a##b"),
-    "operands out of bounds": (judge.STRAY, "reads 4 bytes of global memory out of bounds", "", FILE,
+    "operands out of bounds": (judge.STRAY, "out of bounds, .* bytes before the begin of the input", "", FILE,
                                "}}\n#include \"common/core/mma.h\"\nnamespace convladder { namespace {",
                                KERNEL, "float d[4] = {};\nmma_tf32(d, d, input - 40, d);"),
     "renamed by an attribute": (judge.REFUSED, "another's name", "weakref", FILE, "static int __pipeline_mine"
@@ -706,6 +742,16 @@ class Dangers(unittest.TestCase):
                 missed = {result.name.partition(",")[0] for result in verdict.results if not result.met}
                 self.assertEqual(missed, {"loads"})
 
+    def test_what_a_kernel_prints_is_shown(self):
+        """On the problem that fails, not on those that went well before."""
+        prints = ("if (kpq == 0) for (int i = 0; i < 90; ++i) printf(\"%d  of %d\\n\", i, shape.K);\n"
+                  "sum += shape.K == 7;\n  output[")
+        task, screen = TASK["first_kernel"], io.StringIO()
+        verdict, source = judged(task, task.solved().replace("  output[", prints))
+        exercise.show(task, source, verdict, {}, screen)
+        self.assertRegex(screen.getvalue(), r"\nprints   0  of 7\n( {9}\d  of 7\n){9} +\.\.\. \d+ more lines")
+        self.assertLess(screen.getvalue().count("\n"), 22)
+
     def test_json_of_a_folder_of_many(self):
         with tempfile.TemporaryDirectory() as folder:
             right = TASK["first_kernel"].solved()
@@ -738,14 +784,22 @@ class Dangers(unittest.TestCase):
                 called(exercise.main, ["--all", "--folder", f"{path}/in", "--tasks", f"{path}/tasks",
                                        "--seed", "autumn", "--grade", f"{path}/marks.json",
                                        "--json", f"{path}/found.json"])
-                drawn.append([[goal["problem"] for goal in record["goals"]]
+                drawn.append([[(goal["problem"], goal["counted"]) for goal in record["goals"]]
                               for record in json.loads(files.read(f"{path}/found.json"))])
             marks = json.loads(files.read(f"{path}/marks.json"))
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(*drawn[0])
-        self.assertEqual(drawn[0][0][0], "alexnet_conv1_n1_k2_h41")
+        self.assertEqual(drawn[0][0][0][0], "alexnet_conv1_n1_k2_h41")
         self.assertEqual(sum(test["score"] for test in marks["tests"]), 2 * 8)
         self.assertIn("not handed in", [test["output"] for test in marks["tests"]])
+
+    def test_pages_of_what_only_some_may_do(self):
+        """Their starts have what is refused elsewhere."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.multiple(
+                exercise, MINE=folder, foreground=lambda *_: 0):
+            for name in ("atomics", "descriptor", "hang", "order_of_products", "ring", "windows"):
+                files.write(exercise.mine(TASK[name]), TASK[name].solved())
+                self.assertEqual(exercise.show_page(TASK[name], Build("sim-count")), 0)
 
     def test_what_a_sandbox_shows(self):
         if not sandbox():

@@ -28,14 +28,20 @@ NOTES = os.path.join(MINE, "notes.json")
 FRESH = {"done": False, "checks": 0, "hints": 0, "predicted": {}}  # what is remembered of an exercise
 TIMES = os.path.join(ROOT, "docs", "results", "exercises_{}.json")  # of a GPU: --measure
 WIDTH = 100
-THOUGHTS = {
+THOUGHTS = {  # of a kind of failure, and of what its message says
     judge.COMPILE: "The compiler names the line. Lines outside of your part are as they must be.",
     judge.REFUSED: "What a kernel does must be counted, and a GPU must be able to do it. Do without this.",
-    judge.CRASH: "Which index or divisor on that line can be what you didn't expect?",
+    **dict.fromkeys((f"{judge.CRASH}: divides", f"{judge.CRASH}: touches memory"),
+                    "Which index or divisor on that line can be what you didn't expect?"),
+    f"{judge.CRASH}: prints": "One thread's lines are enough: if (blockIdx.x == 0 && threadIdx.x == 0) "
+                              "printf(...).",
     judge.UNLAUNCHED: "A block has 1 to 1,024 threads and 48 KB of shared memory, a grid at least one block.",
-    judge.WRONG: "Work out by hand which input the first wrong output should have read.",
+    f"{judge.WRONG}: output[": "Work out by hand which input the first wrong output should have read.",
     judge.RACE: "Two threads, one word, no __syncthreads() between. Who writes it, and who needs it?",
-    judge.STRAY: "For which thread does that index leave the tensor? The last block is rarely full.",
+    **dict.fromkeys((f"{judge.STRAY}: not aligned", f"{judge.STRAY}: misaligned"),
+                    "An access of 8 or 16 bytes begins at a multiple of as many, a tensor at any float."),
+    **dict.fromkeys((f"{judge.STRAY}: out of", f"{judge.STRAY}: illegal", f"{judge.STRAY}: around"),
+                    "For which thread does that index leave the array? The last block is rarely full."),
     judge.UNWRITTEN: "Who should have written that, and does it happen before the read, for all threads?",
     judge.BARRIER: "__syncthreads() is for all threads of a block: none may have left, none may skip it.",
     judge.ENDLESS: "What makes the condition of that loop false, and does it change in every turn?",
@@ -106,8 +112,8 @@ def make_mine(task):
 
 
 def seed_for(source, salt=""):
-    """Another one every day, and for every text: nobody can tell what it will be. With salt, for each
-    student's file, its folder and name, another one, and always the same."""
+    """Of the sizes that are drawn: another one every day, and for every text. With salt, for each student's
+    file, its folder and name, another one, and always the same: who knows the salt can work it out."""
     student = "/".join(os.path.abspath(source).split("/")[-2:])
     words = f"{salt} {student}" if salt else f"{datetime.date.today()} {files.read_existing(source)}"
     return random.Random(words.encode(errors="surrogateescape")).getrandbits(32)
@@ -118,14 +124,13 @@ def judge_task(task, source, builds, salt=""):
     where both are there afterwards, as the verdict's `gpu`."""
     if why := judge.unreadable(source):
         return judge.Verdict(judge.UNREADABLE, f"{shown(source)}: {why}")
-    seed = seed_for(source, salt)
-    rows = task.counted() | task.varied(seed)
+    rows = task.counted() | task.varied(seed_for(source, salt))
     verdict = None
     for preset in sorted(builds, reverse=True):  # sim-count first
         build, asked = builds[preset], {"check": task.checked(), "count": rows}
         if build.on_gpu:
             asked["time"] = task.timed()
-        found = judge.judge(build, source, asked, task.start(), task.seconds, seed, task.kept)
+        found = judge.judge(build, source, asked, task.start(), task.seconds, task.kept)
         if not found.kind and found.note:
             found.fail(judge.COUNTERS, found.note)
         elif not found.kind:
@@ -175,7 +180,7 @@ def paragraph(label, text, screen=None):
 
 
 def show_counts(task, verdict, predicted, screen):
-    counted, rows = task.counted(), task.counted() | task.varied(verdict.seed)
+    counted = task.counted()
     by_ncu = {(r.name, r.problem): number(r.value) for r in verdict.gpu.results} if verdict.gpu else {}
     for problem in dict.fromkeys(result.problem for result in verdict.results):
         own = [result for result in verdict.results if result.problem == problem]
@@ -185,7 +190,7 @@ def show_counts(task, verdict, predicted, screen):
             if not any(result.met is False for result in own):
                 paragraph("", f"met as well with sizes drawn for you: {problem}", screen)
                 continue
-        e = tasks.extents(rows[problem])
+        e = tasks.extents(verdict.rows[problem])
         paragraph("counted", f"{problem}: {e['N']} image(s) {e['C']}x{e['H']}x{e['W']}, {e['K']} "
                   f"filters {e['R']}x{e['S']}, output {e['P']}x{e['Q']}", screen)
         cells = [["", "counted", *["ncu"] * bool(by_ncu), "goal", ""]]
@@ -223,19 +228,26 @@ def show_costly_line(task, verdict, source, screen):
     paragraph("", "  " + text.strip(), screen)
 
 
+def show_printed(lines, most, screen):
+    shown_lines = [judge.printable(line.expandtabs()) for line in lines[:most]]
+    shown_lines = [line if len(line) < WIDTH - 9 else line[:WIDTH - 13] + "..." for line in shown_lines]
+    more = [f"... {len(lines) - most:,} more lines"] if len(lines) > most else []
+    paragraph("prints", "\n".join(shown_lines + more), screen)
+
+
 def thought(task, verdict):
-    """One next thing to think about."""
+    """One next thing to think about; empty where the message says all."""
     if not verdict.kind:
         return task.goal["next"]
     missed = [result.think for result in verdict.results if result.met is False]
     if missed:
         return missed[0]
     said = f"{verdict.message} on {verdict.problem}"
-    for key, think in task.goal.get("think", {}).items():
+    for key, think in [*task.goal.get("think", {}).items(), *THOUGHTS.items()]:
         kind, _, words = key.partition(": ")
         if kind == verdict.kind and words in said:
             return think
-    return THOUGHTS[verdict.kind]
+    return ""
 
 
 def show(task, source, verdict, predicted, screen=None):
@@ -259,6 +271,8 @@ def show(task, source, verdict, predicted, screen=None):
         paragraph("memory", f"{kind}: {verdict.message}" if kind in judge.MEMORY_KINDS else sound, screen)
     if verdict.problem:
         paragraph("", f"on {verdict.problem}", screen)
+    if verdict.printed:
+        show_printed(verdict.printed, 4 if verdict.results else 10, screen)
     if verdict.results:
         show_counts(task, verdict, predicted, screen)
         show_costly_line(task, verdict, source, screen)
@@ -271,7 +285,8 @@ def show(task, source, verdict, predicted, screen=None):
                   f"{timed['runs']}, caches warm)", screen)
     if gpu and gpu.note:
         paragraph("gpu", gpu.note, screen)
-    paragraph("think", thought(task, verdict), screen)
+    if think := thought(task, verdict):
+        paragraph("think", think, screen)
 
 
 def parse_number(text):
@@ -440,7 +455,7 @@ def show_page(task, build):
         fail(f"{shown(mine(task))}: registers no stage")
     problem = next(iter(task.counted().values()))
     with tempfile.TemporaryDirectory() as folder:
-        program = judge.compile_kernel(build, mine(task), folder, "01_naive")
+        program = judge.compile_kernel(build, mine(task), folder, "01_naive", task.start())
         extents = [f"--{column}={value}" for column, value in problem.items()]
         return foreground(*python("common.measure.profile", "--program", program, "--stage", registered[1],
                                   *extents, "--show"))

@@ -22,6 +22,7 @@
 #include "common/check/problems.h"
 #include "common/check/test_data.h"
 #include "common/check/trial.h"
+#include "common/core/launch.h"
 #include "common/core/platform.h"
 #include "common/core/stage.h"
 #include "common/measure/profile.h"
@@ -39,6 +40,7 @@ constexpr int NO_MEMORY = 0;  // in place of a signal's number
 std::string secret;
 
 void tell(const Json& members) {
+  std::fflush(stdout);  // what the kernel has printed comes before
   const std::string line = "\n" + secret + members.dump() + "\n";
   if (write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(3);
 }
@@ -131,7 +133,14 @@ bool count(const Stage& stage, const std::vector<Problem>& problems, uint64_t se
     simulator::take_kernel_counts();  // what came before is not of this problem
 #endif
     int launches = 0;
-    for (const auto& [kernel, count] : own_launches(trial)) launches += count;
+    Comparison result;
+    try {
+      for (const auto& [kernel, count] : own_launches(trial)) launches += count;
+      result =
+          check_output(trial, trial.output(), affordable_reference(host, seed), Rule::kBounded);
+    } catch (const CudaError& error) {
+      result.message = error.what();
+    }
     std::vector<Json> kernels;
 #ifdef CONVLADDER_COUNTING
     for (const simulator::KernelCounts& kernel : simulator::take_kernel_counts()) {
@@ -153,8 +162,6 @@ bool count(const Stage& stage, const std::vector<Problem>& problems, uint64_t se
       kernels.push_back(members);
     }
 #endif
-    const Comparison result =
-        check_output(trial, trial.output(), affordable_reference(host, seed), Rule::kBounded);
     tell({{"counted", problem.name},
           {"kernels", Json(kernels)},
           {"launches", launches},
@@ -191,6 +198,7 @@ bool time(const Stage& stage, const std::vector<Problem>& problems) {
 // The words: --check, --count and --time, each with a CSV of problems; --seed, of the data; --precision, by
 // whose rule is judged; --relu, whether it must be for problems with ReLU; --secret, with which standard input gives the word.
 int judge_stage(const std::map<std::string, std::string>& options) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // nothing that is printed is lost in a crash
   if (options.count("--secret")) std::getline(std::cin, secret);
   watch_for_crashes();
   try {

@@ -16,7 +16,7 @@ from common.measure import ncu
 from common.show import files
 from common.show.files import ROOT
 from common.variants import handin, task
-from common.variants.build import EXEMPLAR, BuildError, Failed, run_limited
+from common.variants.build import EXEMPLAR, OUTPUT_KB, BuildError, Failed, run_limited
 
 COMPILE_SECONDS = 10  # with a task's seconds less than 20 in all
 GPU_SECONDS = 30  # of nvcc, and of the program with its runs for a time
@@ -29,7 +29,7 @@ CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recu
            signal.SIGILL: "ran into what is no instruction (SIGILL)",
            signal.SIGABRT: "aborted",
            signal.SIGALRM: NO_END, signal.SIGUSR1: NO_END, signal.SIGXCPU: NO_END,
-           signal.SIGXFSZ: "prints without end",
+           signal.SIGXFSZ: f"prints more than {OUTPUT_KB >> 10} MB by printf()",
            0: f"asks for more than {MEMORY >> 30} GB of memory"}
 
 # What can be wrong, in the order in which it is looked for.
@@ -73,7 +73,8 @@ class Verdict:
     note: str = ""  # why nothing was counted, or run, there
     results: list = dataclasses.field(default_factory=list)  # task.Result, of one that is right
     gpu: object = None  # the GPU's Verdict, where the simulator has judged as well
-    seed: int = 1  # of the sizes that were drawn
+    printed: list = dataclasses.field(default_factory=list)  # lines of the kernel's
+    rows: dict = dataclasses.field(default_factory=dict)  # what was to be counted: {name: problem}
 
     def fail(self, kind, message):
         if not self.kind:
@@ -88,7 +89,11 @@ def shown(path):
         if not relative.startswith(".."):
             path = relative
             break
-    return "".join(letter if letter.isprintable() else "?" for letter in path)
+    return printable(path)
+
+
+def printable(text):
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def unreadable(source):
@@ -202,10 +207,10 @@ def kind_of(message):
     return next((kind for kind, pattern in FINDINGS if re.search(pattern, message)), WRONG)
 
 
-def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
+def judge(build, source, asked, start="", seconds=9, kept=()):
     """The Verdict on the kernel in the file `source`. asked: {"check", "count" or "time": {name:
     problem}}; start: the exercise's own text; kept: with what a hand-in must begin and end."""
-    verdict, name = Verdict(on_gpu=build.on_gpu, seed=seed), shown(source)
+    verdict, name = Verdict(on_gpu=build.on_gpu, rows=asked.get("count", {})), shown(source)
     scratch = os.path.join(build.folder, "exercises")
     os.makedirs(scratch, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -218,7 +223,7 @@ def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
         limits = {"seconds": GPU_SECONDS} if build.on_gpu else {
             "seconds": seconds, "memory": MEMORY, "sealed": folder}
         begun, secret = time.monotonic(), secrets.token_hex(16)
-        words = program_words(program, folder, asked, seed)
+        words = program_words(program, folder, asked)
         if start:
             registered = re.search(r"REGISTER_STAGE\([^;]*|$", start)[0]
             words += ["--precision", "tf32" if "TF32" in registered else "fp32"]
@@ -243,17 +248,19 @@ def judge(build, source, asked, start="", seconds=9, seed=1, kept=()):
                 [f"ended with status {done.returncode}"] + done.stdout.splitlines()[-1:])))
         elif {"end": True} not in told:
             verdict.fail(CRASH, f"{name}: ends the process before it is judged")
+        verdict.printed = printed(done.stdout, secret, verdict.kind)
         if not verdict.kind and build.on_gpu and "count" in asked:
             try:
                 verdict.counted = read_counters(
-                    program_words(program, folder, {"count": asked["count"]}, seed))
+                    program_words(program, folder, {"count": asked["count"]}))
             except ncu.NcuError as error:
                 verdict.note = f"no counters of the GPU: {error}"
     return verdict
 
 
-def program_words(program, folder, asked, seed):
-    words = [program, "--seed", str(seed)]
+def program_words(program, folder, asked):
+    """What is counted has data that nobody can know beforehand: a kernel must read them."""
+    words = [program, "--seed", str(secrets.randbits(64))]
     for option, rows in asked.items():
         path = os.path.join(folder, option + ".csv")
         files.write_rows(path, [("name", *task.COLUMNS)] + [
@@ -268,6 +275,14 @@ TOLD_ONCE = ("checked", "counted", "timed", "end")  # what the judge says once, 
 def findings(lines, secret=""):
     return [json.loads(line[len(secret):]) for line in lines
             if line.startswith(secret + "{") and line.endswith("}")]
+
+
+def printed(output, secret, failed):
+    """The lines that the kernel has printed: on the problem that failed, or the first that has some."""
+    problems = re.split(rf'^{secret}.*"pass": ?true.*$', output, flags=re.M)
+    others = rf"^({secret}.*|convladder: error: .*)?\n"  # the judge's lines, and the simulator's
+    texts = (re.sub(others, "", text, flags=re.M) for text in problems[-1 if failed else 0:])
+    return next(filter(str.strip, texts), "").splitlines()
 
 
 # ---- Nsight Compute's counts -----------------------------------------------------------------------

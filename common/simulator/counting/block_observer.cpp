@@ -252,7 +252,7 @@ void BlockObserver::check_shared(const Access& access) {
             access, Space::kShared,
             ", into which an asynchronous copy is under way: " +
                 describe({word.write, word.write_code, 15}, grid_, launch_->grid->threads) +
-                " asked for it at " + source_line(word.write_code));
+                " asked for it at " + called_line(word.write_code));
       });
       continue;
     }
@@ -503,9 +503,10 @@ std::string BlockObserver::distance(const Access& access) const {
     return word < memory.words() && memory.state(word) != MemoryState::kForbidden;
   };
   const std::size_t word = (access.address - memory.begin()) / 4;
+  const std::string of = memory.name.empty() ? "" : " of " + memory.name;
   for (std::size_t away = 1; away <= memory.words(); ++away) {
-    if (allowed(word - away)) return ", " + plural(4 * (away - 1), "byte") + " past its end";
-    if (allowed(word + away)) return ", " + plural(4 * away, "byte") + " before its begin";
+    if (allowed(word - away)) return ", " + plural(4 * (away - 1), "byte") + " past the end" + of;
+    if (allowed(word + away)) return ", " + plural(4 * away, "byte") + " before the begin" + of;
   }
   return "";
 }
@@ -532,7 +533,10 @@ void BlockObserver::stop(const Access& access, Space space, const std::string& w
 
 std::string BlockObserver::complaint(const Access& access, Space space,
                                      const std::string& what) const {
-  return describe(access, space) + what + ", at " + source_line(code_offset(access.pc));
+  const uint32_t code = code_offset(access.pc);
+  const bool is_copy = access.operation == Operation::kCopy;  // which a function may ask for
+  return describe(access, space) + what + ", at " +
+         (is_copy ? called_line(code) : source_line(code));
 }
 
 std::string BlockObserver::race(const Access& access, Space space, const Touch& before) const {

@@ -477,15 +477,17 @@ std::string nearest_variable(uintptr_t address) {
 std::string nearest(const Allocations& all, uintptr_t address) {
   constexpr uintptr_t NEAR = 1 << 20;
   std::string text;
+  if (address < NEAR) text = ", " + std::to_string(address) + " bytes past a null pointer";
   uintptr_t least = NEAR;
   for (const auto& allocation : all) {
     const uintptr_t past = address - (allocation->begin() + allocation->bytes());
     const uintptr_t before = allocation->begin() - address;
     if (std::min(past, before) >= least) continue;
     least = std::min(past, before);
-    text = ", " + std::to_string(least) + " bytes " +
-           (past == least ? "past the end" : "before the begin") + " of " +
-           std::to_string(allocation->bytes()) + " bytes";
+    const std::string& name = allocation->name;  // a tensor has guards around it
+    text = ", " + (name.empty() ? std::to_string(least) + " bytes" : "far") +
+           (past == least ? " past the end of " : " before the begin of ") +
+           (name.empty() ? std::to_string(allocation->bytes()) + " bytes" : name);
   }
   return text;
 }
@@ -514,6 +516,13 @@ void memory_freed(void* begin) {
   (*found)->retire();
   freed.push_back(std::move(*found));
   all.erase(found);
+}
+
+void memory_named(const void* address, const std::string& name) {
+  const std::lock_guard lock(mutex);
+  if (Allocation* found = find(allocations(), reinterpret_cast<uintptr_t>(address))) {
+    found->name = name;
+  }
 }
 
 bool was_freed(uintptr_t address) {

@@ -182,6 +182,8 @@ class Allocation {
   bool contains(uintptr_t address) const { return address - begin_ < bytes_; }
   std::size_t words() const { return (bytes_ + 3) / 4; }
 
+  std::string name;  // of the tensor in it, where that is known: "the input"
+
   void retire() { begin_ = uintptr_t{1} << 63; }  // has been freed: nothing is in it any more
 
   void set_state(std::size_t first, std::size_t count, MemoryState state);
@@ -276,7 +278,7 @@ uint64_t version_of_constants();
 // The allocation with `address` in it, or null.
 Allocation* find(const Allocations& all, uintptr_t address);
 
-// Where there is none, but one is near: ", 4 bytes past the end of 1024 bytes"; else empty.
+// Where there is none, but one is near: ", 4 bytes past the end of 1024 bytes"; or null is; else empty.
 std::string nearest(const Allocations& all, uintptr_t address);
 
 // Whether there was device memory that has been freed.
