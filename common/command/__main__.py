@@ -1,18 +1,12 @@
 """The commands of ./ladder: each sees to what it needs here, builds that, and calls the program, CTest
 or a module of common/."""
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the rest is loaded says nothing
-
-# ruff: noqa: E402
-# pylint: disable=wrong-import-position
 import argparse
 import contextlib
 import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 from common.command import doctor, testing
