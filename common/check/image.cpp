@@ -1,5 +1,6 @@
 #include "common/check/image.h"
 
+#include <fstream>
 #include <stdexcept>
 
 #include "common/check/files.h"
@@ -16,6 +17,18 @@
 #pragma GCC diagnostic pop
 
 namespace convladder {
+namespace {
+
+// Whether a PPM has less than its header says; stb leaves the rest as it was in memory. stb itself refuses
+// what is cut short of other kinds.
+bool is_cut_short(const std::string& path, std::size_t bytes) {
+  std::ifstream file(path, std::ios::binary);
+  std::string magic, width, height, most;
+  file >> magic >> width >> height >> most;
+  return magic == "P6" && file.ignore(1 + static_cast<std::streamsize>(bytes)).eof();
+}
+
+}  // namespace
 
 Image read_image(const std::string& path) {
   Image image;
@@ -24,6 +37,7 @@ Image read_image(const std::string& path) {
   if (!pixels) throw std::runtime_error(path + ": is no picture: " + stbi_failure_reason());
   image.pixels.assign(pixels, pixels + std::size_t{3} * image.width * image.height);
   stbi_image_free(pixels);
+  if (is_cut_short(path, image.pixels.size())) throw std::runtime_error(path + ": is cut short");
   return image;
 }
 

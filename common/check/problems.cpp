@@ -266,6 +266,7 @@ const Problem& find_problem(const std::vector<Problem>& problems, const std::str
     const bool alike = !name.empty() && problem.name.find(name) != std::string::npos;
     if (alike && found++ < MOST_NAMES) near += (near.empty() ? "; near it: " : ", ") + problem.name;
   }
+  if (near.empty()) near = ": none in common/problems.csv, or in --shapes, has a name like it";
   throw InvalidArgument("problem " + in_quotes(name) + " is unknown" + near);
 }
 

@@ -1,18 +1,12 @@
 """The commands of ./ladder: each sees to what it needs here, builds that, and calls the program, CTest
 or a module of common/."""
-import signal
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) == signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the rest is loaded says nothing
-
-# ruff: noqa: E402
-# pylint: disable=wrong-import-position
 import argparse
 import contextlib
 import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 from common.command import doctor, testing
@@ -64,6 +58,7 @@ REPEATED = re.compile(r"(run|check|bench|profile|diff|test|sanitize) --(stage|sh
 WRITTEN = re.compile(r"\w+ --(json|output|grade|keep)|profile --trace|bench --machine|report --out")
 MEASURED = (":!docs/results/*.json", ":!common/machines/*.json")  # of these new JSON may take the place
 OWN_PLACES = r"(?!build/|exercises\.mine/)\S+/|[A-Z]\S*$|ladder$|pyproject\.toml$"
+CMAKES_OWN = "clean|codegen|depend|edit_cache|help|install|list_install_components|rebuild_cache|test"
 OF_THE_PROGRAM = ("run", "check", "bench", "profile")
 MODULES = {"diff": "common.show.diff", "exercise": "common.variants.exercise",
            "new": "common.command.new_stage", "variant": "common.variants.variant",
@@ -123,7 +118,14 @@ class Commands:
 
     def program(self, command, *words):
         build(self.chosen, command, "convladder")
-        return foreground(folder(self.chosen, "bin", "convladder"), command, *words)
+        damaged = f"if it is damaged: rm -r build/{self.chosen}"
+        try:
+            status = foreground(folder(self.chosen, "bin", "convladder"), command, *words)
+        except OSError as error:
+            fail(f"{error.filename}: {error.strerror}; {damaged}")
+        if status == 128 + signal.SIGSEGV:
+            say(damaged)
+        return status
 
     def counting_program(self):
         """The program that profiles: of the GPU, or of the simulator that counts."""
@@ -263,7 +265,7 @@ class Commands:
         if len(words) < 2:
             fail(f"build {preset}: name a program, or 'all'", 2)
         for word in words[1:]:
-            if not re.fullmatch(r"(?!(clean|help|edit_cache|rebuild_cache|install)$)\w[\w-]*", word):
+            if not re.fullmatch(rf"(?!({CMAKES_OWN})$)\w[\w-]*", word):
                 fail(f"build {preset}: '{word}' is no program", 2)
         if preset == "gpu" and not self.nvcc:
             fail("build gpu: nvcc not found (CUDA Toolkit, or set CUDACXX)")
@@ -319,11 +321,14 @@ def read(words):
     return backend, rest
 
 
-def is_tracked(path, but):
-    """Whether the file is this repository's; where git doesn't say, by its place."""
+def is_own(path, but):
+    """Whether the file is this repository's: git's, a build's, or tracked; where git doesn't say, by its
+    place."""
     here = os.path.relpath(path, ROOT)
     if here.startswith("../"):
         return False
+    if re.match(r"\.git\b|build/(gpu|sim)", here):
+        return True
     asked = ["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files", "--", f":(literal){here}", *but]
     own = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     done = subprocess.run(asked, env=own, capture_output=True, check=False) if \
@@ -350,7 +355,7 @@ def keep_own_files(command, words):
                 fail(f"{name} and {other} are the same file, {value}: it would be overwritten", 2)
         if path.endswith((".cu", ".cuh")):
             fail(f"{name} {value}: a source would be overwritten", 2)
-        if is_tracked(path, MEASURED if name == "--json" else ()):
+        if is_own(path, MEASURED if name == "--json" else ()):
             fail(f"{name} {path}: a file of this repository would be overwritten", 2)
 
 

@@ -1,7 +1,6 @@
 """Configuring and building build/PRESET: one ./ladder at a time in each, shown as it goes, and only
 what has to be done again."""
 import contextlib
-import csv
 import fcntl
 import glob
 import json
@@ -13,10 +12,12 @@ import sys
 
 from common.command import machine
 from common.command.machine import say
+from common.show import files
 from common.show.files import ROOT
 from common.show.support import fail
 
 BUILD = os.path.join(ROOT, "build")
+STAMP = "configured.json"
 # What CMake and the compilers take from the environment.
 ENVIRONMENT = re.compile(r"CMAKE_\w+|CUDA(CXX|ARCHS|FLAGS|HOSTCXX|_PATH)|CXX|(CXX|LD)FLAGS|CPATH|"
                          r"CPLUS_INCLUDE_PATH|LIBRARY_PATH")
@@ -35,6 +36,8 @@ def folder(preset, *names):
 
 def own_folder(preset):
     """Makes build/PRESET. What a run with sudo has left there, a user can't write to."""
+    if os.path.lexists(BUILD) and not os.path.isdir(BUILD):
+        fail(f"{BUILD} is a file, or a link to what is gone: move it away")
     with contextlib.suppress(OSError):
         os.makedirs(folder(preset), exist_ok=True)
     for path in (BUILD, folder(preset), *glob.glob(glob.escape(folder(preset)) + "/*")):
@@ -97,23 +100,25 @@ def failed(log, what):
 # ---- Configuring -----------------------------------------------------------------------------------
 
 
-def cached(preset, name):
+def text_of(preset, name):
+    """A file of build/PRESET; nothing where it can't be read. What a full disk or a power cut has left of one
+    is as good as none: it is made anew."""
     try:
-        with open(folder(preset, "CMakeCache.txt"), encoding="utf-8") as file:
-            found = re.search(rf"^{name}:\w+=(.*)$", file.read(), re.MULTILINE)
+        return files.read(folder(preset, name), "replace")
     except OSError:
         return ""
+
+
+def cached(preset, name):
+    found = re.search(rf"^{name}:\w+=(.*)$", text_of(preset, "CMakeCache.txt"), re.MULTILINE)
     return found[1] if found else ""
 
 
 def needs(preset):
     """The lines of needs.tsv, as far as configuring got."""
-    try:
-        with open(folder(preset, "needs.tsv"), encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-            return [row for row in rows if "found" in row]  # an older version's have other columns
-    except OSError:
-        return []
+    columns, *rows = (line.split("\t") for line in text_of(preset, "needs.tsv").split("\n"))
+    whole = {"verdict", "found", "commands"} <= {*columns}  # an older version's have others
+    return [dict(zip(columns, row)) for row in rows if whole and len(row) == len(columns)]
 
 
 def missing(preset, command):
@@ -135,25 +140,21 @@ def surroundings():
     return {**found, "nvcc": machine.nvcc(), "python3": sys.executable}
 
 
-def stamp(preset):
-    return folder(preset, "configured.json")
-
-
 def changes(preset):
     """What has changed since the last configuration that worked: names; None where there was none."""
     try:
-        with open(stamp(preset), encoding="utf-8") as file:
-            before = json.load(file)
-    except (OSError, ValueError):
+        before = json.loads(text_of(preset, STAMP))
+    except (RecursionError, ValueError):
         return None
     now = surroundings()
-    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name)) \
+        if isinstance(before, dict) else None
 
 
 def is_whole(preset):
     """Whether the configuration is of this folder, and all that it has found is still there."""
     found = [need["found"] for need in needs(preset)]
-    return (cached(preset, "CMAKE_HOME_DIRECTORY") == ROOT and
+    return (found and cached(preset, "CMAKE_HOME_DIRECTORY") == ROOT and
             os.access(cached(preset, "CMAKE_MAKE_PROGRAM"), os.X_OK) and
             all(os.path.exists(path) for path in found if path.startswith("/")))
 
@@ -175,13 +176,13 @@ def configure_once(lock, preset, command):
             "Ninja" if shutil.which("ninja") else "Unix Makefiles")]
     since = f", since {', '.join(changed)} changed" if changed else ""
     say(f"configuring build/{preset}{since}")
-    for path in (stamp(preset), folder(preset, "needs.tsv")):
+    for path in (folder(preset, STAMP), folder(preset, "needs.tsv")):
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
     status = logged(lock, log, f"configuring build/{preset}", machine.cmake(), *words,
                     env={**os.environ, "CXX": machine.find_compiler()})
     if status == 0:
-        with open(stamp(preset), "w", encoding="utf-8") as file:
+        with open(folder(preset, STAMP), "w", encoding="utf-8") as file:
             json.dump(surroundings(), file)
     return status
 
@@ -190,6 +191,7 @@ def configure(preset, command, demanded="", optional=False):
     """Configures where something has changed since the last time; installs what is missing for the
     command, and configures anew. Fails where something required, or demanded by the command, stays
     missing; raises Lacking instead if the preset is optional."""
+    own_folder(preset)
     if is_current(preset, command):
         return
     with in_turn(preset, "configuring") as lock:
@@ -217,22 +219,30 @@ def configure(preset, command, demanded="", optional=False):
         say(f"going on without {' '.join(wanted)}{reason and ': ' + reason}")
 
 
+def is_broken(preset, said):
+    """Whether the build itself is no good: a full disk or a power cut has left half of it."""
+    text = text_of(preset, "build.ninja") or text_of(preset, "Makefile")
+    return (re.search("^ninja: error: (loading|build.ninja|CMakeFiles/)", said, re.MULTILINE) or
+            not re.search(r"^default all$|^\.PHONY : cmake_check_build_system$", text, re.MULTILINE))
+
+
 def build(preset, command, *targets, **options):
-    """Builds the targets, if any, after configure(**options)."""
-    configure(preset, command, **options)
-    if not targets:
-        return
-    say(f"building build/{preset}")
-    with in_turn(preset, "building") as lock:
-        log = folder(preset, "build.log")
-        if logged(lock, log, f"building build/{preset}", cached(preset, "CMAKE_COMMAND"), "--build",
-                  folder(preset), "--parallel", str(os.cpu_count()), "--target", *targets):
-            with open(log, encoding="utf-8") as file:
-                text = file.read()
-            unknown = re.search(r"(?:No rule to make target|unknown target) '([^']+)'", text)
-            if re.search("^ninja: error: (loading|build.ninja)", text, re.M):  # a disk was full
-                os.remove(stamp(preset))
-                fail(f"the configuration of build/{preset} was cut short; the next call makes it anew")
-            if unknown and unknown[1] in targets:
-                fail(f"build/{preset} has no program '{unknown[1]}'", 2)
-            failed(log, f"building build/{preset}")
+    """Builds the targets, if any, after configure(**options); what is broken is configured anew, once."""
+    for repairs in (True, False):
+        configure(preset, command, **options)
+        if not targets:
+            return
+        say(f"building build/{preset}")
+        with in_turn(preset, "building") as lock:
+            if not logged(lock, folder(preset, "build.log"), f"building build/{preset}",
+                          cached(preset, "CMAKE_COMMAND"), "--build", folder(preset),
+                          "--parallel", str(os.cpu_count()), "--target", *targets):
+                return
+            said = text_of(preset, "build.log")
+            if not repairs or not is_broken(preset, said):
+                break
+            os.remove(folder(preset, STAMP))
+    unknown = re.search(r"(?:No rule to make target|unknown target) '([^']+)'", said)
+    if unknown and unknown[1] in targets:
+        fail(f"build/{preset} has no program '{unknown[1]}'", 2)
+    failed(folder(preset, "build.log"), f"building build/{preset}")

@@ -181,12 +181,12 @@ int check_random_problems(const Options& options) {
   int64_t problems = 0, failed = 0;
   for (const StageFuzz& result : results) {
     problems += result.problems, failed += result.failed;
-    fmt::print("{:22}  {} random problems, {} of them misaligned: {} failed\n", result.stage,
-               result.problems, result.misaligned, result.failed);
+    fmt::print("{:22}  {} random problem{}, {} of them misaligned: {} failed\n", result.stage,
+               result.problems, result.problems == 1 ? "" : "s", result.misaligned, result.failed);
     ok = ok && result.problems > 0 && result.failed == 0;
   }
-  fmt::print("{} random problems, {} failed; seed {} (backend: {})\n", problems, failed,
-             settings.seed, backend_name());
+  fmt::print("{} random problem{}, {} failed; seed {} (backend: {})\n", problems,
+             problems == 1 ? "" : "s", failed, settings.seed, backend_name());
   return ok ? 0 : 1;
 }
 

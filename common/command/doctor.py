@@ -2,6 +2,7 @@
 fails where ./ladder run can't work."""
 import itertools
 import os
+import re
 import shutil
 
 from common.command import building, machine
@@ -33,17 +34,18 @@ def numbers(stages):
 
 
 def of_the_stages(gpus):
-    """Which stages run where: on this machine's GPU, or on which one if it has none."""
+    """Which stages run where: on this machine's GPU, or on which one if nothing is known of it."""
     by_need = {}
     for stage in files.stage_names():
         by_need.setdefault(files.capability_of(stage), []).append(stage)
     anywhere = by_need.pop("", [])
     words = {need: f"compute capability {need} " + ("alone" if need == ONE_ALONE else "or more")
              for need in by_need}
-    if not gpus:
+    known = re.search(r"compute (\d+\.\d+)$", gpus[0]) if gpus else None  # an old nvidia-smi says [N/A]
+    if not known:
         others = [f"{words[need]} {numbers(by_need[need])} as well" for need in sorted(by_need)]
         return "; ".join([f"any GPU runs {numbers(anywhere)}", *others, "the simulator runs all"])
-    own = float(gpus[0].rpartition("compute ")[2])
+    own = float(known[1])
     lacking = [need for need in sorted(by_need)
                if own < float(need) or (own > float(need) and need == ONE_ALONE)]
     if not lacking:

@@ -38,7 +38,7 @@ def printed(*command):
 def python(name, *words):
     """The command that runs a module of common/: no installed package is needed, and no checkout's but
     ours."""
-    return [sys.executable, "-SBP" if sys.version_info >= (3, 11) else "-SB", "-m", name, *words]
+    return [sys.executable, "-SBE", os.path.join(FOLDER, "start.py"), name, *words]
 
 
 @contextlib.contextmanager

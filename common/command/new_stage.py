@@ -72,8 +72,9 @@ def main(arguments):
     if len(arguments) != 1:
         fail("new needs a name, and nothing else: ./ladder new 99_my_idea", 2)
     name = arguments[0]
-    if not re.fullmatch(r"[0-9]{2}_[a-z][a-z0-9_]*", name):
-        fail(f"new {name}: a name is two digits, its place, and words in lower case: 99_my_idea", 2)
+    if not re.fullmatch(r"[0-9]{2}_[a-z][a-z0-9_]{,39}", name):
+        fail(f"new {name}: a name is two digits, its place, and words in lower case, 40 letters at most: "
+             "99_my_idea", 2)
     number, idea = name[:2], name[3:]
     for stage in files.stage_names():
         if stage[:2] == number:  # the number alone shall name one

@@ -24,7 +24,18 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
       app.add_option(spec.name)->type_name(spec.value)->expected(1, most)->allow_extra_args(false);
     }
   }
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const auto is_option = [&](const OptionSpec& spec) { return spec.name == arguments[i]; };
+    const auto lacks = [&](const OptionSpec& spec) {
+      return !spec.value.empty() && spec.name == arguments[i - 1];
+    };
+    if (std::any_of(specs.begin(), specs.end(), is_option) &&
+        std::any_of(specs.begin(), specs.end(), lacks)) {
+      throw UsageError(arguments[i - 1] + " needs a value");
+    }
+  }
   try {
+    app.allow_extras();
     app.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them so
   } catch (const CLI::ParseError& error) {
@@ -32,6 +43,9 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
     const std::size_t lacks = said.find(": 1 required ");
     if (lacks != std::string::npos) said.replace(lacks, std::string::npos, " needs a value");
     throw UsageError(said + " (--help lists the options)");
+  }
+  if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
+    throw UsageError(fmt::format("{} was not expected (--help lists the options)", extras[0]));
   }
   for (const OptionSpec& spec : specs) {
     if (app.count(spec.name) == 0) continue;

@@ -243,7 +243,7 @@ void require_apart_from_report(const Options& options, const std::string& folder
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
   };
   for (const char* file : REPORT_FILES) {
-    for (const char* name : {"--input", "--filters", "--bias", "--output"}) {
+    for (const char* name : {"--input", "--filters", "--bias", "--output", "--json"}) {
       if (!options.has(name) || whole(options.text(name)) != whole(folder + "/" + file)) continue;
       throw UsageError(
           fmt::format("{} and the report's {} are the same file, {}: it would be overwritten", name,
@@ -314,12 +314,12 @@ int run_command(const std::vector<std::string>& arguments) {
   }
   const std::vector<Stage> stages = selected_stages(options);
   require_consistent(options);
-  const std::string records = json_path(options);
   bool report = !names_problem(options) && !options.has("--once");
   const std::string folder = options.text("--report", report_folder());
   if (report) require_apart_from_report(options, folder);
-  if (options.has("--output")) require_writable(options.text("--output"));
   if (report) require_report_folder(folder);
+  const std::string records = json_path(options);
+  if (options.has("--output")) require_writable(options.text("--output"));
   require_device();
   const Workload job = make_workload(options);
   if (options.has("--once")) {

@@ -176,19 +176,22 @@ std::string shortened(const std::string& path) {
 }
 
 namespace {
-bool in_repository() {
-  return std::filesystem::exists(CONVLADDER_SOURCE_DIR "/common/problems.csv");
+// What is installed beside the program; nothing where it was built in the repository.
+std::filesystem::path installed() {
+  std::error_code ignored;  // a program that was built anew since it was started
+  const std::filesystem::path program = std::filesystem::canonical(own_file(), ignored);
+  const auto shared = program.parent_path().parent_path() / "share/convladder";
+  return std::filesystem::exists(shared) ? shared : "";
 }
 }  // namespace
 
 std::string repository_path(const std::string& relative) {
-  if (in_repository()) return CONVLADDER_SOURCE_DIR "/" + relative;
-  const std::filesystem::path program = std::filesystem::canonical(own_file());
-  return program.parent_path().parent_path() / "share/convladder" / relative;
+  const std::filesystem::path shared = installed();
+  return (shared.empty() ? CONVLADDER_SOURCE_DIR : shared) / relative;
 }
 
 std::string report_folder() {
-  return in_repository() ? repository_path("build/report") : "convladder_report";
+  return installed().empty() ? repository_path("build/report") : "convladder_report";
 }
 
 }  // namespace convladder

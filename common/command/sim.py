@@ -37,6 +37,7 @@ from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError, run_limited
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
+LEAST_MB = 64  # where less is left, a linker may have lacked it
 MOST_SECONDS = 1 << 33  # the system counts nanoseconds in 64 bits
 
 
@@ -109,7 +110,9 @@ def compile_program(options, folder):
     if re.search(r"undefined (reference to|symbol:) .?main\b", done.stdout):
         fail(f"{', '.join(options.files)}: no main()")
     if done.returncode:
-        fail(f"{done.stdout}the program could not be linked")
+        free = shutil.disk_usage(folder).free >> 20
+        fail(f"{done.stdout}the program could not be linked" +
+             (f": {folder} has {free} MB left; TMPDIR names another place" if free < LEAST_MB else ""))
     if not options.keep:
         return program
     files.write(options.keep, files.read_bytes(program))

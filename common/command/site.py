@@ -3,11 +3,11 @@ import argparse
 import html.parser
 import os
 import pathlib
-import subprocess
+import sys
 import urllib.parse
 
-from common.command import tools
-from common.show import page
+from common.command import building, tools
+from common.show import files, page
 from common.show.files import ROOT
 from common.show.support import fail, run_main
 
@@ -47,21 +47,30 @@ def wrong_links(site):
     return wrong
 
 
+def make(lock):
+    """Where mkdocs fails, a reader needs its warnings, or else its last line."""
+    try:
+        python = tools.python("site")
+    except tools.Lacking as lacking:
+        fail(f"{lacking}. The pages can be read as they are: docs/README.md")
+    log = building.folder("site.log")
+    if building.logged(lock, log, "making build/site", python, "-IB", "-m", "mkdocs", "build", "--strict",
+                       "--quiet", "-f", os.path.join(ROOT, "common", "site", "mkdocs.yml"),
+                       env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}):
+        said = files.read(log, "replace").splitlines()
+        print(*[line for line in said if line.startswith(("WARNING", "ERROR"))] or said[-1:], sep="\n",
+              file=sys.stderr)
+        fail(f"the site could not be made; all that mkdocs has said is in {log}")
+
+
 def main(words):
     parser = argparse.ArgumentParser(prog="./ladder site", description=__doc__, allow_abbrev=False)
     parser.error = lambda message: fail(f"site: {message}; ./ladder site --help", 2)
     parser.add_argument("--open", action="store_true", help="shows it in a browser")
     options = parser.parse_args(words)
-    try:
-        python = tools.python("site")
-    except tools.Lacking as lacking:
-        fail(f"{lacking}. The pages can be read as they are: docs/README.md")
-    done = subprocess.run([python, "-B", "-m", "mkdocs", "build", "--strict", "--quiet", "-f",
-                           os.path.join(ROOT, "common", "site", "mkdocs.yml")],
-                          env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False)
-    if done.returncode:
-        fail("the site could not be made")
-    wrong = wrong_links(SITE)
+    with building.in_turn("site", "making") as lock:
+        make(lock)
+        wrong = wrong_links(SITE)
     print("\n".join(wrong) if wrong else f"{SITE / 'index.html'}: {len(list(SITE.rglob('*.html')))} pages, "
           "all links lead somewhere", flush=True)
     if options.open and not wrong:

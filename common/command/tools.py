@@ -29,10 +29,10 @@ def python(name):
         return folder(name, "bin", "python")
     say(f"installing with pip: {' '.join(words)}")
     shutil.rmtree(folder(name), ignore_errors=True)
-    if not machine.printed(sys.executable, "-c", "import ensurepip; print(1)"):
+    if not machine.printed(sys.executable, "-I", "-c", "import ensurepip; print(1)"):
         machine.install("python3-venv")
-    for step in ([sys.executable, "-m", "venv", folder(name)],
-                 [folder(name, "bin", "python"), "-m", "pip", "install", "--quiet",
+    for step in ([sys.executable, "-I", "-m", "venv", folder(name)],
+                 [folder(name, "bin", "python"), "-I", "-m", "pip", "install", "--quiet",
                   "--disable-pip-version-check", "--retries", "1", *words]):
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:

@@ -45,9 +45,10 @@ def read_machine(path):
     """(the GPU's name, {rate: value}) of a file, or of a GPU by its short name: h200. Raises BadInput; where
     there is neither, ends with a usage error."""
     if os.sep not in path and not os.path.exists(path):
-        known, measured = data_sheets(), os.path.join(FOLDER, path + ".json")
-        if path in known:
-            return known[path][:2]
+        name, known = path.lower(), data_sheets()
+        measured = os.path.join(FOLDER, name + ".json")
+        if name in known:
+            return known[name][:2]
         if not os.path.exists(measured):
             support.fail(f"--machine {path}: no such file, and no GPU that is known: {', '.join(names())}", 2)
         path = measured

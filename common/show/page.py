@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRACE_VERSION = 3
 PAGE_BYTES = 2_900_000  # of all that is in the page, pictures and warps included
 MISSING = {"bench": "No times: nothing was timed on a GPU.", "profile": "No counters: nothing was counted.",
-           "run": "No pictures: the photograph wasn't convolved.",
+           "run": "No pictures: no stage has convolved the photograph.",
            "trace": "No addresses: no warp was traced."}
 COMMANDS = {"bench": "./ladder bench", "profile": "./ladder profile", "run": "./ladder run",
             "trace": "./ladder --backend sim profile --trace build/report/trace.json"}
@@ -79,13 +79,13 @@ def page_data(inputs):
     def attempt(kind, path, read):
         """What `read` makes of the file; None, and a notice, without it or where it is no good."""
         try:
-            if path is None:
-                raise records.BadInput(MISSING[kind])
-            return read(path)
+            if path is not None and (found := read(path)):
+                return found
+            text, path = MISSING[kind], None
         except (records.BadInput, OSError) as error:
             text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            notices.append({"about": kind, "text": text, "command": COMMANDS[kind], "path": path})
-            return None
+        notices.append({"about": kind, "text": text, "command": COMMANDS[kind], "path": path})
+        return None
 
     benches = [bench for path in inputs.benches or [None]
                if (bench := attempt("bench", path, records.read_bench))]
@@ -258,7 +258,7 @@ def fitted(data):
 
 def read_pictures(path):
     """The three pictures that `run` draws beside its run.json, as data URLs, and where in them which
-    filter and which map stands."""
+    filter and which map stands; None where no stage has passed, and there are no maps."""
     run = records.read_json(path)
     with records.well_formed(path):
         records.require_version(run, 1, path)
@@ -267,6 +267,8 @@ def read_pictures(path):
                 "stride": [own.stride_h, own.stride_w], "pad": [own.pad_h, own.pad_w], **run["pictures"],
                 "backend": run["backend"], "of": run["data"]}
     for name in ("input", "filters", "feature_maps"):
-        picture = files.read_bytes(os.path.join(os.path.dirname(path), name + ".png"))
-        data[name] = "data:image/png;base64," + base64.b64encode(picture).decode()
+        picture = os.path.join(os.path.dirname(path), name + ".png")
+        if name == "feature_maps" and not os.path.exists(picture):
+            return None
+        data[name] = "data:image/png;base64," + base64.b64encode(files.read_bytes(picture)).decode()
     return data

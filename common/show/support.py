@@ -75,7 +75,7 @@ def fail(message, status=1):
 def stage_called(word):
     """The stage that a name, or its beginning, means. A stage's other precisions and layouts, such as
     15_copy_engine_tf32, are the program's to know."""
-    names = files.stage_names()
+    names, word = files.stage_names(), word.removesuffix("/")  # as a shell completes it
     found = [word] if any(f"{word}_".startswith(f"{name}_") for name in names) else \
         [name for name in names if word and name.startswith(word)]
     if not found:

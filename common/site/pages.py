@@ -7,9 +7,9 @@ import sys
 from mkdocs.structure.files import File, Files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.append(str(ROOT))
 
-from common.show import files as kept  # noqa: E402  (of the repository, which must be found first)
+from common.show import files as kept  # noqa: E402  (of the repository, whose place stands above)
 from common.site import links  # noqa: E402
 
 OWN = ("site.css", "iframe-worker.js")

@@ -235,7 +235,7 @@ class LeastTimes(FolderTest):
         self.assertEqual(len(floors.above_time([cases[0]._replace(share=1.02)])), 1)
 
     def test_gpus_are_known_by_name(self):
-        self.assertEqual(floors.read_machine("h200"), floors.read_machine(profile.H200))
+        self.assertEqual(floors.read_machine("H200"), floors.read_machine(profile.H200))
         for name, (gpu, rates, capability) in floors.data_sheets().items():
             self.assertEqual(floors.read_machine(name), (gpu, rates))
             self.assertEqual(floors.machine_of(gpu.removesuffix(floors.BY_DATA_SHEET)), (gpu, rates))

@@ -304,6 +304,9 @@ class Command(FolderTest):
         self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 8)
         pathlib.Path(self.path("tail.cu")).write_bytes(b"\xe9\xff")
         self.assertRegex(self.run_command("tail")[1], "\nfile     .*/tail.cu: is no text in UTF-8\n\n.* yet")
+        for name, target, why in (("race", "tail.cu", "no text"), ("halo", "gone", "no regular file")):
+            os.symlink(target, self.path(name + ".cu"))  # one's own may be a link
+            self.assertIn(f"/{name}.cu: is {why}", self.run_command(name)[1])
         for words in (["--json", "/nowhere/x"], ["--grade", "/dev/full"], ["--grade", self.folder],
                       ["--grade", __file__ + "/x"]):
             self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)

@@ -55,6 +55,7 @@ const BadInput TABLE[] = {
     {"npy", shaped("(9223372036854775808,)"), "does not fit 64 bits"},
     {"image", "", "is no picture"},
     {"image", "P3\n1 1\n255\n1 2 3", "is no picture"},
+    {"image", "P6\n1 2\n255\n12345", "is cut short"},
     {"problems", "", "has no header line"},
     {"problems", "\n# only a comment\n", "has no header line"},
     {"problems", HEADER, "has a header, but no problem"},

@@ -37,9 +37,10 @@ class Stages(unittest.TestCase):
                 unittest.mock.patch.object(files, "capability_of", needs.get):
             without_9 = ("this GPU runs 01 to 04 and 07; compute capability 9.0 alone is for 05 and 06; "
                          "the simulator runs all")
+            unknown = ("any GPU runs 01 to 03 and 07; compute capability 8.0 or more 04 as well; "
+                       "compute capability 9.0 alone 05 and 06 as well; the simulator runs all")
             for gpu, said in (
-                    (None, "any GPU runs 01 to 03 and 07; compute capability 8.0 or more 04 as well; "
-                           "compute capability 9.0 alone 05 and 06 as well; the simulator runs all"),
+                    (None, unknown), ("[N/A]", unknown), ("[Not Supported]", unknown),
                     ("7.5", "this GPU runs 01 to 03 and 07; compute capability 8.0 or more is for 04; "
                             "compute capability 9.0 alone is for 05 and 06; the simulator runs all"),
                     ("8.6", without_9), ("12.0", without_9),
@@ -109,17 +110,20 @@ class Ladder(unittest.TestCase):
             ("run --backend", "--backend needs a value"), ("--backend=x run", "must be gpu or sim"),
             ("check --stage 0", "stage '0' can be 01_naive or"),
             ("check --stage 77", "stage '77' is unknown"), ("diff auto", "stage 'auto' is unknown"),
+            ("diff 04_register_blocking/ --show", "--show is for profile"),
             ("test --stage", "--stage needs a value"), ("test --stage auto", "no stage's folder"),
             ("test --stage 15_copy_engine_nhwc", "no stage's folder"),
             ("test --fast", "test: unrecognized arguments: --fast"),
             ("test --minutes 3", "--minutes is for --all"), ("test --all --minutes x", "invalid int value"),
-            *((f"build sim {word}", f"'{word}' is no program") for word in ("-t", "clean", "build.ninja")),
+            *((f"build sim {word}", f"'{word}' is no program")
+              for word in ("-t", "clean", "test", "build.ninja")),
             ("build sim ''", "sim needs a value"),
             ("exercise --all --json=", "--json needs a value"), ("report --out ''", "--out needs a value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
-            ("new", "new needs a name"), *((f"diff{words}", "diff needs a stage, before its options")
-                                           for words in ("", " --c 1 04")), ("diff 77", "'77' is unknown"),
+            ("new", "new needs a name"), ("new 99_" + 41 * "x", "40 letters at most"),
+            *((f"diff{words}", "diff needs a stage, before its options") for words in ("", " --c 1 04")),
+            ("diff 77", "'77' is unknown"),
             ("diff 15_copy_engine_tf32", "no stage's folder"), ("diff 04 --json x", "--json is for profile"),
             ("run --machine nosuch", f"{ERROR}--machine nosuch: no such file"),
             ("run --machine", "run: argument --machine: expected one"),
@@ -148,7 +152,12 @@ class Ladder(unittest.TestCase):
                      "report --out=docs/results"):
             with self.subTest(line):
                 self.check(f"./ladder {line}", 2, f"{ERROR}--\\w+ .*: a file of this repository would be")
+        self.check("./ladder check --n 1 --json .git/HEAD", 2, "a file of this repository would be")
         shutil.rmtree(self.root / ".git")
+
+    def test_1_build_is_no_folder(self):
+        for make in ("touch build", "ln -s gone build"):
+            self.check(f"{make}; trap 'rm build' EXIT; ./ladder build sim x", 1, "build is a file, or a link")
 
     def test_2_without_tools_one_line_names_all_packages(self):
         path = str(self.bare)
@@ -183,6 +192,12 @@ class Ladder(unittest.TestCase):
         self.check("mkdir -p build/sim; ln -s /dev/full build/sim/configure.log; ./ladder build sim x", 1,
                    f"{ERROR}.*/build/sim: No space left")
         (self.root / "build/sim/configure.log").unlink()
+
+    def test_3_a_readers_file_takes_no_place_of_pythons(self):
+        for name in ("copy.py", "json.py"):
+            (self.root / name).write_text("raise SystemExit(9)")
+            self.addCleanup((self.root / name).unlink)
+        self.check("./ladder exercise", 0, "^  next ")
 
     def test_3_a_program_that_hangs(self):
         (self.bare / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 60\n")
@@ -231,6 +246,10 @@ class Ladder(unittest.TestCase):
             needs = (self.root / "build/sim/needs.tsv").read_text(encoding="utf-8")
             self.assertRegex(needs, "C\\+\\+ compiler.*Clang")
             self.check("./ladder build sim nosuch", 2, "configuring build/sim, since .*CXX.* changed")
+        self.check("./ladder check --n 1 --json build/sim/needs.tsv", 2, "a file of this repository would be")
+        for name in ("build.ninja", "Makefile"):  # as a full disk or a power cut leaves them
+            (self.root / "build/sim" / name).write_text("")
+        self.check("./ladder build sim nosuch", 2, "configuring build/sim$", "has no program 'nosuch'$")
         (self.root / "build/sim/needs.tsv").write_text("verdict\tfound\tcommands\nfound\t/gone\t*\n")
         self.check("./ladder build sim nosuch", 2, "configuring build/sim$")
 
@@ -279,6 +298,20 @@ class Ladder(unittest.TestCase):
             shutil.copytree(self.root / "common", bad / "common")
             shutil.copy(self.root / "ladder", bad)
             self.check(f"../{name}/ladder doctor", 2, f"{ERROR}a build can't work in ")
+
+
+class Broken(FolderTest):
+    def test_what_cant_be_read_is_made_anew(self):
+        os.mkdir(self.path("p"))
+        with unittest.mock.patch.object(building, "BUILD", self.folder):
+            for text in ("", "null", "[]", "[" * 100000, "\x00"):
+                self.save("p/configured.json", text)
+                self.assertIsNone(building.changes("p"))
+            for name in ("needs.tsv", "CMakeCache.txt", "build.ninja"):
+                pathlib.Path(self.path("p", name)).write_bytes(b"found\tverdict\tcommands\n\xff\r\x00")
+            self.assertEqual(building.needs("p"), [])
+            self.assertFalse(building.is_whole("p"))
+            self.assertTrue(building.is_broken("p", ""))
 
 
 class Counting(FolderTest):

@@ -22,7 +22,9 @@ TEST(Problems, NearNamesAreNamed) {
   };
   EXPECT_EQ(message("alexnet"),
             "problem 'alexnet' is unknown; near it: alexnet_conv1, alexnet_conv2");
-  EXPECT_EQ(message("resnet152"), "problem 'resnet152' is unknown");
+  EXPECT_EQ(message("resnet152"),
+            "problem 'resnet152' is unknown: none in common/problems.csv, or in --shapes, has a "
+            "name like it");
 }
 
 // Every column; those that are absent or empty; what spreadsheets write; rows that make_conv_shape() will

@@ -99,12 +99,16 @@ class CommandLine(FolderTest):
         trace["stages"] = [{"stage": 1, "kernels": [], "files": True}]
         idle["machine"]["fma_tflops"], flat["problems"][0]["flop"] = 0, {}
         os.mkfifo(self.path("input.png"))
+        os.mkdir(self.path("none_passed"))
+        for name in ("input", "filters"):
+            self.save(f"none_passed/{name}.png", "")
         for words, status, pattern in (
                 (["--bench", self.save("bench.json", half)], 0, "^$"),
                 (["--bench", self.save("idle.json", idle)], 1, "idle.json: not as its writer"),
                 (["--bench", self.save("flat.json", flat)], 1, "flat.json: not as its writer"),
                 (["--trace", self.save("trace.json", trace)], 1, "trace.json: not as its writer"),
-                (["--run", self.save("run.json", run)], 1, "input.png: Not a regular file")):
+                (["--run", self.save("run.json", run)], 1, "input.png: Not a regular file"),
+                (["--run", self.save("none_passed/run.json", run)], 0, "^$")):
             found, _, said = called(report.main, [*words, "--out", self.folder])
             self.assertEqual(found, status, said)
             self.assertRegex(said, pattern)

@@ -5,13 +5,13 @@ import contextlib
 import functools
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 
+from common.command.building import cached
 from common.show import files
 from common.show.files import ROOT
 
@@ -127,7 +127,7 @@ class Build:
 
     def make(self, *targets):
         """Builds the targets. Raises BuildError, with what the build printed."""
-        done = run_limited([self._cached("CMAKE_COMMAND"), "--build", self.folder, "--parallel",
+        done = run_limited([cached(self.preset, "CMAKE_COMMAND"), "--build", self.folder, "--parallel",
                     str(os.cpu_count()), "--target", *targets])
         if done.returncode:
             raise BuildError(f"{done.stdout}\nbuilding {' '.join(targets)} failed")
@@ -181,14 +181,10 @@ class Build:
             if folder.endswith(f"/CMakeFiles/{target}.dir") and "link.txt" in names:
                 return (os.path.dirname(os.path.dirname(folder)),
                         shlex.split(files.read(os.path.join(folder, "link.txt"))))
-        listed = run_limited([self._cached("CMAKE_MAKE_PROGRAM"), "-C", self.folder, "-t", "commands",
+        listed = run_limited([cached(self.preset, "CMAKE_MAKE_PROGRAM"), "-C", self.folder, "-t", "commands",
                               target])
         commands = [part for line in listed.stdout.splitlines() for part in line.split("&&")
                     if f" -o bin/{target} " in part]
         if len(commands) != 1:
             raise BuildError(f"how {self.folder} links {target} can't be told")
         return self.folder, shlex.split(commands[0])
-
-    def _cached(self, name):
-        text = files.read(os.path.join(self.folder, "CMakeCache.txt"))
-        return re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)[1]

@@ -101,7 +101,7 @@ def mine(task):
 
 def make_mine(task):
     """Whether the learner's file had to be made."""
-    if os.path.exists(mine(task)):
+    if os.path.lexists(mine(task)):
         return False
     os.makedirs(MINE, exist_ok=True)
     files.write(mine(task), task.start())
@@ -122,7 +122,8 @@ def seed_for(source, salt=""):
 def judge_task(task, source, builds, salt=""):
     """The Verdict on the kernel in `source`, by the simulator; by a GPU where that is the only build, and
     where both are there afterwards, as the verdict's `gpu`."""
-    if why := judge.unreadable(source):
+    own = os.path.dirname(source) == MINE  # may be a link
+    if why := judge.unreadable(os.path.realpath(source) if own else source):
         return judge.Verdict(judge.UNREADABLE, f"{shown(source)}: {why}")
     rows = task.counted() | task.varied(seed_for(source, salt))
     verdict = None
