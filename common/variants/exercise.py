@@ -36,8 +36,10 @@ THOUGHTS = {  # of a kind of failure, and of what its message says
     f"{judge.CRASH}: prints": "One thread's lines are enough: if (blockIdx.x == 0 && threadIdx.x == 0) "
                               "printf(...).",
     judge.UNLAUNCHED: "A block has 1 to 1,024 threads and 48 KB of shared memory, a grid at least one block.",
-    f"{judge.WRONG}: output[": "Work out by hand which input the first wrong output should have read.",
-    judge.RACE: "Two threads, one word, no __syncthreads() between. Who writes it, and who needs it?",
+    f"{judge.WRONG}: output[": "Work out the first wrong output by hand: what does yours take otherwise, "
+                               "or leave out?",
+    judge.RACE: "Two threads, one word, and no __syncthreads() between that both come to. Who writes it, "
+                "and who needs it?",
     **dict.fromkeys((f"{judge.STRAY}: not aligned", f"{judge.STRAY}: misaligned"),
                     "An access of 8 or 16 bytes begins at a multiple of as many, a tensor at any float."),
     **dict.fromkeys((f"{judge.STRAY}: out of", f"{judge.STRAY}: illegal", f"{judge.STRAY}: around"),
