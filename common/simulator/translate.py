@@ -37,7 +37,7 @@ TOKEN = re.compile(r"""
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")": "(", "]": "[", "}": "{"}
 
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
-SIMULATOR = "::convladder::simulator::"
+SIMULATOR = " ::convladder::simulator::"  # the space: what stands before may be a colon
 SHARED = "static thread_local __attribute__((used, aligned(128){}))"
 TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
 ATOMIC = re.compile(r"atomic(Add|Sub|Exch|Min|Max|And|Or|Xor|Inc|Dec|CAS)(_block|_system)?")
@@ -287,7 +287,7 @@ class Unit:
         if "=" in self.words[name + 2:end]:
             self.declare_defaults(kernel, header, name + 2, end, self.ends[last])
         self.finders.append((kernel, self.ends[last],
-                             f" {header}__attribute__((unused)) {SIMULATOR}Kernel<"
+                             f" {header}__attribute__((unused)){SIMULATOR}Kernel<"
                              f"static_cast<void (*)({types})>(&{kernel}{arguments})> "
                              f"{kernel}__kernel({self.flat(name + 2, end)});"))
         if self.types.setdefault(kernel, types) != types:
@@ -378,7 +378,7 @@ class Unit:
             self.replace(around["extern"], "")
             self.replace(i, "")
             self.replace(name, f"(&{self.words[name]})")
-            self.insert(end, f" = {SIMULATOR}DynamicShared()")
+            self.insert(end, f" ={SIMULATOR}DynamicShared()")
         else:
             self.replace(i, "__thread")
             self.insert(end, ' asm("convladder_dynamic_shared")')
@@ -537,7 +537,7 @@ class Unit:
         has_defaults = name in self.defaults and name not in self.overloaded
         filled = f"{self.flat(first, at + 1).rstrip()}__arguments{self.flat(at + 1, i)}"
         if has_defaults:
-            self.insert(first, "::std::apply(")
+            self.insert(first, " ::std::apply(")
         if name in self.deduced:
             self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
             self.edits.append((self.ends[at], self.ends[at], "__kernel"))
