@@ -1,6 +1,7 @@
 #include "common/simulator/enqueueing.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,26 +55,30 @@ bool is_in_library(const void* code) {
          of_code.dli_fbase != ours.dli_fbase;
 }
 
-// The C library aborts within malloc() where the heap is broken, and holds its lock: then no report can be
-// written, and the process would wait for ever.
-void end_without_a_report(int) {
+// Where the heap is broken, no report can be written: another signal comes on the way, or somebody holds a lock,
+// malloc() say, and the process would wait for ever.
+constexpr unsigned PATIENCE = 8;  // seconds
+std::atomic<pthread_t> ending{};  // the first thread that a signal ends
+
+[[noreturn]] void end_without_a_report(int) {
   constexpr char TEXT[] =
-      "convladder: error: the program is aborted, and its heap can't be used: it has probably "
-      "written beyond "
-      "memory that malloc() or new gave it\n";
+      "convladder: error: the host's heap is broken: the program has probably written "
+      "beyond memory that malloc() or new gave it\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, TEXT, sizeof(TEXT) - 1);
   end_now(128 + SIGABRT);
 }
 
 void on_signal(int number, siginfo_t* info, void* context) {
-  if (number == SIGABRT && is_program()) {
-    signal(SIGALRM, end_without_a_report);
-    alarm(2);
-  }
+  if (ending == pthread_self()) end_without_a_report(number);
   const void* const code = interrupted_code(context);
   const bool must_end = number == SIGABRT || (is_program() && is_in_library(code));
   if (!must_end || number == NO_END) fail_running_kernel(number, info->si_addr, code);
   if (number == NO_END) return;  // this thread runs none
+  pthread_t nobody{};
+  if (is_program() && ending.compare_exchange_strong(nobody, pthread_self())) {
+    signal(SIGALRM, end_without_a_report);
+    alarm(PATIENCE);
+  }
   const bool is_access = number == SIGSEGV || number == SIGBUS;
   const std::string memory = is_access ? describe_address(info->si_addr) : "";
   if (!memory.empty()) end_in_enqueue("touches " + memory + " on the host");

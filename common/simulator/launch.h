@@ -116,6 +116,17 @@ struct Bytes {
   operator T&() { return *reinterpret_cast<T*>(bytes); }
 };
 
+// An argument that names a variable of the device: to the host its address is that of memory of the host.
+void* address_for_host(const volatile void* address);
+template <typename T>
+decltype(auto) seen_by_host(T&& argument) {
+  if constexpr (std::is_convertible_v<std::decay_t<T>, const volatile void*>) {
+    return static_cast<std::decay_t<T>>(address_for_host(argument));
+  } else {
+    return std::forward<T>(argument);
+  }
+}
+
 // kernel<<<blocks, threads, bytes, stream>>>(arguments) is kernel(k).on(blocks, ...)(arguments).
 template <typename... Params>
 struct KernelPointer {

@@ -174,7 +174,15 @@ struct Whole {
   std::size_t to_bytes, from_bytes;
 };
 
+// In the place of what the host has under the names of variables of the device.
+char* const of_symbols = new char;
+
 cudaError_t check_copy(const void* to, const void* from, cudaMemcpyKind kind, const Whole& whole) {
+  if (to == of_symbols || from == of_symbols) {
+    return refuse(whole.call,
+                  "a variable of the device is named where an address belongs: "
+                  "cudaMemcpyToSymbol() takes its name, cudaGetSymbolAddress() has its address");
+  }
   if (!is_program() || kind == cudaMemcpyDefault) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -279,6 +287,11 @@ void forbid_memory(const void* begin, std::size_t bytes) {
 
 void name_memory(const void* address, const std::string& name) {
   if constexpr (COUNTING) memory_named(address, name);
+}
+
+void* address_for_host(const volatile void* address) {
+  void* const any = const_cast<void*>(address);
+  return COUNTING && is_program() && is_device_variable(any) ? of_symbols : any;
 }
 
 }  // namespace convladder::simulator

@@ -37,7 +37,7 @@ TOKEN = re.compile(r"""
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")": "(", "]": "[", "}": "{"}
 
 FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
-SIMULATOR = "::convladder::simulator::"
+SIMULATOR = " ::convladder::simulator::"  # the space: what stands before may be a colon
 SHARED = "static thread_local __attribute__((used, aligned(128){}))"
 TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
 ATOMIC = re.compile(r"atomic(Add|Sub|Exch|Min|Max|And|Or|Xor|Inc|Dec|CAS)(_block|_system)?")
@@ -115,6 +115,7 @@ class Unit:
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
         self.kernel_names = set()  # tokens: each where its kernel is declared
         self.device_functions = set()  # names
+        self.symbols = set()  # names of variables in device memory that aren't the host's as well
         self.defaults = set()  # kernels with default arguments
         self.overloaded = set()  # kernels of several types
 
@@ -287,7 +288,7 @@ class Unit:
         if "=" in self.words[name + 2:end]:
             self.declare_defaults(kernel, header, name + 2, end, self.ends[last])
         self.finders.append((kernel, self.ends[last],
-                             f" {header}__attribute__((unused)) {SIMULATOR}Kernel<"
+                             f" {header}__attribute__((unused)){SIMULATOR}Kernel<"
                              f"static_cast<void (*)({types})>(&{kernel}{arguments})> "
                              f"{kernel}__kernel({self.flat(name + 2, end)});"))
         if self.types.setdefault(kernel, types) != types:
@@ -378,7 +379,7 @@ class Unit:
             self.replace(around["extern"], "")
             self.replace(i, "")
             self.replace(name, f"(&{self.words[name]})")
-            self.insert(end, f" = {SIMULATOR}DynamicShared()")
+            self.insert(end, f" ={SIMULATOR}DynamicShared()")
         else:
             self.replace(i, "__thread")
             self.insert(end, ' asm("convladder_dynamic_shared")')
@@ -424,6 +425,8 @@ class Unit:
         if is_function or is_constant or is_elsewhere:
             self.replace(i, "")
         else:
+            if "__managed__" not in around:
+                self.symbols.add(self.words[self.before_arrays(end) - 1])
             constant = "__constinit " if self.is_initialized(end) else ""
             self.replace(i, f'{constant}__attribute__((section("{section}")))')
 
@@ -533,11 +536,12 @@ class Unit:
         for j in range(end + 4, self.closing(end + 3)):
             if self.words[j] == "__null":
                 self.replace(j, "nullptr")
+        self.mark_symbols(end + 3)
         at = i - 1 if self.words[i - 1] != ">" else self.opening(i - 1) - 1  # its name
         has_defaults = name in self.defaults and name not in self.overloaded
         filled = f"{self.flat(first, at + 1).rstrip()}__arguments{self.flat(at + 1, i)}"
         if has_defaults:
-            self.insert(first, "::std::apply(")
+            self.insert(first, " ::std::apply(")
         if name in self.deduced:
             self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
             self.edits.append((self.ends[at], self.ends[at], "__kernel"))
@@ -549,6 +553,15 @@ class Unit:
         self.replace(end, f"), {filled}" if has_defaults else ")", end + 2)
         if has_defaults:
             self.insert(self.closing(end + 3), ")")
+
+    def mark_symbols(self, i):
+        """The brackets at i hold a launch's or a copy's arguments. There a symbol's name, or its address, is
+        other memory on a GPU."""
+        for first, end in self.split(i + 1, self.closing(i)):
+            found = re.match(r"(?:\([\w *]+\) *)?&?(?:\w*::)*(\w+)[^()]*$", self.flat(first, end))
+            if self.kernel and found and found[1] in self.symbols:
+                self.insert(first, SIMULATOR + "seen_by_host(")
+                self.insert(end, ")")
 
     def place_static(self, i):
         """A static variable of a kernel, or of a function of the device, lies in device memory. (Not what
@@ -712,13 +725,15 @@ class Unit:
         refused = re.compile("|".join(f"({words})" for words, _ in REFUSED))
         for position, library in self.libraries:
             raise Refused(position, f"{library}: this part of CUDA is not simulated")
-        launches = []
+        launches, copies = [], []
         for i, (kind, word) in enumerate(zip(self.kinds, self.words)):
             if kind == "word":
                 if word in handle:
                     handle[word](i)
                 elif word == "__noinline__" and self.words[i - 1] != "(":
                     self.replace(i, "")  # no hook sees structures that a call is given, or gives
+                elif word.startswith(("cudaMemcpy", "cudaMemset")) and "Symbol" not in word:
+                    copies += [i + 1] * (self.words[i + 1] == "(")
                 elif word in INDICES:
                     self.check_index(i)
                 elif word.startswith("atomic") and ATOMIC.fullmatch(word):
@@ -739,6 +754,8 @@ class Unit:
         self.check_functions(launches)
         for i in launches:  # when all kernels are known
             self.launch(i)
+        for i in copies:
+            self.mark_symbols(i)
         self.edits += [(at, at, text) for kernel, at, text in self.finders if kernel in self.deduced]
         parts, at = [], 0
         for start, end, text in sorted(self.edits, key=lambda edit: edit[:2]):

@@ -102,6 +102,18 @@ INSTANTIATE_TEST_SUITE_P(
 // An address that nothing may touch.
 float* untouchable() { return reinterpret_cast<float*>(std::uintptr_t{1} << 40); }
 
+// The blocks of each of its launches for so many images; none where they are rejected.
+std::vector<int64_t> grids_for(Convolution conv, int images) {
+  conv.shape.N = images;
+  conv.input_count = conv.shape.input_count(), conv.output_count = conv.shape.output_count();
+  std::vector<int64_t> grids;
+  try {
+    for (const KernelLaunch& launch : launches_of(stage(), conv)) grids.push_back(launch.blocks);
+  } catch (const InvalidArgument&) {
+  }
+  return grids;
+}
+
 // Legal, but with more blocks than a grid holds: of outputs (256 TiB of them), or, in stage 02, of
 // the columns of one chunk.
 TEST_F(Limits, MoreBlocksThanAGridHoldsAreRejected) {
@@ -118,6 +130,10 @@ TEST_F(Limits, MoreBlocksThanAGridHoldsAreRejected) {
   const DeviceBuffer workspace(columns ? 0 : static_cast<int64_t>(least / sizeof(float) + 1));
   conv.workspace = columns ? untouchable() : workspace.data();
   conv.workspace_bytes = columns ? std::size_t{1} << 47 : least;
+  const std::vector<int64_t> grids = grids_for(conv, shape.N);
+  if (!grids.empty() && grids == grids_for(conv, shape.N / 1024)) {
+    GTEST_SKIP() << "its grid is as large for fewer images: its blocks go round";
+  }
   const std::string message = message_of<InvalidArgument>([&] { run(stage(), conv, nullptr); });
   expect_contains(message, "blocks, more than a grid holds (2147483647)");
   check_cuda(cudaDeviceSynchronize(), "after the rejected call");

@@ -301,6 +301,8 @@ void BlockObserver::check_global(const Access& access) {
     const std::size_t last = (access.address + access.bytes - 1 - allocation->begin()) / 4;
     Touch now = touch_of(access);
     now.stamp.strong = access.strong;
+    now.stamp.in_flight =
+        access.strong && access.operation == Operation::kStore && access.address == polled_;
     bool objected = false;
     const auto complain = [&](uint32_t code, const auto& text) {
       objected = true;

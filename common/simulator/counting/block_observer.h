@@ -295,7 +295,7 @@ class BlockObserver {
   LaneLog* log_ = nullptr;
   const Fibre* fibre_ = nullptr;
   Stamp stamp_{};         // as stamp() has it of it now
-  uintptr_t polled_ = 0;  // the volatile variable that it has read last, and nothing since
+  uintptr_t polled_ = 0;  // the volatile variable that it has read last
   Allocation* recent_[4] = {};
   unsigned oldest_ = 0;                     // of these
   std::atomic<int64_t>* found_ = nullptr;   // how often was found what was found last ...

@@ -1,6 +1,6 @@
 // Shadow memory: for every 4-byte word of memory, who touched it last; of global memory also whether
 // kernels may touch it. Two accesses to one word by different threads race when one of them writes,
-// no barrier lies between, and not both are strong.
+// no barrier lies between, and not both are strong. (Of strong ones only updates do, of which one is lost.)
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,10 @@ namespace convladder::simulator {
 // __syncthreads() before, the phase that of __syncwarp(), both modulo their bits.
 struct Stamp {
   uint64_t present : 1;
-  uint64_t strong : 1;           // by an atomic operation, or a volatile access to global memory
-  uint64_t in_flight : 1;        // written by an asynchronous copy that nobody has waited for
+  uint64_t strong : 1;  // by an atomic operation, or a volatile access to global memory
+  // Not done at once. Of shared memory: written by an asynchronous copy that nobody has waited for. Of
+  // global memory: an update, the volatile store of a thread that has read the word before.
+  uint64_t in_flight : 1;
   uint64_t several_threads : 1;  // of this warp, in this interval; `thread` is the last of them
   uint64_t several_warps : 1;    // of this block, in this interval
   uint64_t several_blocks : 1;   // of this launch; `block` is the last of them
@@ -54,7 +56,8 @@ inline bool same_warp(Stamp a, Stamp b) {
 
 // Whether nothing orders `before` and `now`, two touches of one word by different threads.
 inline bool is_concurrent(Stamp before, Stamp now, Scope scope) {
-  if (!before.present || (before.strong && now.strong)) return false;
+  const bool are_updates = before.in_flight && now.in_flight;
+  if (!before.present || (before.strong && now.strong && !are_updates)) return false;
   if (scope == Scope::kGrid && (before.several_blocks || before.block != now.block)) return true;
   if (!same_interval(before, now)) return false;  // in shared memory: also what blocks before left
   if (before.several_warps || !same_warp(before, now)) return true;

@@ -10,6 +10,7 @@
 // seen: using declarations 3 15
 // seen: functions and arrays 9 84
 // seen: nothing at null
+// seen: behind colons 8 40
 // status: 0
 #include <cstdio>
 #include <vector>
@@ -110,6 +111,12 @@ int main() {
   printf("functions and arrays %g %g\n", values(x, 1)[0], values(x, 2)[1]);
   maybe<<<1, 1>>>(x, NULL);
   printf(values(x, 1)[0] == 5 ? "nothing at null\n" : "something at null\n");
+  // clang-format off
+  switch (count) { case 1:maybe<<<1, 1>>>(x, NULL); memcpy(&nine, &count, 4); break; default:put<float><<<1, 1>>>(x); }
+  count ?put_product<<<1, 1>>>(x, 4, 2):put<float><<<1, 1>>>(x);
+  !count ? put<float><<<1, 1>>>(x + 1):put_product<<<1, 1>>>(x + 1, 8);
+  // clang-format on
+  printf("behind colons %g %g\n", values(x, 1)[0], values(x, 2)[1]);
   printf("%s", "<<<a string>>>\n");  // <<<a comment>>>
   cudaStreamDestroy(stream);
   cudaFree(x);

@@ -6,8 +6,11 @@
 // seen: cudaMemcpy2D() at {too many rows}: 1028 bytes, but its source has 1024 bytes from there to its end
 // seen: cudaMemcpy3D() at {too many planes}: 2048 bytes, but its destination has 1024 bytes from there to its end
 // seen: cudaMemcpy() at {wrong way}: its destination is no device memory
-// seen: out: 1 launch, 1 found
+// seen: cudaMemcpy() at {to symbol}: a variable of the device is named where an address belongs
+// seen: cudaMemcpy() at {from symbol}: a variable of the device is named where an address belongs
+// seen: writes 4 bytes of global memory, which is the host's, at {out}
 // seen: writes 4 bytes of global memory out of bounds, 0 bytes past the end of 1024 bytes, at {out}
+// seen: out: 2 launches, 2 found
 // seen: still: an illegal memory access was encountered, an illegal memory access was encountered
 // seen: after cudaDeviceReset: no error
 // seen: writes 4 bytes of global memory, which is the host's, at {in}
@@ -89,6 +92,11 @@ int main() {
   copy.kind = cudaMemcpyHostToDevice;
   cudaMemcpy3D(&copy);                                       // too many planes
   cudaMemcpy(host.data(), x, 1024, cudaMemcpyHostToDevice);  // wrong way
+  cudaMemcpy(factors, values, 8, cudaMemcpyHostToDevice);    // to symbol
+  cudaMemcpy(&first, &scale, 4, cudaMemcpyDefault);          // from symbol
+  out<<<1, 1>>>(&scale);
+  cudaDeviceReset();
+  cudaMalloc(&x, 1024);
   out<<<1, 1>>>(x);
   printf("still: %s,", cudaGetErrorString(cudaDeviceSynchronize()));
   printf(" %s\n", cudaGetErrorString(cudaMemset(x, 0, 4)));

@@ -11,6 +11,7 @@
 // own_plain_hidden: data race: .* 4 bytes of shared memory \(sum
 // last_reads: data race: reads 4 bytes of shared memory \(sum .*; several threads
 // no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
+// lost_update: data race: writes 4 bytes of global memory at .*{lost_update}; .* touched it at .*{lost_update}
 // no_syncwarp: data race: reads 4 bytes of shared memory \(held \+ \d+ bytes\)
 // for_ever: asks for ever at .*mistakes.cu:\d+: no thread that is left will change that
 // assertion: assertion `threadIdx.x < 7` failed at .*mistakes.cu
@@ -95,6 +96,10 @@ __global__ void no_fence(int* out) {  // as flags.cu's sum(), without its __thre
   out[blockIdx.x] = 1;
   if (atomicAdd(&arrived, 1) != gridDim.x - 1) return;
   for (unsigned i = 0; i < gridDim.x; ++i) out[64] = out[i];
+}
+__global__ void lost_update(int* out) {
+  volatile int* const count = out;
+  *count = *count + 1;  // lost_update
 }
 __global__ void no_syncwarp(int* out) {  // a shuffle orders no memory
   __shared__ int held[64];
@@ -204,6 +209,7 @@ int main(int, char** arguments) {
                   {"own_plain_hidden", own_plain_hidden, 1},
                   {"last_reads", last_reads, 1},
                   {"no_fence", no_fence, 8},
+                  {"lost_update", lost_update, 2},
                   {"no_syncwarp", no_syncwarp, 1},
                   {"for_ever", for_ever, 1},
                   {"assertion", assertion, 1},
