@@ -258,7 +258,8 @@ std::vector<Problem> read_problems(const std::string& path) {
   return problems;
 }
 
-const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name) {
+const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name,
+                            const std::string& path) {
   std::string near;
   std::size_t found = 0;
   for (const Problem& problem : problems) {
@@ -266,7 +267,7 @@ const Problem& find_problem(const std::vector<Problem>& problems, const std::str
     const bool alike = !name.empty() && problem.name.find(name) != std::string::npos;
     if (alike && found++ < MOST_NAMES) near += (near.empty() ? "; near it: " : ", ") + problem.name;
   }
-  if (near.empty()) near = ": none in common/problems.csv, or in --shapes, has a name like it";
+  if (near.empty()) near = ": none in " + path + " has a name like it";
   throw InvalidArgument("problem " + in_quotes(name) + " is unknown" + near);
 }
 

@@ -94,6 +94,7 @@ ON_DEVICE = [
     (0, "right +pass.*wrong +rejected .*groups = 2", "check --shapes two.csv"),
     (2, "groups = 2: ", "check --shapes two.csv --shape wrong"),
     (0, "large +pass", "check --shapes large.csv --max-gmac 0.01 --stage 01_naive"),
+    (2, "none in two.csv has a name like it", "check --shapes two.csv --shape nasty_all_ones"),
     # As Nsight Compute does.
     (0, "launched once", "run --once --shapes two.csv --shape right --stage 01_naive"),
     (0, "NOT checked", f"run {SMALL} --once"),
