@@ -260,6 +260,8 @@ def read_pictures(path):
     """The three pictures that `run` draws beside its run.json, as data URLs, and where in them which
     filter and which map stands; None where one is not there: no maps are, where no stage has passed."""
     run = records.read_json(path)
+    if not isinstance(run, dict) or "pictures" not in run:
+        raise records.BadInput(f"{path}: not made by run")
     with records.well_formed(path):
         records.require_version(run, 1, path)
         own = shape.parse(run["shape"])
