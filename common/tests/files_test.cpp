@@ -60,6 +60,7 @@ const BadInput TABLE[] = {
     {"problems", "\n# only a comment\n", "has no header line"},
     {"problems", HEADER, "has a header, but no problem"},
     {"problems", "c,h,w,k,r,s\n", "1:1: the header has no column 'n'"},
+    {"problems", "1,8,8,8,8,3,3\n", "1:1: the header has no column 'n'"},
     {"problems", "n,n,c,h,w,k,r,s\n", "1:3: column 'n' stands here a second time"},
     {"problems", HEADER + "1,1,1,1,1,1\n", "2:1: 6 fields, the header has 7"},
     {"problems", HEADER + "1,1,1,1,1,1,1,1\n", "2:1: 8 fields, the header has 7"},
