@@ -161,7 +161,8 @@ class Programs(unittest.TestCase):
                 ([source, "--std", "c++11"], "invalid choice"),
                 ([source, "--machine", "t4"], "is for --count"),
                 ([source, "--machine", "nosuch", "--count"], "no GPU that is known"),
-                ([source, "--json", "/dev/full"], "can't be written"),
+                ([source, "--json", "/dev/full"], "can't be written: it is no regular file"),
+                ([source, "--keep", "/none/x"], "can't be written: there is no folder /none"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten"),
                 ([source, "--json", "new", "--keep", "./new"], "are the same file")):
             with self.subTest(words):
