@@ -153,7 +153,9 @@ TEST(WrittenFiles, AreWholeOrNotThere) {
   std::filesystem::create_symlink("old", folder.path("middle"));
   require_writable(link);
   EXPECT_EQ(folder.read("old"), "old");
+  chmod(old.c_str(), 0400);
   write_file(link, {"new"});
+  EXPECT_EQ(std::filesystem::status(old).permissions(), std::filesystem::perms::owner_read);
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path("middle")));
   std::filesystem::create_symlink("loop", folder.path("loop"));
   EXPECT_EQ(folder.read("old"), "new");
