@@ -76,6 +76,9 @@ void write_file(const std::string& path, const std::vector<std::string_view>& pa
   }
   file.stream.close();  // a full disk may show only now
   file.require(file.stream.good());
+  if (std::error_code none; fs::exists(file.path, none)) {
+    fs::permissions(file.partial, fs::status(file.path).permissions());
+  }
   fs::rename(file.partial, file.path);
   file.partial.clear();
 }

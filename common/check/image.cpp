@@ -1,5 +1,7 @@
 #include "common/check/image.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -31,6 +33,9 @@ bool is_cut_short(const std::string& path, std::size_t bytes) {
 }  // namespace
 
 Image read_image(const std::string& path) {
+  if (!std::ifstream(path)) {
+    throw std::runtime_error(path + ": can't be read: " + std::strerror(errno));
+  }
   Image image;
   int channels = 0;
   uint8_t* const pixels = stbi_load(path.c_str(), &image.width, &image.height, &channels, 3);

@@ -107,11 +107,10 @@ std::string meant_by(const std::string& name) {
 
 Columns read_header(const std::vector<Field>& fields, const Place& place) {
   Columns columns;
+  const Field* twice = nullptr;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string& name = fields[i].text;
-    if (!columns.emplace(name, i).second && !name.empty()) {
-      place.fail(fields[i].column, "column " + in_quotes(name) + " stands here a second time");
-    }
+    if (!columns.emplace(name, i).second && !name.empty() && !twice) twice = &fields[i];
     const std::string meant = meant_by(name);
     if (meant.empty()) continue;  // a remark
     fmt::print(stderr, "convladder: warning: {}:{}:{}: column {} is ignored; there is {}\n",
@@ -121,6 +120,9 @@ Columns read_header(const std::vector<Field>& fields, const Place& place) {
     if (is_needed(e) && columns.count(e.name) == 0) {
       place.fail(1, fmt::format("the header has no column '{}'", e.name));
     }
+  }
+  if (twice) {  // only now: the numbers of a row are no header
+    place.fail(twice->column, "column " + in_quotes(twice->text) + " stands here a second time");
   }
   return columns;
 }
@@ -258,7 +260,8 @@ std::vector<Problem> read_problems(const std::string& path) {
   return problems;
 }
 
-const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name) {
+const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name,
+                            const std::string& path) {
   std::string near;
   std::size_t found = 0;
   for (const Problem& problem : problems) {
@@ -266,7 +269,7 @@ const Problem& find_problem(const std::vector<Problem>& problems, const std::str
     const bool alike = !name.empty() && problem.name.find(name) != std::string::npos;
     if (alike && found++ < MOST_NAMES) near += (near.empty() ? "; near it: " : ", ") + problem.name;
   }
-  if (near.empty()) near = ": none in common/problems.csv, or in --shapes, has a name like it";
+  if (near.empty()) near = ": none in " + path + " has a name like it";
   throw InvalidArgument("problem " + in_quotes(name) + " is unknown" + near);
 }
 

@@ -24,9 +24,10 @@ struct Problem {
 // malformed file, and "FILE: reason" when it can't be read or holds no problem.
 std::vector<Problem> read_problems(const std::string& path);
 
-// The problem called `name` among `problems`; throws InvalidArgument, with near names, if there is
-// none.
-const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name);
+// The problem called `name` among `problems`, those of the file `path`; throws InvalidArgument, with
+// near names, if there is none.
+const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name,
+                            const std::string& path = "common/problems.csv");
 
 // Multiply-adds of the problem, taps on padding included; 0 when make_conv_shape() rejects it.
 double multiply_adds(const ConvArguments& arguments);

@@ -246,6 +246,8 @@ class Commands:
         return module(MODULES["variant"], "--backend", backend, *words)
 
     def bugs(self, *words):
+        if any(word.startswith("--k") for word in words):
+            fail("bugs takes no --kind; ./ladder variant does", 2)
         return self.variant("--kind", "bug", *words)
 
     def sim(self, *words):

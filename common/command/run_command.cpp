@@ -232,7 +232,8 @@ void require_consistent(const Options& options) {
     }
   }
   if (options.has("--report") && names_problem(options)) {
-    throw UsageError("--report is for the photograph, not for another problem");
+    throw UsageError(
+        "--report is for the photograph or given arrays, without --shape, --stride and the like");
   }
 }
 

@@ -101,7 +101,7 @@ bool names_problem(const Options& options) { return options.has("--shape") || ha
 std::vector<Problem> named_problems(const Options& options, const ConvArguments& base) {
   std::vector<Problem> problems;
   for (const std::string& name : options.all("--shape")) {
-    problems.push_back(find_problem(read_problems(problems_file(options)), name));
+    problems.push_back(problem_called(options, name));
     if (has_extent(options)) problems.back().name += " (changed)";
   }
   if (problems.empty() && options.has("--shapes")) {
@@ -124,6 +124,11 @@ uint64_t seed_of(const Options& options) {
 
 std::string problems_file(const Options& options) {
   return options.text("--shapes", repository_path("common/problems.csv"));
+}
+
+Problem problem_called(const Options& options, const std::string& name) {
+  const std::string path = problems_file(options);
+  return find_problem(read_problems(path), name, shortened(path));
 }
 
 double max_gmac(const Options& options, double fallback) {

@@ -37,6 +37,9 @@ uint64_t seed_of(const Options& options);
 // The file behind --shapes, else the repository's own common/problems.csv.
 std::string problems_file(const Options& options);
 
+// Of that file.
+Problem problem_called(const Options& options, const std::string& name);
+
 // Billions of multiply-adds that the simulator takes on unless --max-gmac says otherwise: of a problem
 // on its own, and of each in a list, which is to be checked in a minute for every stage.
 constexpr double ALONE_MAX_GMAC = 2, LISTED_MAX_GMAC = 0.03;

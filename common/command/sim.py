@@ -89,10 +89,7 @@ def compile_program(options, folder):
     build = Build("sim-count")
     _, words = build.compile_words(build.exemplar("program"))
     kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
-    # A folder that is given by -I, too, would be the system's alone, and what is in it not translated.
-    given = {os.path.realpath(folder) for folder in options.I}
-    headers = [f"-isystem{word[2:]}" for word in words
-               if word.startswith("-I") and os.path.realpath(word[2:]) not in given]
+    headers = [word for word in words if word.startswith("-I")]  # not -isystem: what is there is translated
     common = ["-w", *options.flags, *headers, *["-fdiagnostics-color"] * sys.stderr.isatty()]
     objects = []
     for number, file in enumerate(options.files):

@@ -127,10 +127,8 @@ Workload make_workload(const Options& options) {
   ConvArguments& a = problem.arguments;
   // A problem of the file whose --h is less is a part of it.
   const ConvArguments whole =
-      options.has("--shape")
-          ? find_problem(read_problems(problems_file(options)), options.all("--shape").front())
-                .arguments
-          : a;
+      options.has("--shape") ? problem_called(options, options.all("--shape").front()).arguments
+                             : a;
   if (photo) {
     if (!input.is_given()) a.n = on_gpu() ? BATCH_GPU : BATCH_SIM;
     a = with_extents_of(input, filters, a);

@@ -71,13 +71,12 @@ std::vector<OptionSpec> option_specs() {
 }
 
 std::vector<Problem> selected_problems(const Options& options) {
-  std::vector<Problem> all = read_problems(problems_file(options));
   std::vector<std::string> names = options.all("--shape");
-  if (names.empty() && options.has("--shapes")) return all;
+  if (names.empty() && options.has("--shapes")) return read_problems(problems_file(options));
   if (names.empty()) names.assign(std::begin(HEADLINE_PROBLEMS), std::end(HEADLINE_PROBLEMS));
   std::vector<Problem> selected;
   try {
-    for (const std::string& name : names) selected.push_back(find_problem(all, name));
+    for (const std::string& name : names) selected.push_back(problem_called(options, name));
   } catch (const InvalidArgument& error) {
     throw UsageError(error.what());
   }

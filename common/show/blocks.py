@@ -85,7 +85,8 @@ def all_renewed(data, trace=None, run=None):
     path = os.path.join(ROOT, PAGE)
     own = page.page_data(page.Inputs(data.paths("bench_*.json"), data.profiles, run, trace,
                                      kept=page.data_of(path) if os.path.exists(path) else None))
-    if bad := [notice["text"] for notice in own["notices"] if notice["path"]]:
+    if bad := [notice["text"] for notice in own["notices"]
+               if notice["path"] or run and notice["about"] == "run"]:
         fail(bad[0])
     return [*found, (PAGE, files.read_existing(path), page.html(own))]
 

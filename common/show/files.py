@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -110,6 +111,8 @@ def write(path, content):
     try:
         with open(part, "wb") as file:
             file.write(content.encode(errors="replace") if isinstance(content, str) else content)
+        if os.path.exists(path):
+            shutil.copymode(path, part)
         os.replace(part, path)
     except OSError as error:
         error.filename = path  # a write that fails names none

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRACE_VERSION = 3
 PAGE_BYTES = 2_900_000  # of all that is in the page, pictures and warps included
 MISSING = {"bench": "No times: nothing was timed on a GPU.", "profile": "No counters: nothing was counted.",
-           "run": "No pictures: no stage has convolved the photograph.",
+           "run": "No pictures: no stage has convolved the photograph, or they are gone.",
            "trace": "No addresses: no warp was traced."}
 COMMANDS = {"bench": "./ladder bench", "profile": "./ladder profile", "run": "./ladder run",
             "trace": "./ladder --backend sim profile --trace build/report/trace.json"}
@@ -258,8 +258,10 @@ def fitted(data):
 
 def read_pictures(path):
     """The three pictures that `run` draws beside its run.json, as data URLs, and where in them which
-    filter and which map stands; None where no stage has passed, and there are no maps."""
+    filter and which map stands; None where one is not there: no maps are, where no stage has passed."""
     run = records.read_json(path)
+    if not isinstance(run, dict) or "pictures" not in run:
+        raise records.BadInput(f"{path}: not made by run")
     with records.well_formed(path):
         records.require_version(run, 1, path)
         own = shape.parse(run["shape"])
@@ -268,7 +270,7 @@ def read_pictures(path):
                 "backend": run["backend"], "of": run["data"]}
     for name in ("input", "filters", "feature_maps"):
         picture = os.path.join(os.path.dirname(path), name + ".png")
-        if name == "feature_maps" and not os.path.exists(picture):
+        if not os.path.exists(picture):
             return None
         data[name] = "data:image/png;base64," + base64.b64encode(files.read_bytes(picture)).decode()
     return data

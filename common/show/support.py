@@ -108,9 +108,10 @@ def progress(text):
 def require_folder(path):
     """Fails unless a file can be made at `path`: better before measuring than after."""
     folder = os.path.dirname(os.path.abspath(path))
-    there = os.path.exists(path) and not os.path.isfile(path)
-    if not path or there or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        fail(f"'{path}' can't be written: it is no file, or there is no folder {folder} to write to")
+    if not path or os.path.exists(path) and not os.path.isfile(path):
+        fail(f"'{path}' can't be written: it is no regular file")
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        fail(f"'{path}' can't be written: there is no folder {folder} to write to")
 
 
 def write_json(path, value):

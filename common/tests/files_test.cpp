@@ -60,6 +60,7 @@ const BadInput TABLE[] = {
     {"problems", "\n# only a comment\n", "has no header line"},
     {"problems", HEADER, "has a header, but no problem"},
     {"problems", "c,h,w,k,r,s\n", "1:1: the header has no column 'n'"},
+    {"problems", "1,8,8,8,8,3,3\n", "1:1: the header has no column 'n'"},
     {"problems", "n,n,c,h,w,k,r,s\n", "1:3: column 'n' stands here a second time"},
     {"problems", HEADER + "1,1,1,1,1,1\n", "2:1: 6 fields, the header has 7"},
     {"problems", HEADER + "1,1,1,1,1,1,1,1\n", "2:1: 8 fields, the header has 7"},
@@ -91,7 +92,8 @@ TEST(BadFiles, AreRefusedInOneLineWithTheirName) {
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   }
   for (const char* kind : {"npy", "image", "problems"}) {
-    EXPECT_THROW(read(kind, "/nonexistent/x"), std::runtime_error);
+    EXPECT_EQ(message_of<std::runtime_error>([&] { read(kind, "/nonexistent/x"); }),
+              "/nonexistent/x: can't be read: No such file or directory");
     EXPECT_THROW(read(kind, "/"), std::runtime_error);
   }
   for (std::size_t length = 0; length < GOOD.size(); ++length) {  // cut anywhere
@@ -151,7 +153,9 @@ TEST(WrittenFiles, AreWholeOrNotThere) {
   std::filesystem::create_symlink("old", folder.path("middle"));
   require_writable(link);
   EXPECT_EQ(folder.read("old"), "old");
+  chmod(old.c_str(), 0400);
   write_file(link, {"new"});
+  EXPECT_EQ(std::filesystem::status(old).permissions(), std::filesystem::perms::owner_read);
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path("middle")));
   std::filesystem::create_symlink("loop", folder.path("loop"));
   EXPECT_EQ(folder.read("old"), "new");

@@ -123,7 +123,7 @@ class Ladder(unittest.TestCase):
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
             ("new", "new needs a name"), ("new 99_" + 41 * "x", "40 letters at most"),
             *((f"diff{words}", "diff needs a stage, before its options") for words in ("", " --c 1 04")),
-            ("diff 77", "'77' is unknown"),
+            ("diff 77", "'77' is unknown"), ("bugs --kind experiment", "bugs takes no --kind"),
             ("diff 15_copy_engine_tf32", "no stage's folder"), ("diff 04 --json x", "--json is for profile"),
             ("run --machine nosuch", f"{ERROR}--machine nosuch: no such file"),
             ("run --machine", "run: argument --machine: expected one"),

@@ -103,6 +103,12 @@ class BadInput(FolderTest):
         for about, command in commands.items():
             self.assertIn({"trace": "profile --trace"}.get(about, about), command)
 
+    def test_pictures_that_are_gone(self):
+        run = {"shape": SHAPE, "pictures": {}, "backend": "sim", "data": "x"}
+        notice = self.notices(run=self.save("run.json", run))["run"]
+        self.assertRegex(notice["text"], "^No pictures: .* gone")
+        self.assertIsNone(notice["path"])  # no failure of report
+
     def test_report_writes_the_page_before_it_fails(self):
         half = self.save("half.json", "{")
         self.assertEqual(called(report.main, ["--profile", half, "--out", self.folder])[0], 1)

@@ -18,13 +18,12 @@ TEST(Problems, NearNamesAreNamed) {
       problems_of({{"alexnet_conv1", ""}, {"alexnet_conv2", ""}, {"unet", ""}});
   EXPECT_EQ(&find_problem(problems, "alexnet_conv2"), &problems[1]);
   const auto message = [&](const char* name) {
-    return message_of<InvalidArgument>([&] { find_problem(problems, name); });
+    return message_of<InvalidArgument>([&] { find_problem(problems, name, "x.csv"); });
   };
   EXPECT_EQ(message("alexnet"),
             "problem 'alexnet' is unknown; near it: alexnet_conv1, alexnet_conv2");
   EXPECT_EQ(message("resnet152"),
-            "problem 'resnet152' is unknown: none in common/problems.csv, or in --shapes, has a "
-            "name like it");
+            "problem 'resnet152' is unknown: none in x.csv has a name like it");
 }
 
 // Every column; those that are absent or empty; what spreadsheets write; rows that make_conv_shape() will

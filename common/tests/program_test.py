@@ -45,7 +45,8 @@ ARGUMENTS = [
      "run --report report --output ./report/run.json"),
     (2, "own/run.json: no run has made it, and it would be overwritten", "run --report own"),
     (2, "relu was given a disallowed flag", "check --n 1 --relu=0"),
-    (2, "--report is for the photograph", "run --n 1 --report x"),
+    (2, "--report is for the photograph or given arrays, without --shape, --stride",
+     "run --input y.npy --filters w.npy --stride 1 --report x"),
     (2, f"--n = {BIG}: does not fit 64 bits", f"check --n {BIG}"),
     (2, "--seed = '1.5': must be a whole number", "run --seed 1.5"),
     (2, "--seed = -1: must be at least 0", "check --seed=-1"),
@@ -93,6 +94,7 @@ ON_DEVICE = [
     (0, "1 random problem, 0 failed", "check --fuzz 3 --seconds 1e-12 --stage 01_naive"),
     (0, "right +pass.*wrong +rejected .*groups = 2", "check --shapes two.csv"),
     (2, "groups = 2: ", "check --shapes two.csv --shape wrong"),
+    (2, "none in two.csv has a name like it", "check --shapes two.csv --shape nasty_all_ones"),
     (0, "large +pass", "check --shapes large.csv --max-gmac 0.01 --stage 01_naive"),
     # As Nsight Compute does.
     (0, "launched once", "run --once --shapes two.csv --shape right --stage 01_naive"),

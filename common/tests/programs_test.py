@@ -122,11 +122,14 @@ class Programs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             source, kept, link = (os.path.join(folder, name) for name in ("a.cpp", "kept", "link"))
             files.write(kept, "of before")
+            os.chmod(kept, 0o400)
             os.symlink("kept", link)
             files.write(source, "int f() { return 0; }")
             options = sim.parse([source, "--keep", link])
             status, _, said = called(sim.compile_program, options, folder)
             self.assertEqual((status, files.read(kept)), (1, "of before"), said)
+            files.write(link, "mode")
+            self.assertEqual(os.stat(kept).st_mode & 0o777, 0o400)
             files.write(source, "int main() { return 7; }")
             self.assertEqual(called(sim.compile_program, options, folder)[0], link)
             self.assertEqual(subprocess.run([kept], check=False).returncode, 7)
@@ -161,7 +164,8 @@ class Programs(unittest.TestCase):
                 ([source, "--std", "c++11"], "invalid choice"),
                 ([source, "--machine", "t4"], "is for --count"),
                 ([source, "--machine", "nosuch", "--count"], "no GPU that is known"),
-                ([source, "--json", "/dev/full"], "can't be written"),
+                ([source, "--json", "/dev/full"], "can't be written: it is no regular file"),
+                ([source, "--keep", "/none/x"], "can't be written: there is no folder /none"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten"),
                 ([source, "--json", "new", "--keep", "./new"], "are the same file")):
             with self.subTest(words):
