@@ -214,7 +214,8 @@ def main(arguments):
             try:
                 report = json.load(file)
             except ValueError:
-                fail("the program's report is cut short: is a disk full, or did the program limit its files?")
+                fail("the program ended before it had reported all" if status else
+                     "the program's report is cut short: is a disk full, or did the program limit its files?")
     if "ended" in report:
         limit = f" after {options.seconds} seconds of a processor" if options.seconds else ""
         say(f"the program was ended{limit} {report['ended']}. "

@@ -6,6 +6,7 @@ With CONVLADDER_PROGRAM, a program that counts, also of what `./ladder profile` 
 import copy
 import json
 import os
+import shlex
 import subprocess
 import sys
 import unittest
@@ -18,6 +19,7 @@ from common.show.files import ROOT
 from common.show.records import read_bench, read_json, read_profiles
 
 DATA = os.path.join(ROOT, "common/tests/data")
+TABLE = shlex.quote(f"{DATA}/ncu_output.txt")
 PROGRAM = os.environ.get("CONVLADDER_PROGRAM")
 
 
@@ -118,7 +120,7 @@ class WhatNcuPrints(FolderTest):
         return called(profile.read_counters, "convladder", [own], [])
 
     def test_launches_of_a_kernel_become_a_record(self):
-        self.ncu(f"cat {DATA}/ncu_output.txt")
+        self.ncu(f"cat {TABLE}")
         ((im2col, gemm, bias), failed), *_ = self.read()
         self.assertEqual(failed, 0)
         self.assertEqual((im2col["kernel"], im2col["launches"], im2col["library"], im2col["source"]),
@@ -133,15 +135,14 @@ class WhatNcuPrints(FolderTest):
         self.assertEqual([row[2:4] for row in rows][::2], [["im2col", "2"], ["add_bias_kernel", "1"]])
 
     def test_what_goes_wrong_is_said(self):
-        table = f"{DATA}/ncu_output.txt"
         for script, pattern in (
                 ("echo '==PROF== Connected'; kill -SEGV $$", r"Connected \(status -11\)"),
                 ("echo 'convladder: error: out of memory' >&2; exit 1", "error: out of memory"),
                 ("echo '==ERROR== a driver resource was unavailable.'; exit 9", "driver resource"),
                 ("echo '==WARNING== No kernels were profiled.'", "no counters.*No kernels"),
-                (f"head -n 12 {table}; echo '\"0\",\"cut'", "ncu's table can't be read"),
-                (f"grep -v -e '^\"[24]' {table}", "launches .*'im2col': 2.*, ncu saw .*'im2col': 1"),
-                (f"sed s/im2col.2/im2col*3/ {table}", "'im2col': 3.*, ncu saw .*'im2col': 2")):
+                (f"head -n 12 {TABLE}; echo '\"0\",\"cut'", "ncu's table can't be read"),
+                (f"grep -v -e '^\"[24]' {TABLE}", "launches .*'im2col': 2.*, ncu saw .*'im2col': 1"),
+                (f"sed s/im2col.2/im2col*3/ {TABLE}", "'im2col': 3.*, ncu saw .*'im2col': 2")):
             self.ncu(script)
             (found, failed), said, error = self.read()
             self.assertEqual((found, failed, said), ([], 1, f"{self.STAGE}: not counted\n"))
@@ -156,7 +157,7 @@ class WhatNcuPrints(FolderTest):
     def test_a_metric_that_the_gpu_lacks_is_left_out(self):
         lacking = "lts__t_sector_hit_rate.pct"
         self.ncu(f"case $* in *{lacking}*) echo '==ERROR== Failed to find metric "
-                 f"regex:^(lts__t_sector_hit_rate)(\\.|$)'; exit 9;; esac\ncat {DATA}/ncu_output.txt")
+                 f"regex:^(lts__t_sector_hit_rate)(\\.|$)'; exit 9;; esac\ncat {TABLE}")
         (found, failed), _, said = self.read()
         self.assertIn(lacking, said)
         self.assertEqual((len(found), failed), (3, 0))

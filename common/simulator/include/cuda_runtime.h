@@ -35,6 +35,8 @@
 
 // ---- Inside a kernel ----
 
+namespace convladder::simulator::built_in {  // names that a program's own don't meet
+
 // A variable that lies away from others on both sides, so that an access beyond the end of shared
 // memory, which may be its neighbour, doesn't pass for one of it.
 struct KeepsAway {
@@ -55,16 +57,19 @@ template <std::size_t I, typename T>
 auto get(const Apart<T>& index) {
   return I == 0 ? index.x : I == 1 ? index.y : index.z;
 }
+
+}  // namespace convladder::simulator::built_in
 template <typename T>
-struct std::tuple_size<Apart<T>> : std::integral_constant<std::size_t, 3> {};
+struct std::tuple_size<convladder::simulator::built_in::Apart<T>>
+    : std::integral_constant<std::size_t, 3> {};
 template <std::size_t I, typename T>
-struct std::tuple_element<I, Apart<T>> {
+struct std::tuple_element<I, convladder::simulator::built_in::Apart<T>> {
   using type = unsigned;
 };
 
 // Set by the scheduler whenever it goes to another thread; a kernel only reads them.
-inline thread_local Apart<uint3> threadIdx{}, blockIdx{};
-inline thread_local Apart<dim3> blockDim{}, gridDim{};
+inline thread_local convladder::simulator::built_in::Apart<uint3> threadIdx{}, blockIdx{};
+inline thread_local convladder::simulator::built_in::Apart<dim3> blockDim{}, gridDim{};
 
 #include "device_functions.h"
 

@@ -11,6 +11,7 @@
 // seen: functions and arrays 9 84
 // seen: nothing at null
 // seen: behind colons 8 40
+// seen: get 11
 // status: 0
 #include <cstdio>
 #include <vector>
@@ -47,6 +48,11 @@ __global__ void map(float* x) {
 template <float F(float), int (*)[2] = nullptr>
 __global__ void take_array(float (*x)[4], const float y[], float (*)[4] = nullptr, float a = 3) {
   x[0][1] = F(y[0]) + a;
+}
+struct Apart {};  // the simulator has such names itself
+__global__ void get(float* x) {
+  auto [column, row, plane] = threadIdx;
+  x[column] = 11 + row + plane;
 }
 __global__ void maybe(float* there, const float* from) {
   if (!from) *there = 5;
@@ -117,6 +123,8 @@ int main() {
   !count ? put<float><<<1, 1>>>(x + 1):put_product<<<1, 1>>>(x + 1, 8);
   // clang-format on
   printf("behind colons %g %g\n", values(x, 1)[0], values(x, 2)[1]);
+  get<<<1, 2>>>(x);
+  printf("get %g\n", values(x, 2)[1]);
   printf("%s", "<<<a string>>>\n");  // <<<a comment>>>
   cudaStreamDestroy(stream);
   cudaFree(x);
