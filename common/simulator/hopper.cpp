@@ -277,7 +277,7 @@ bool Hopper::wait(void* at, uint64_t phase, bool is_parity, bool sleeps, const v
   }
   if constexpr (COUNTING) {
     join(clock(), barrier.ended);
-    worker_.observer_->look();
+    worker_.observer_->look_all();
   }
   return true;
 }

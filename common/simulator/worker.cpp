@@ -289,6 +289,7 @@ void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place 
   if constexpr (COUNTING) {
     observer_->pause();
     observer_->fence();
+    observer_->tell_barrier(number);
     hopper_->meet(number, false);
   }
   const unsigned before = opened_[number];
@@ -296,7 +297,7 @@ void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place 
   note_progress();
   while (waits && opened_[number] == before) spin(place, "waits");
   if constexpr (COUNTING) {
-    if (waits) observer_->look(), hopper_->meet(number, true);
+    if (waits) observer_->look_barrier(number), hopper_->meet(number, true);
     observer_->go_on();
   }
 }
@@ -417,7 +418,7 @@ void Worker::sync_grid(Place place) {
     const uint64_t all = (grid_arrivals++ / blocks + 1) * blocks;
     note_progress();
     while (grid_arrivals < all) spin(place, "waits");
-    if constexpr (COUNTING) observer_->look();
+    if constexpr (COUNTING) observer_->look_all();
   }
   sync_threads(false, place);
 }
@@ -532,7 +533,7 @@ void Worker::wait_for_kernel_before() {
 // ---- What the lanes of a warp do together ----
 
 void Worker::meet(const LaneCall& call) {
-  if constexpr (COUNTING) observer_->pause();
+  if constexpr (COUNTING) observer_->pause(), observer_->look_again();
   Carrier& self = *running_;
   Warp& warp = warps_[self.thread / WARP];
   const bool any = call.mask == 0 && std::strcmp(call.name, "__activemask") == 0;

@@ -44,9 +44,12 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   interval_ = 0;
   most_steps_ = counts_accesses_ ? MOST_STEPS : MOST_OF_PROGRAM;
   phase_.assign(threads_, 0);
+  fences_.assign(threads_, 0);
   seen_.assign(threads_, 0);
-  asked_.assign(threads_, false);
-  block_seen_ = 0;
+  told_.assign(threads_, 0);
+  asked_.assign(threads_, {});
+  block_seen_ = block_told_ = 0;
+  told_here_.clear();
   waited_.assign(launch_->before.symbols ? threads_ : 0, 0);
   logs_.resize(std::max<std::size_t>(logs_.size(), threads_));
   for (unsigned thread = 0; thread < threads_; ++thread) logs_[thread].restart();
@@ -97,6 +100,7 @@ void BlockObserver::resume(unsigned thread, const Fibre& fibre) {
 
 // When all lanes of a warp have left, their logs are put together.
 void BlockObserver::leave(unsigned thread) {
+  look_again();
   watching = nullptr;
   if (!counts_accesses_) return logs_[thread].clear();
   const unsigned warp = thread / WARP, lanes = std::min(WARP, threads_ - warp * WARP);
@@ -119,7 +123,12 @@ void BlockObserver::sync_warp(unsigned thread) {
   stamp_ = stamp(thread);
   const unsigned first = thread / WARP * WARP;
   const unsigned end = std::min(threads_, first + WARP);
-  seen_[thread] = seen_by(first, end);
+  if (publication_time() > 0) {
+    for (unsigned lane = first; lane < end; ++lane) {
+      seen_[thread] = std::max(seen_[thread], seen_[lane]);
+      told_[thread] = std::max(told_[thread], told_[lane]);
+    }
+  }
   if (overlaps()) {
     waited_[thread] = *std::max_element(waited_.begin() + first, waited_.begin() + end);
   }
@@ -130,7 +139,13 @@ void BlockObserver::sync_warp(unsigned thread) {
 void BlockObserver::sync_threads() {
   if (++interval_ >= most_barriers()) most_steps_ = 0;
   worker_.hopper().sync_threads();
-  if (publication_time() > 0) block_seen_ = seen_by(0, threads_);
+  if (publication_time() > 0) {
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+      block_seen_ = std::max(block_seen_, seen_[thread]);
+      block_told_ = std::max(block_told_, told_[thread]);
+      fences_[thread] = 0;
+    }
+  }
   if (!waited_.empty() && *std::max_element(waited_.begin(), waited_.end())) {
     waited_.assign(threads_, 1);
   }
@@ -140,28 +155,54 @@ void BlockObserver::wait_for_kernel_before() {
   if (overlaps()) waited_[thread_] = 1;
 }
 
+// ---- What fences order ----
+
 void BlockObserver::fence() {
-  publish(stamp_, !waited_.empty() && waited_[thread_]);
-  if (asked_[thread_]) look();
+  constexpr uint8_t MOST = 3;
+  look_again();
+  told_[thread_] = publish(stamp_, !waited_.empty() && waited_[thread_]);
+  fences_[thread_] = std::min<uint8_t>(fences_[thread_] + 1, MOST);
+  stamp_ = stamp(thread_);
   forget_known();
 }
 
-void BlockObserver::look() {
-  asked_[thread_] = false;
-  seen_[thread_] = publication_time();
+void BlockObserver::look_all() { look(publication_time()); }
+
+void BlockObserver::look(uint64_t time) {
+  if (time == 0) return;
+  seen_[thread_] = std::max(seen_[thread_], time);
   forget_known();
   worker_.hopper().look();
 }
 
-uint64_t BlockObserver::seen() {
-  if (asked_[thread_]) look();
-  return std::max(block_seen_, seen_[thread_]);
+void BlockObserver::look_again() {
+  const Words asked = std::exchange(asked_[thread_], {});
+  uint64_t time = 0;
+  for (uintptr_t word = asked.begin; word < asked.end; ++word) {
+    time = std::max(time, is_shared(word * 4) ? told_here(word) : simulator::told(word));
+  }
+  look(time);
 }
 
-uint64_t BlockObserver::seen_by(unsigned first, unsigned end) const {
-  const auto last = asked_.begin() + end;
-  if (std::find(asked_.begin() + first, last, true) != last) return publication_time();
-  return *std::max_element(seen_.begin() + first, seen_.begin() + end);
+void BlockObserver::tell(const Access& access) {
+  if (told() == 0) return;
+  for (uintptr_t word = access.address / 4; word * 4 < access.address + access.bytes; ++word) {
+    if (is_shared(access.address)) {
+      tell_here(word);
+    } else {
+      simulator::tell(word, told());
+    }
+  }
+}
+
+void BlockObserver::tell_here(uintptr_t word) {
+  uint64_t& time = told_here_[word];
+  time = std::max(time, told());
+}
+
+uint64_t BlockObserver::told_here(uintptr_t word) const {
+  const auto found = told_here_.find(word);
+  return found == told_here_.end() ? 0 : found->second;
 }
 
 // A loop that never ends comes through here, and recursion: at every turn, or once there are too many.
@@ -184,13 +225,16 @@ void BlockObserver::enter_again(const void* pc) {
 
 // ---- Accesses ----
 
-// A strong one is told of before it is made. What has been published by the time that it is made,
-// nobody knows before the thread's next step.
+// A strong one is told of before it is made. Of which time the word tells by the time that it is made, nobody knows
+// before the thread's next step.
 void BlockObserver::access(const Access& access) {
-  const bool asks = access.strong && !fibre_->holds(reinterpret_cast<const void*>(access.address));
-  if (asks || asked_[thread_]) look();
+  const bool is_shown = access.strong && publication_time() > 0 &&
+                        !fibre_->holds(reinterpret_cast<const void*>(access.address));
+  look_again();
+  if (is_shown && access.operation != Operation::kLoad) tell(access);
   access_memory(access);
-  asked_[thread_] = asks;
+  if (!access.strong || access.operation == Operation::kStore) return;
+  asked_[thread_] = {access.address / 4, (access.address + access.bytes + 3) / 4};
 }
 
 void BlockObserver::access_memory(const Access& access) {
@@ -488,6 +532,7 @@ Stamp BlockObserver::stamp(unsigned thread) const {
   Stamp stamp{};
   stamp.present = 1;
   stamp.thread = thread;
+  stamp.fences = fences_[thread];
   stamp.phase = phase_[thread];
   stamp.interval = interval_;
   stamp.block = block_;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -76,8 +77,12 @@ class BlockObserver {
     counts_.hopper.operand_wavefronts += wavefronts;
     counts_.pipe_wavefronts += wavefronts;
   }
-  void fence();  // the running thread publishes what it has done, ...
-  void look();   // ... and sees what others have published
+  void fence();       // the running thread publishes what it has done, ...
+  void look_again();  // ... sees what the word that it has read last tells of, ...
+  void look_all();    // ... or all that is published, ...
+  // ... or what those tell of that come to a barrier of that number.
+  void tell_barrier(unsigned number) { tell_here(number); }
+  void look_barrier(unsigned number) { look(told_here(number)); }
   void wait_for_kernel_before();
   uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
 
@@ -234,9 +239,14 @@ class BlockObserver {
     return {stamp_, code, bytes};
   }
   bool is_ordered(const Touch& before);
-  uint64_t seen();
-  // Of the block's threads from `first` to before `end`.
-  uint64_t seen_by(unsigned first, unsigned end) const;
+  // Until when the running thread has seen what is published; and of which time its strong writes tell.
+  uint64_t seen() const { return std::max(block_seen_, seen_[thread_]); }
+  uint64_t told() const { return std::max({block_told_, told_[thread_], seen()}); }
+  void look(uint64_t time);
+  void tell(const Access& access);
+  // The same of barriers and of words in shared memory.
+  void tell_here(uintptr_t word);
+  uint64_t told_here(uintptr_t word) const;
   // Whether the kernel before may still run, as far as the running thread can know.
   bool overlaps() const { return !waited_.empty() && !waited_[thread_]; }
   Touch touch_before(const Allocation& allocation, std::size_t word, const Touch& now, bool write);
@@ -272,9 +282,15 @@ class BlockObserver {
   unsigned threads_ = 0;
   unsigned interval_ = 0;        // __syncthreads() so far
   std::vector<unsigned> phase_;  // __syncwarp() so far, per thread
-  std::vector<uint64_t> seen_;   // publication_time() of its last atomic operation, per thread
-  std::vector<char> asked_;      // whether that was its last access
-  uint64_t block_seen_ = 0;      // of any thread's, before the last __syncthreads()
+  std::vector<uint8_t> fences_;  // since then, at most 3, per thread
+  std::vector<uint64_t> seen_;   // the latest time of which a word has told it, per thread
+  std::vector<uint64_t> told_;   // that of its last fence
+  struct Words {
+    uintptr_t begin = 0, end = 0;
+  };
+  std::vector<Words> asked_;  // which it has read last, by a strong access
+  uint64_t block_seen_ = 0, block_told_ = 0;  // of any thread, before the last __syncthreads()
+  std::unordered_map<uintptr_t, uint64_t> told_here_;
   std::vector<char> waited_;   // for the kernel before, per thread; empty where none may still run
   std::vector<LaneLog> logs_;  // per thread
   std::vector<std::vector<LaneLog::Event>> memory_;  // for logs that have none

@@ -93,7 +93,8 @@ bool repeats_read(Stamp before, Touch touch) {
   if (before.several_blocks) return true;
   if (!before.present || before.strong || touch.bytes != 15) return false;
   if (!same_interval(before, now)) return false;
-  return before.several_warps || (before.thread == now.thread && before.phase == now.phase);
+  return before.several_warps || (before.thread == now.thread && before.phase == now.phase &&
+                                  before.fences == now.fences);
 }
 
 // Variables of the device, in a section of translate.py's; between them is what nobody may touch.
@@ -399,49 +400,86 @@ int64_t Allocation::sectors_touched(bool written) const {
 }
 
 namespace {
-struct Publication {
-  Stamp stamp;
-  uint64_t time;
+// When threads first came to a fence, by who() and by the block's intervals; and what words tell of.
+struct Publications {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, uint64_t> times;
+  std::unordered_map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>> intervals;  // (interval, time), in order
+  std::unordered_map<uintptr_t, uint64_t> told;
 };
-std::mutex publications_mutex;
-std::unordered_map<uint64_t, std::vector<Publication>> publications;  // by block, in order
+Publications publications;
 std::atomic<uint64_t> publication_count{0}, wait_published{0};  // the latter: when it was first
+
+// A thread's fence, or one of any thread of its warp.
+uint64_t who(Stamp stamp) {
+  return ((uint64_t{stamp.block} << 14 | stamp.interval) << 10 | stamp.thread) << 3 | stamp.fences << 1;
+}
+uint64_t whose_warp(Stamp stamp, unsigned phase) {
+  const uint64_t warp = stamp.thread / uint64_t{warpSize};
+  return ((uint64_t{stamp.block} << 14 | stamp.interval) << 10 | warp << 3 | phase) << 3 | 1;
+}
+constexpr unsigned PHASES = 8;  // that a stamp tells apart
 }  // namespace
 
-void publish(Stamp now, bool waited) {
-  const std::lock_guard lock(publications_mutex);
-  auto& all = publications[now.block];
-  // The first in an interval covers what comes later: a race may go unseen, and none is invented.
-  const auto same = [&](const Publication& other) {
-    return same_interval(other.stamp, now) && other.stamp.thread == now.thread &&
-           other.stamp.phase == now.phase;
-  };
-  if (std::none_of(all.begin(), all.end(), same)) all.push_back({now, ++publication_count});
+uint64_t publish(Stamp now, bool waited) {
+  const std::lock_guard lock(publications.mutex);
+  // The first covers what comes later: a race may go unseen, and none is invented.
+  if (publications.times.emplace(who(now), publication_count + 1).second) {
+    ++publication_count;
+    publications.times.emplace(whose_warp(now, now.phase), publication_count);
+    auto& intervals = publications.intervals[now.block];
+    if (intervals.empty() || intervals.back().first != now.interval) {
+      intervals.emplace_back(uint64_t{now.interval}, publication_count);
+    }
+  }
   if (waited && wait_published == 0) wait_published = publication_count.load();
+  return publication_count;
 }
 
 uint64_t publication_time() { return publication_count; }
 
 bool was_published(Stamp touch, uint64_t time) {
+  if (touch.in_flight) touch.fences = 0;  // who updates a word has read what the update before left there
   constexpr uint64_t HALF = 1 << 13;  // of the intervals that a stamp tells apart
-  const std::lock_guard lock(publications_mutex);
-  const auto found = publications.find(touch.block);
-  if (found == publications.end()) return false;
-  const auto covers = [&](const Publication& publication) {
-    const Stamp& fence = publication.stamp;
-    const uint64_t barriers = (fence.interval - touch.interval) % (2 * HALF);
-    const bool in_warp = same_warp(fence, touch) && fence.phase != touch.phase;
-    return publication.time <= time && barriers < HALF &&
-           (barriers > 0 || fence.thread == touch.thread || in_warp);
+  const std::lock_guard lock(publications.mutex);
+  const auto was = [&](uint64_t who) {
+    const auto found = publications.times.find(who);
+    return found != publications.times.end() && found->second <= time;
   };
-  return std::any_of(found->second.begin(), found->second.end(), covers);
+  if (was(who(touch))) return true;
+  for (unsigned phase = 0; phase < PHASES; ++phase) {
+    if (phase != touch.phase && was(whose_warp(touch, phase))) return true;
+  }
+  const auto found = publications.intervals.find(touch.block);
+  if (found == publications.intervals.end()) return false;
+  uint64_t first = time + 1;  // fence behind the next barriers
+  for (auto each = found->second.rbegin(); each != found->second.rend(); ++each) {
+    const uint64_t barriers = (each->first - touch.interval) % (2 * HALF);
+    if (barriers == 0 || barriers >= HALF) break;
+    first = each->second;
+  }
+  return first <= time;
+}
+
+void tell(uintptr_t word, uint64_t time) {
+  const std::lock_guard lock(publications.mutex);
+  uint64_t& told = publications.told[word];
+  told = std::max(told, time);
+}
+
+uint64_t told(uintptr_t word) {
+  const std::lock_guard lock(publications.mutex);
+  const auto found = publications.told.find(word);
+  return found == publications.told.end() ? 0 : found->second;
 }
 
 bool was_wait_published(uint64_t time) { return wait_published > 0 && wait_published <= time; }
 
 void forget_publications(bool keeps) {
-  const std::lock_guard lock(publications_mutex);
-  publications.clear();
+  const std::lock_guard lock(publications.mutex);
+  publications.times.clear();
+  publications.intervals.clear();
+  publications.told.clear();
   publication_count = wait_published = 0;
   AllWords& words = all_words();
   if (keeps) words.current ^= 1;

@@ -15,7 +15,7 @@
 namespace convladder::simulator {
 
 // When and by whom: 64 bits, so that it is read and written at once. The interval is the number of
-// __syncthreads() before, the phase that of __syncwarp(), both modulo their bits.
+// __syncthreads() before, the phase that of __syncwarp(), both modulo their bits (and so is the block).
 struct Stamp {
   uint64_t present : 1;
   uint64_t strong : 1;  // by an atomic operation, or a volatile access to global memory
@@ -26,9 +26,10 @@ struct Stamp {
   uint64_t several_warps : 1;    // of this block, in this interval
   uint64_t several_blocks : 1;   // of this launch; `block` is the last of them
   uint64_t thread : 10;          // x fastest
+  uint64_t fences : 2;           // the thread's since the last __syncthreads(), at most 3
   uint64_t phase : 3;
   uint64_t interval : 14;
-  uint64_t block : 31;  // x fastest
+  uint64_t block : 29;  // x fastest
 };
 static_assert(sizeof(Stamp) == 8);
 
@@ -106,6 +107,7 @@ inline bool join_readers(ShadowWord& word, const Touch& now) {
   const bool same_part = same_warp(read, now.stamp) && read.phase == now.stamp.phase;
   if (!read.several_warps && !(read.several_threads && same_part)) return false;
   word.read.thread = now.stamp.thread;
+  word.read.fences = now.stamp.fences;
   word.read_code = now.code;
   return true;
 }
@@ -259,13 +261,18 @@ class Allocation {
 
 // ---- What fences order ----
 
+// A time is the number of publications until then. Threads tell of a time by strong writes, and see it by strong reads
+// of the same word.
+
 // The thread of `now` has come to a fence: what it has touched, and what barriers have ordered before
-// it, is published. `waited`: that the kernel before has ended is among it.
-void publish(Stamp now, bool waited);
-// When fences were last told of: the time at which a thread that looks now has seen them.
-uint64_t publication_time();
+// it, is published. `waited`: that the kernel before has ended is among it. Returns the time.
+uint64_t publish(Stamp now, bool waited);
+uint64_t publication_time();  // now
 // Whether what `touch` did had been published at that time.
 bool was_published(Stamp touch, uint64_t time);
+// A word of global memory tells of that time from here on; and the latest of which it tells.
+void tell(uintptr_t word, uint64_t time);
+uint64_t told(uintptr_t word);
 // Whether anybody's wait for the kernel before had.
 bool was_wait_published(uint64_t time);
 // A new launch begins, also as regards what kernels have freed; `keeps` as above.

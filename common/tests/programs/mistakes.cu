@@ -11,6 +11,10 @@
 // own_plain_hidden: data race: .* 4 bytes of shared memory \(sum
 // last_reads: data race: reads 4 bytes of shared memory \(sum .*; several threads
 // no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
+// behind_fence: data race: reads 4 bytes of global memory at .*{read_behind_fence}; .* touched it at .*{behind_fence}
+// other_flag: data race: .* 4 bytes of global memory at .*mistakes.cu
+// behind_arrival: data race: .* 4 bytes of shared memory \(held .* at .*{behind_arrival}
+// behind_meeting: data race: .* 4 bytes of shared memory \(held .* at .*{behind_meeting}
 // lost_update: data race: writes 4 bytes of global memory at .*{lost_update}; .* touched it at .*{lost_update}
 // no_syncwarp: data race: reads 4 bytes of shared memory \(held \+ \d+ bytes\)
 // for_ever: asks for ever at .*mistakes.cu:\d+: no thread that is left will change that
@@ -25,7 +29,7 @@
 // unaligned: not aligned
 // freed: out of bounds
 // nameless: data race: .* 4 bytes of shared memory \(mine|reads 4 bytes of shared memory .*that nobody has written
-// barrier_at_once: data race: reads 4 bytes of shared memory \(meeting \+ 8 bytes\) at .*mistakes.cu
+// barrier_at_once: data race: .* 8 bytes of shared memory \(meeting \+ 0 bytes\) at .*mistakes.cu
 // anothers: : it is a local variable of thread \(5,0,0\), which no other can reach, at .*{anothers}
 // recursion: overflows its stack, at .*mistakes.cu:\d+
 // behind_heap: out of bounds, 0 bytes past the end of 16 bytes, at .*{behind_heap}
@@ -96,6 +100,45 @@ __global__ void no_fence(int* out) {  // as flags.cu's sum(), without its __thre
   out[blockIdx.x] = 1;
   if (atomicAdd(&arrived, 1) != gridDim.x - 1) return;
   for (unsigned i = 0; i < gridDim.x; ++i) out[64] = out[i];
+}
+__global__ void behind_fence(int* out) {
+  volatile int* const flag = out + 1;
+  if (threadIdx.x > 0) return;
+  if (blockIdx.x == 0) {
+    __threadfence();
+    out[0] = 5;  // behind_fence
+    *flag = 1;
+  } else {
+    while (*flag == 0) continue;
+    out[2] = out[0];  // read_behind_fence
+  }
+}
+__global__ void other_flag(int* out) {  // which nobody has set behind a fence
+  volatile int* const flags = out + 1;
+  if (threadIdx.x > 0) return;
+  if (blockIdx.x == 0) {
+    out[0] = 5;  // other_flag
+    __threadfence();
+    flags[0] = 1;
+  } else if (flags[1] == 0) {
+    out[3] = out[0];  // by_other_flag
+  }
+}
+__global__ void behind_arrival(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  __shared__ int held[64];
+  if (threadIdx.x == 0) init(&barrier, blockDim.x);
+  __syncthreads();
+  auto token = barrier.arrive();
+  held[threadIdx.x] = 1;
+  barrier.wait(std::move(token));
+  out[threadIdx.x] = held[63 - threadIdx.x];  // behind_arrival
+}
+__global__ void behind_meeting(int* out) {
+  __shared__ int held[64];
+  asm volatile("bar.sync 1, 64;" ::: "memory");
+  held[threadIdx.x] = 1;
+  out[threadIdx.x] = held[63 - threadIdx.x];  // behind_meeting
 }
 __global__ void lost_update(int* out) {
   volatile int* const count = out;
@@ -209,6 +252,10 @@ int main(int, char** arguments) {
                   {"own_plain_hidden", own_plain_hidden, 1},
                   {"last_reads", last_reads, 1},
                   {"no_fence", no_fence, 8},
+                  {"behind_fence", behind_fence, 2},
+                  {"other_flag", other_flag, 2},
+                  {"behind_arrival", behind_arrival, 1},
+                  {"behind_meeting", behind_meeting, 1},
                   {"lost_update", lost_update, 2},
                   {"no_syncwarp", no_syncwarp, 1},
                   {"for_ever", for_ever, 1},
