@@ -288,7 +288,7 @@ class BlockObserver {
   struct Words {
     uintptr_t begin = 0, end = 0;
   };
-  std::vector<Words> asked_;  // which it has read last, by a strong access
+  std::vector<Words> asked_;                  // which it has read last, by a strong access
   uint64_t block_seen_ = 0, block_told_ = 0;  // of any thread, before the last __syncthreads()
   std::unordered_map<uintptr_t, uint64_t> told_here_;
   std::vector<char> waited_;   // for the kernel before, per thread; empty where none may still run

@@ -93,8 +93,8 @@ bool repeats_read(Stamp before, Touch touch) {
   if (before.several_blocks) return true;
   if (!before.present || before.strong || touch.bytes != 15) return false;
   if (!same_interval(before, now)) return false;
-  return before.several_warps || (before.thread == now.thread && before.phase == now.phase &&
-                                  before.fences == now.fences);
+  return before.several_warps ||
+         (before.thread == now.thread && before.phase == now.phase && before.fences == now.fences);
 }
 
 // Variables of the device, in a section of translate.py's; between them is what nobody may touch.
@@ -404,7 +404,8 @@ namespace {
 struct Publications {
   std::mutex mutex;
   std::unordered_map<uint64_t, uint64_t> times;
-  std::unordered_map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>> intervals;  // (interval, time), in order
+  std::unordered_map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>>
+      intervals;  // (interval, time), in order
   std::unordered_map<uintptr_t, uint64_t> told;
 };
 Publications publications;
@@ -412,7 +413,8 @@ std::atomic<uint64_t> publication_count{0}, wait_published{0};  // the latter: w
 
 // A thread's fence, or one of any thread of its warp.
 uint64_t who(Stamp stamp) {
-  return ((uint64_t{stamp.block} << 14 | stamp.interval) << 10 | stamp.thread) << 3 | stamp.fences << 1;
+  return ((uint64_t{stamp.block} << 14 | stamp.interval) << 10 | stamp.thread) << 3 | stamp.fences
+                                                                                          << 1;
 }
 uint64_t whose_warp(Stamp stamp, unsigned phase) {
   const uint64_t warp = stamp.thread / uint64_t{warpSize};
@@ -439,7 +441,8 @@ uint64_t publish(Stamp now, bool waited) {
 uint64_t publication_time() { return publication_count; }
 
 bool was_published(Stamp touch, uint64_t time) {
-  if (touch.in_flight) touch.fences = 0;  // who updates a word has read what the update before left there
+  if (touch.in_flight)
+    touch.fences = 0;  // who updates a word has read what the update before left there
   constexpr uint64_t HALF = 1 << 13;  // of the intervals that a stamp tells apart
   const std::lock_guard lock(publications.mutex);
   const auto was = [&](uint64_t who) {
