@@ -71,8 +71,9 @@ class Lessons(unittest.TestCase):
                 len(re.findall(r"(?<![\w.,])\d[\d.,]*", plain)))
 
     def not_of_the_kernels(self, stage, excerpt):
-        """Lines that don't stand in the stage's kernel; those with a minus, in the one before. An ellipsis is what
-        has been left out."""
+        """Lines that don't stand in the stage's kernel; those with a minus, in the one before.
+
+        An ellipsis is what has been left out."""
         kernels = {}
         for sign, name in zip("+-", [stage, *files.lessons()[:files.lessons().index(stage)][-1:]]):
             kernels[sign] = files.read(files.kernel_file(name))

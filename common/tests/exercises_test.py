@@ -506,12 +506,11 @@ HOSTILE = {
     "a copy by assembly": (judge.REFUSED, "in shared memory as a number", "__cvta", KERNEL,
                            "__shared__ float x[4];\nunsigned y = __cvta_generic_to_shared(x);\n"
                            "if (y == 77) return;"),
-    "assembly of a header": (judge.REFUSED, "assembly of a header", "#include <cuda/barrier>",
-                             "#include \"common/core/stage.h\"",
-                             "#include \"common/core/stage.h\"\n#include <cuda/barrier>", KERNEL,
-                             "__shared__ cuda::barrier<cuda::thread_scope_block> x;\n"
-                             "if (threadIdx.x == 0) init(&x, blockDim.x);\n__syncthreads();\n"
-                             "x.arrive_and_wait();"),
+    "a barrier": (judge.REFUSED, "an atomic operation, which is not counted", "#include <cuda/barrier>",
+                  "#include \"common/core/stage.h\"",
+                  "#include \"common/core/stage.h\"\n#include <cuda/barrier>", KERNEL,
+                  "__shared__ cuda::barrier<cuda::thread_scope_block> x;\n"
+                  "if (threadIdx.x == 0) init(&x, blockDim.x);\n__syncthreads();\nx.arrive_and_wait();"),
     "copies into a copy": (judge.RACE, r"under way.*called at \S+:\d+\)", "copy_async<4>(x, input); //",
                            "#include \"common/core/stage.h\"",
                            "#include \"common/core/stage.h\"\n#include \"common/core/copy_async.h\"", KERNEL,

@@ -307,9 +307,7 @@ def in_functions(text, dump, source, calls, tables):
         if words - ATTRIBUTES:
             return line_with(text, name), f"{name} has the attribute {min(words - ATTRIBUTES)}"
         if "__asm__" in function:
-            line = line_with(text, "asm")
-            whose = "" if line else " of a header"  # as of cuda::barrier
-            return line or line_with(text, "cuda"), f"assembly{whose}, which nobody counts"
+            return line_with(text, "asm"), "assembly, which nobody counts"
         bare = re.sub(WHERE, "", function) if KERNEL in words else ""
         if table := next((each for each in tables if re.search(rf"\b{re.escape(each)}\b", bare)), None):
             table = re.sub(r"_ZGR.*?\d(\D\w*?)_\d*", r"\1", table)  # what a reference is bound to
@@ -327,8 +325,9 @@ def in_functions(text, dump, source, calls, tables):
             if called.endswith("run_grid") and not path.endswith("common/simulator/launch.h"):
                 return line_with(text, called), f"{called} is called: kernels are launched by launch()"
             if KERNEL in words and (not re.fullmatch(calls, called) or called in bodies):
+                names = (called, "__cvta_generic_to_shared", "asm", "cuda")
                 line = place.split(":")[0] if path == source else next(filter(None, (
-                    line_with(text, name) for name in (called, "__cvta_generic_to_shared", "asm"))), 0)
+                    line_with(text, name) for name in names)), 0)
                 if re.search(r"_\d+(\(D\))?$", called):
                     called = "a function by its address"
                 called = called.replace("OBJ_TYPE_REF", "a virtual function").replace("__builtin_", "")
