@@ -53,6 +53,7 @@ class Lessons(unittest.TestCase):
     """A lesson is read in ten minutes; what else is known stands in details.md beside it."""
 
     WORDS, FIGURES, EXCERPT = range(600, 901), range(41), range(1, 26)
+    LEFT_OUT = {"15_copy_engine": ["if (last) ", "last && ", "channel + "]}  # in excerpts, as these say
     SECTIONS = ["The idea", "What changed", "Who owns what", "Measured", "What limits now", "Try it"]
 
     @staticmethod
@@ -71,15 +72,15 @@ class Lessons(unittest.TestCase):
                 len(re.findall(r"(?<![\w.,])\d[\d.,]*", plain)))
 
     def not_of_the_kernels(self, stage, excerpt):
-        """Lines that don't stand in the stage's kernel; those with a minus, in the one before.
-
-        An ellipsis is what has been left out."""
+        """Lines that don't stand in the stage's kernel; those with a minus, in the one before."""
         kernels = {}
         for sign, name in zip("+-", [stage, *files.lessons()[:files.lessons().index(stage)][-1:]]):
-            kernels[sign] = files.read(files.kernel_file(name))
+            text = files.read(files.kernel_file(name))
+            for part in self.LEFT_OUT.get(name, []):
+                text = text.replace(part, "")
+            kernels[sign] = {line.strip() for line in text.split("\n")} | {"…"}
         for line in excerpt.rstrip().split("\n"):
-            wanted = ".*".join(re.escape(part) for part in line.lstrip("+- ").split("…"))
-            if not re.search(rf"^ *{wanted}$", kernels["-" if line[:1] == "-" else "+"], re.MULTILINE):
+            if line.lstrip("+- ") not in kernels["-" if line[:1] == "-" else "+"]:
                 yield line
 
     def test_counted(self):
