@@ -3,6 +3,7 @@ or a module of common/."""
 import argparse
 import contextlib
 import glob
+import json
 import os
 import re
 import shutil
@@ -160,29 +161,24 @@ class Commands:
         """Counts are the program's, the same every time: made again when one of these is newer."""
         program = self.counting_program()
         table, trace, records = (os.path.join(REPORT, name)
-                                 for name in ("traffic.txt", "trace.json", "profile.json"))
+                                 for name in ("traffic.json", "trace.json", "profile.json"))
         made_of = [program, os.path.join(ROOT, "common", "machines", "h200.json"), trace, records]
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError, TypeError):  # what a power cut has left is counted anew
             if os.stat(table).st_mtime >= max(os.stat(path).st_mtime for path in made_of):
-                say("counted before by the same program (build/report/traffic.txt):")
-                print(files.read(table, "surrogateescape"), end="")
+                lines = "".join(json.loads(files.read(table)))
+                say("counted before by the same program (build/report/traffic.json):")
+                print(lines, end="")
                 return 0
         os.makedirs(REPORT, exist_ok=True)
-        # Shown as it comes, and kept if all went well.
-        own = f"{table}.{os.getpid()}.part"  # another one may count at the same time
-        try:
-            with open(own, "w", encoding="utf-8", errors="surrogateescape") as part, child(
-                    *python("common.measure.profile", "--program", program, "--brief", "--trace", trace),
-                    stdout=subprocess.PIPE) as process:
-                for line in process.stdout:
-                    print(line, end="", flush=True)
-                    part.write(line)
-            status = status_of(process)
-            if status == 0:
-                os.replace(own, table)
-        finally:
-            with contextlib.suppress(OSError):
-                os.remove(own)
+        lines = []  # shown as they come, and kept if all went well
+        with child(*python("common.measure.profile", "--program", program, "--brief", "--trace", trace),
+                   stdout=subprocess.PIPE) as process:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                lines.append(line)
+        status = status_of(process)
+        if status == 0:
+            files.write(table, json.dumps(lines))
         return status
 
     def check(self, *words):

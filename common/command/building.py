@@ -17,7 +17,8 @@ from common.show.files import ROOT
 from common.show.support import fail
 
 BUILD = os.path.join(ROOT, "build")
-STAMP = "configured.json"
+STAMP, DATES = "configured.json", "dates.json"
+SOURCES = (".cpp", ".cu", ".h", ".inc", ".py", ".txt", ".cmake")
 # What CMake and the compilers take from the environment.
 ENVIRONMENT = re.compile(r"CMAKE_\w+|CUDA(CXX|ARCHS|FLAGS|HOSTCXX|_PATH)|CXX|(CXX|LD)FLAGS|CPATH|"
                          r"CPLUS_INCLUDE_PATH|LIBRARY_PATH")
@@ -226,6 +227,26 @@ def is_broken(preset, said):
             not re.search(r"^default all$|^\.PHONY : cmake_check_build_system$", text, re.MULTILINE))
 
 
+def date_anew(preset):
+    """Gives sources whose date has changed, but lies before the last build, today's: a backup that was put
+    back keeps its own, and builds make anew only what is newer. Returns the dates now."""
+    try:
+        before, built = json.loads(text_of(preset, DATES)), os.stat(folder(preset, DATES)).st_mtime_ns
+        before = before if isinstance(before, dict) else {}
+    except (OSError, RecursionError, ValueError):
+        before, built = {}, 0
+    dates = {}
+    for top in glob.glob("[0-9][0-9]_*/", root_dir=ROOT) + ["common"]:
+        for path in (os.path.join(where, name) for where, _, names in os.walk(os.path.join(ROOT, top))
+                     for name in names if name.endswith(SOURCES) or "." not in name):
+            with contextlib.suppress(OSError):  # a link to nothing, or what is another's
+                date = os.stat(path).st_mtime_ns
+                if before.get(path, date) != date <= built:
+                    os.utime(path)
+                dates[path] = os.stat(path).st_mtime_ns
+    return dates
+
+
 def build(preset, command, *targets, **options):
     """Builds the targets, if any, after configure(**options); what is broken is configured anew, once."""
     for repairs in (True, False):
@@ -234,9 +255,11 @@ def build(preset, command, *targets, **options):
             return
         say(f"building build/{preset}")
         with in_turn(preset, "building") as lock:
+            dates = date_anew(preset)
             if not logged(lock, folder(preset, "build.log"), f"building build/{preset}",
                           cached(preset, "CMAKE_COMMAND"), "--build", folder(preset),
                           "--parallel", str(os.cpu_count()), "--target", *targets):
+                files.write(folder(preset, DATES), json.dumps(dates))
                 return
             said = text_of(preset, "build.log")
             if not repairs or not is_broken(preset, said):

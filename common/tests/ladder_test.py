@@ -313,6 +313,22 @@ class Broken(FolderTest):
             self.assertFalse(building.is_whole("p"))
             self.assertTrue(building.is_broken("p", ""))
 
+    def test_a_source_that_was_put_back_is_newer_than_the_build(self):
+        os.makedirs(self.path("90_own"))
+        os.makedirs(self.path("build", "p"))
+        kernel = self.save("90_own/own.cu", "good")
+        with (unittest.mock.patch.object(building, "BUILD", self.path("build")),
+              unittest.mock.patch.object(building, "ROOT", self.folder)):
+            def build(*dates):
+                """Whether the kernel was given another date than dates[0]; dates[1] is the last build's."""
+                os.utime(kernel, (dates[0], dates[0]))
+                found = building.date_anew("p")
+                os.utime(self.save("build/p/dates.json", found), (dates[1], dates[1]))
+                return os.stat(kernel).st_mtime != dates[0]
+            self.assertEqual([build(100, 200), build(100, 300), build(50, 300)], [False, False, True])
+            self.save("build/p/dates.json", "[")
+            self.assertEqual([build(50, 300), build(250, 400), build(450, 500)], [False, True, False])
+
 
 class Counting(FolderTest):
     """The sum of what CTest says, by CTest itself."""
