@@ -10,6 +10,8 @@
 // atomic_and_plain: data race: .*changes \(by an atomic operation\) 4 bytes of global memory|data race: writes 4 bytes
 // own_plain_hidden: data race: .* 4 bytes of shared memory \(sum
 // last_reads: data race: reads 4 bytes of shared memory \(sum .*; several threads
+// itself_last: data race: writes 4 bytes of shared memory \(held .*; several threads \(others, and last this one\) touched it at
+// itself_last_of_grid: data race: writes 4 bytes of global memory .*; several blocks \(others, and last this one\) touched it at
 // no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
 // behind_fence: data race: reads 4 bytes of global memory at .*{read_behind_fence}; .* touched it at .*{behind_fence}
 // other_flag: data race: .* 4 bytes of global memory at .*mistakes.cu
@@ -93,6 +95,19 @@ __global__ void last_reads(int* out) {  // by whose own the others' are not hidd
   __syncthreads();
   atomicAdd(&sum, 1);
   if (atomicAdd(&count, 1) == 63) *out = sum;
+}
+// All read, and the last of them once more before it writes.
+__global__ void itself_last(int* out) {
+  __shared__ int held, count;
+  if (threadIdx.x == 0) held = count = 0;
+  __syncthreads();
+  out[threadIdx.x] = held;
+  if (atomicAdd(&count, 1) == 63) ++held;
+}
+__global__ void itself_last_of_grid(int* out) {
+  if (threadIdx.x > 0) return;
+  out[2 + blockIdx.x] = out[0];
+  if (atomicAdd(out + 1, 1) == 1) ++out[0];
 }
 __device__ unsigned arrived;
 __global__ void no_fence(int* out) {  // as flags.cu's sum(), without its __threadfence()
@@ -251,6 +266,8 @@ int main(int, char** arguments) {
                   {"atomic_and_plain", atomic_and_plain, 1},
                   {"own_plain_hidden", own_plain_hidden, 1},
                   {"last_reads", last_reads, 1},
+                  {"itself_last", itself_last, 1},
+                  {"itself_last_of_grid", itself_last_of_grid, 2},
                   {"no_fence", no_fence, 8},
                   {"behind_fence", behind_fence, 2},
                   {"other_flag", other_flag, 2},
