@@ -542,7 +542,13 @@ class Unit:
         filled = f"{self.flat(first, at + 1).rstrip()}__arguments{self.flat(at + 1, i)}"
         if has_defaults:
             self.insert(first, " ::std::apply(")
-        if name in self.deduced:
+        given = self.split(end + 4, self.closing(end + 3))
+        if name in self.deduced and any(self.words[begin] == "{" for begin, _ in given):
+            # What stands in braces has no type of its own, which `auto&&` would need.
+            self.insert(first, SIMULATOR + "kernel(decltype(")
+            self.edits.append((self.ends[at], self.ends[at], "__kernel"))
+            before = f"({self.flat(end + 4, self.closing(end + 3))}))::pointer)"
+        elif name in self.deduced:
             self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
             self.edits.append((self.ends[at], self.ends[at], "__kernel"))
             before = "(static_cast<decltype(a)>(a)...)) { return {}; })"
