@@ -69,6 +69,16 @@ Json number(double value) {
   return whole ? Json(static_cast<int64_t>(value)) : Json(value);
 }
 
+uint64_t size_to_read(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const bool is_other = fs::is_other(status);
+  const uint64_t bytes = is_other ? 0 : fs::file_size(path, error);
+  if (!is_other && !error) return bytes;
+  throw std::runtime_error(
+      path + ": can't be read: " + (is_other ? "it is no regular file" : error.message()));
+}
+
 void write_file(const std::string& path, const std::vector<std::string_view>& parts) {
   Temporary file(path);
   for (const std::string_view part : parts) {

@@ -1,6 +1,7 @@
 // Files that appear under their name only when they are complete, and JSON in them.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@ using Json = nlohmann::ordered_json;  // keys in the order given; NaN and infini
 
 // A number as JSON: without a point where it is whole, as counts are.
 Json number(double value);
+
+// The bytes in a file that is to be read. Refuses what has no end, or would be waited for: pipes and devices.
+uint64_t size_to_read(const std::string& path);
 
 // Writes beside `path`, then renames; where `path` is a symbolic link, its target is written. Throw
 // std::runtime_error naming the file and the reason, as all functions here do.

@@ -33,6 +33,7 @@ bool is_cut_short(const std::string& path, std::size_t bytes) {
 }  // namespace
 
 Image read_image(const std::string& path) {
+  size_to_read(path);
   if (!std::ifstream(path)) {
     throw std::runtime_error(path + ": can't be read: " + std::strerror(errno));
   }

@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <stdexcept>
@@ -67,9 +66,7 @@ uint64_t tensor_bytes(const std::string& path, const std::vector<int64_t>& shape
 }  // namespace
 
 Array read_npy(const std::string& path) {
-  std::error_code error;
-  const uint64_t file_size = std::filesystem::file_size(path, error);  // fails for folders, pipes
-  if (error) fail(path, "can't be read: " + error.message());
+  const uint64_t file_size = size_to_read(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(path, "can't be read");
 

@@ -7,11 +7,11 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <stdexcept>
 
+#include "common/check/files.h"
 #include "common/core/extents.h"
 
 namespace convladder {
@@ -228,10 +228,8 @@ bool halve_pads(ConvArguments& a) {
 }  // namespace
 
 std::vector<Problem> read_problems(const std::string& path) {
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);  // fails for folders, pipes, devices
-  if (error) throw std::runtime_error(path + ": can't be read: " + error.message());
-  if (bytes > MOST_BYTES) throw std::runtime_error(path + ": is too large for a list of problems");
+  if (size_to_read(path) > MOST_BYTES)
+    throw std::runtime_error(path + ": is too large for a list of problems");
   std::ifstream file(path);
   if (!file) throw std::runtime_error(path + ": can't be read");
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 #include <string>
 #include <thread>
@@ -58,6 +59,51 @@ bool has_room_for_blas() {
   void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
+
+// n elements, each `step` behind the one before (before it where that is negative, as BLAS has it).
+template <typename T>
+struct Vector {
+  const T* data;
+  int step;
+};
+template <typename T>
+MatrixView view_of(const Vector<T>& vector, int n) {
+  constexpr int64_t WORDS = sizeof(T) / sizeof(float);
+  return {reinterpret_cast<const float*>(vector.data), WORDS, n,
+          WORDS * std::abs(int64_t{vector.step})};
+}
+
+// *result = compute() of vectors; 0 where there are no elements.
+template <typename T, typename Result, typename Compute>
+cublasStatus_t reduce(const char* name, cublasHandle_t handle, int n,
+                      const std::vector<Vector<T>>& vectors, bool multiplies, Result* result,
+                      const Compute& compute) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (fault_due(Call::kCublas)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!result) return CUBLAS_STATUS_INVALID_VALUE;
+  LaunchWork work;
+  work.library_products = multiplies ? n : 0;
+  std::vector<MatrixView> reads;
+  for (const Vector<T>& vector : vectors) {
+    if (n > 0 && !vector.data) return CUBLAS_STATUS_INVALID_VALUE;
+    reads.push_back(view_of(vector, n));
+    work.sectors_read += sectors_of(reads.back());
+  }
+  Result value{};
+  if (n > 0) {
+    if (is_planned(work)) return CUBLAS_STATUS_SUCCESS;
+    note_work(handle->stream);
+    if constexpr (COUNTING) {
+      failure = library_call(name, work, reads, {});
+      if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
+    }
+    if (!has_room_for_blas()) return CUBLAS_STATUS_ALLOC_FAILED;
+    const DeviceMemoryInReach in_reach;
+    value = static_cast<Result>(compute());
+  }
+  *result = value;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 }  // namespace
@@ -163,3 +209,25 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
   }
   return CUBLAS_STATUS_SUCCESS;
 }
+
+// Of one vector, which BLAS goes through forwards alone.
+#define CONVLADDER_REDUCTION(Name, T, Result, multiplies, value)                      \
+  cublasStatus_t cublas##Name(cublasHandle_t handle, int n, const T* x, int inc_x,    \
+                              Result* result) {                                       \
+    const int count = inc_x > 0 ? n : 0;                                              \
+    return reduce<T>("cublas" #Name, handle, count, {{x, inc_x}}, multiplies, result, \
+                     [&] { return value; });                                          \
+  }
+#define CONVLADDER_REDUCTIONS(Letter, letter, T)                                                \
+  cublasStatus_t cublas##Letter##dot(cublasHandle_t handle, int n, const T* x, int inc_x,       \
+                                     const T* y, int inc_y, T* result) {                        \
+    return reduce<T>("cublas" #Letter "dot", handle, n, {{x, inc_x}, {y, inc_y}}, true, result, \
+                     [&] { return cblas_##letter##dot(n, x, inc_x, y, inc_y); });               \
+  }                                                                                             \
+  CONVLADDER_REDUCTION(Letter##nrm2, T, T, true, cblas_##letter##nrm2(n, x, inc_x))             \
+  CONVLADDER_REDUCTION(Letter##asum, T, T, false, cblas_##letter##asum(n, x, inc_x))            \
+  CONVLADDER_REDUCTION(I##letter##amax, T, int, false, cblas_i##letter##amax(n, x, inc_x) + 1)
+CONVLADDER_REDUCTIONS(S, s, float)
+CONVLADDER_REDUCTIONS(D, d, double)
+#undef CONVLADDER_REDUCTIONS
+#undef CONVLADDER_REDUCTION

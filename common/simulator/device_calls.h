@@ -36,7 +36,11 @@ struct LaneCall {
     kExchange,  // orders no memory
     kBarrier,   // __syncwarp()
     kMatrix,    // by the tensor core: of all 32 lanes, at one place in the source
+    kFragment,  // wmma's loads and stores: likewise, and a barrier
   };
+  bool needs_all_lanes() const { return kind == Kind::kMatrix || kind == Kind::kFragment; }
+  bool is_barrier() const { return kind == Kind::kBarrier || kind == Kind::kFragment; }
+
   const char* name;  // "__shfl_sync"
   Place place;
   unsigned mask;  // lanes that must come, but for those that have left; 0: as many as can come

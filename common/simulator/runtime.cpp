@@ -96,6 +96,7 @@ cudaDeviceProp properties() {
   p.maxGridSize[1] = p.maxGridSize[2] = 65535;
   p.maxThreadsPerMultiProcessor = 2048;
   p.maxBlocksPerMultiProcessor = 32;
+  p.computePreemptionSupported = 1;
   p.multiProcessorCount = multiprocessors;
   p.clockRate = 1980000;
   p.memoryClockRate = 3201000;
@@ -104,7 +105,14 @@ cudaDeviceProp properties() {
   p.persistingL2CacheMaxSize = p.l2CacheSize / 4 * 3;  // this and the next as an A100's: not asked
   p.accessPolicyMaxWindowSize = 128 << 20;
   p.totalConstMem = 65536;
-  p.textureAlignment = 512;
+  p.textureAlignment = p.surfaceAlignment = 512;
+  p.texturePitchAlignment = 32;
+  constexpr int MOST_1D = 1 << 17, MOST_2D = 1 << 16, MOST_3D = 1 << 14, MOST_LAYERED = 1 << 15;
+  p.maxTexture1D = p.maxTexture2D[0] = MOST_1D;
+  p.maxTexture2D[1] = MOST_2D;
+  for (int& extent : p.maxTexture3D) extent = MOST_3D;
+  p.maxTexture1DLayered[0] = p.maxTexture2DLayered[0] = p.maxTexture2DLayered[1] = MOST_LAYERED;
+  p.maxTexture1DLayered[1] = p.maxTexture2DLayered[2] = 2048;
   p.major = is_program() ? 9 : 0;
   p.asyncEngineCount = 3;
   for (int* yes : {&p.deviceOverlap, &p.canMapHostMemory, &p.concurrentKernels, &p.ECCEnabled,

@@ -44,7 +44,7 @@ ATOMIC = re.compile(r"atomic(Add|Sub|Exch|Min|Max|And|Or|Xor|Inc|Dec|CAS)(_block
 TYPES = {"auto", "bool", "char", "class", "double", "float", "int", "long", "short", "typename", "unsigned"}
 REFUSED = [
     (r"cudaTextureObject_t|cudaCreateTextureObject|cudaBindTexture\w*|tex[123]D\w*|texCubemap\w*|"
-     r"textureReference", "textures are not simulated"),
+     r"textureReference|cudaChannelFormatDesc|cudaCreateChannelDesc", "textures are not simulated"),
     (r"cudaSurfaceObject_t|cudaCreateSurfaceObject|surf[123]D\w+", "surfaces are not simulated"),
     (r"cudaMalloc(?:3D|Mipmapped)?Array|cuda(?:Mipmapped)?Array_t", "CUDA arrays are not simulated"),
     (r"__cluster_dims__|cluster_group|this_cluster", "clusters are not simulated"),
@@ -542,7 +542,13 @@ class Unit:
         filled = f"{self.flat(first, at + 1).rstrip()}__arguments{self.flat(at + 1, i)}"
         if has_defaults:
             self.insert(first, " ::std::apply(")
-        if name in self.deduced:
+        given = self.split(end + 4, self.closing(end + 3))
+        if name in self.deduced and any(self.words[begin] == "{" for begin, _ in given):
+            # What stands in braces has no type of its own, which `auto&&` would need.
+            self.insert(first, SIMULATOR + "kernel(decltype(")
+            self.edits.append((self.ends[at], self.ends[at], "__kernel"))
+            before = f"({self.flat(end + 4, self.closing(end + 3))}))::pointer)"
+        elif name in self.deduced:
             self.insert(first, SIMULATOR + "deduced([&](auto&&... a) -> decltype(")
             self.edits.append((self.ends[at], self.ends[at], "__kernel"))
             before = "(static_cast<decltype(a)>(a)...)) { return {}; })"
@@ -798,8 +804,10 @@ CUDA_ERRORS = [(re.compile(rf"^(.+?:\d+):\d+:{pattern}", re.MULTILINE), r"\1: er
 
 # A name of CUDA's that g++ doesn't know.
 UNDECLARED = re.compile(
-    r"^(\S+:\d+):\d+: error: .((?:cu[a-z]*[A-Z_]|cuda::|cg::|__)\w+|\w+f)\W+(?:was not|has not been) "
-    "declared", re.MULTILINE)
+    r"^(\S+:\d+):\d+: error: .(?:struct cudaDeviceProp\W+has no member named .(?P<member>\w+)|"
+    r"(?P<name>(?:cu[a-z]*[A-Z_]|cuda::|cg::|__)\w+|\w+f|texture|surface)\W+"
+    r"(?:(?:was not|has not been) declared|does not name a type)|"
+    r"(?P<part>\w+)\W+is not a member of .(?:cg|cooperative_groups|cuda))", re.MULTILINE)
 
 
 def explained(said):
@@ -808,7 +816,8 @@ def explained(said):
     error = re.compile(r"^(?!\S*common/simulator/)\S+: error: ", re.MULTILINE)  # ours follow
     others = len(error.findall(said)) > sum(len(error.findall(match[0])) for match, _ in matches)
     lines = dict.fromkeys(match.expand(words) for match, words in matches)
-    notes = dict.fromkeys(f"{found[1]}: note: {found[2]} isn't simulated, or is misspelt"
+    notes = dict.fromkeys(f"{found[1]}: note: {found['name'] or found['member'] or found['part']} isn't "
+                          "simulated, or is misspelt"
                           for found in UNDECLARED.finditer(said))
     return "\n".join([*lines, said if others or not lines else ""]) + "".join(f"{note}\n" for note in notes)
 

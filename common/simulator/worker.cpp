@@ -553,17 +553,16 @@ void Worker::meet(const LaneCall& call) {
   if (!any) release_lanes(warp, call.mask);
   wait(self);
   if constexpr (COUNTING) {
-    if (call.kind == LaneCall::Kind::kBarrier) observer_->sync_warp(self.thread);
+    if (call.is_barrier()) observer_->sync_warp(self.thread);
   }
 }
 
 // Two lanes that wait for each other must ask for the same.
 void Worker::require_agreement(const LaneCall& call, const Carrier& other) const {
   const LaneCall& there = *other.call;
-  const bool is_matrix = call.kind == LaneCall::Kind::kMatrix;
   if (!(call.mask & lane_bit(other.thread)) || !(there.mask & lane_bit(running_->thread))) return;
   const bool same = call.mask == there.mask && std::strcmp(call.name, there.name) == 0;
-  if (same && (!is_matrix || call.place == there.place)) return;
+  if (same && (!call.needs_all_lanes() || call.place == there.place)) return;
   const auto with_mask = [&](const LaneCall& one) {
     return to_string(one) +
            (call.mask == there.mask ? "" : ", with the mask " + hexadecimal(one.mask));
@@ -590,7 +589,7 @@ void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
   }
   if (!first) return;
   const LaneCall& call = *first;
-  const bool all = call.kind == LaneCall::Kind::kMatrix;  // even those that have left
+  const bool all = call.needs_all_lanes();  // even those that have left
   if (mask & (all ? ~0u : warp.alive) & ~lanes) return;
   std::vector<Carrier*> here, others;
   void* parts[WARP] = {};
@@ -600,9 +599,9 @@ void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
   }
   if (call.act) call.act(parts, lanes);
   if constexpr (COUNTING) {
-    if (all) observer_->mma(call.instructions);
+    if (call.kind == LaneCall::Kind::kMatrix) observer_->mma(call.instructions);
     observer_->shuffle(call.words);
-    if (call.kind == LaneCall::Kind::kBarrier) hopper_->sync_lanes(here[0]->thread / WARP, lanes);
+    if (call.is_barrier()) hopper_->sync_lanes(here[0]->thread / WARP, lanes);
   }
   warp.waiting.swap(others);
   note_progress();
@@ -634,7 +633,7 @@ void Worker::fail_waiting() {
     for (const Carrier* carrier : warp.waiting) {
       if (carrier->call->mask == first.call->mask) here |= lane_bit(carrier->thread);
     }
-    const bool all = first.call->kind == LaneCall::Kind::kMatrix;
+    const bool all = first.call->needs_all_lanes();
     unsigned missing = first.thread / WARP * WARP;
     while (!(first.call->mask & (all ? ~0u : warp.alive) & ~here & lane_bit(missing))) ++missing;
     return fail(cudaErrorLaunchFailure, first.thread,

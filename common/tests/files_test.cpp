@@ -95,6 +95,12 @@ TEST(BadFiles, AreRefusedInOneLineWithTheirName) {
     EXPECT_EQ(message_of<std::runtime_error>([&] { read(kind, "/nonexistent/x"); }),
               "/nonexistent/x: can't be read: No such file or directory");
     EXPECT_THROW(read(kind, "/"), std::runtime_error);
+    const std::string pipe = folder.path(std::string(kind) + ".pipe");
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    for (const std::string& other : {pipe, std::string("/dev/zero")}) {
+      EXPECT_EQ(message_of<std::runtime_error>([&] { read(kind, other); }),
+                other + ": can't be read: it is no regular file");
+    }
   }
   for (std::size_t length = 0; length < GOOD.size(); ++length) {  // cut anywhere
     const std::string path = folder.write("cut", GOOD.substr(0, length));

@@ -592,8 +592,16 @@ std::string BlockObserver::race(const Access& access, Space space, const Touch& 
                                            plural(interval_, "barrier") + ")"
                                      : ", and nothing orders the blocks of a grid";
   return "data race: " + describe(access, space) + " at " + source_line(code_offset(access.pc)) +
-         "; " + describe(before, grid_, launch_->grid->threads) + " touched it at " +
-         source_line(before.code) + order;
+         "; " + others(before) + " touched it at " + source_line(before.code) + order;
+}
+
+// Who has touched what the running thread races for. Of several only the last is known, which may be itself.
+std::string BlockObserver::others(const Touch& before) const {
+  if (before.stamp.block != block_ || before.stamp.thread != thread_) {
+    return describe(before, grid_, launch_->grid->threads);
+  }
+  return before.stamp.several_blocks ? "several blocks (others, and last this one)"
+                                     : "several threads (others, and last this one)";
 }
 
 std::string BlockObserver::race_with_kernel_before(const Access& access,

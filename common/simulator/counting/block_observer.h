@@ -256,6 +256,7 @@ class BlockObserver {
   void object(const Access& access, uint32_t other_code, const Describe& text);
   std::string complaint(const Access& access, Space space, const std::string& what) const;
   std::string race(const Access& access, Space space, const Touch& before) const;
+  std::string others(const Touch& before) const;
   std::string describe(const Access& access, Space space) const;
   std::string race_with_kernel_before(const Access& access, const Touch& before) const;
   static std::string describe(const Touch& touch, dim3 blocks, dim3 threads);

@@ -174,6 +174,12 @@ inline coalesced_group binary_partition(const coalesced_group& group, bool side,
   return coalesced_group(__match_any_sync(group.lanes(), static_cast<int>(side), place));
 }
 
+// One thread of the group calls it, here the first.
+template <typename Group, typename Call, typename... Arguments>
+void invoke_one(const Group& group, Call&& call, Arguments&&... arguments) {
+  if (group.thread_rank() == 0) std::forward<Call>(call)(std::forward<Arguments>(arguments)...);
+}
+
 inline void sync(const thread_group& group, CONVLADDER_HERE) { group.sync(place); }
 inline unsigned long long thread_rank(const thread_group& group) { return group.thread_rank(); }
 inline unsigned long long group_size(const thread_group& group) { return group.size(); }

@@ -1,4 +1,4 @@
-// The simulator's <cublas_v2.h>: single-precision matrix products on the host, by a CBLAS.
+// The simulator's <cublas_v2.h>: single-precision matrix products, and sums over vectors, on the host by a CBLAS.
 // Matrices are column-major, as in cuBLAS.
 #pragma once
 
@@ -47,6 +47,21 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          long long stride_a, const float* B, int ldb,
                                          long long stride_b, const float* beta, float* C, int ldc,
                                          long long stride_c, int batch);
+
+// Of n elements, each inc_* behind the one before: the sum of products, the Euclidean norm, the sum of absolute
+// values, and the first place, from 1 on, of the largest absolute value. The result lies on the host.
+#define CONVLADDER_REDUCTIONS(Letter, T)                                                   \
+  cublasStatus_t cublas##Letter##dot(cublasHandle_t handle, int n, const T* x, int inc_x,  \
+                                     const T* y, int inc_y, T* result);                    \
+  cublasStatus_t cublas##Letter##nrm2(cublasHandle_t handle, int n, const T* x, int inc_x, \
+                                      T* result);                                          \
+  cublasStatus_t cublas##Letter##asum(cublasHandle_t handle, int n, const T* x, int inc_x, \
+                                      T* result);
+CONVLADDER_REDUCTIONS(S, float)
+CONVLADDER_REDUCTIONS(D, double)
+#undef CONVLADDER_REDUCTIONS
+cublasStatus_t cublasIsamax(cublasHandle_t handle, int n, const float* x, int inc_x, int* result);
+cublasStatus_t cublasIdamax(cublasHandle_t handle, int n, const double* x, int inc_x, int* result);
 
 // Matrices and vectors between host and device, of `bytes` for an element; ld* and inc* count elements.
 #define CONVLADDER_MOVES(way, kind)                                                               \

@@ -30,6 +30,7 @@
 #endif
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __maxnreg__(registers)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 

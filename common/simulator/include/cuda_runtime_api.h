@@ -21,44 +21,116 @@
 
 // A launch that fails has failed when it returns. The last error belongs to the host thread that caused it, and
 // reading it clears it, even where CUDA would keep it for good (a kernel that failed); but not in a program of
-// ./ladder sim, which meets it again in every later call, as on a GPU.
-#define CONVLADDER_CUDA_ERRORS(ERROR)                                                     \
-  ERROR(cudaSuccess, 0, "no error")                                                       \
-  ERROR(cudaErrorInvalidValue, 1, "invalid argument")                                     \
-  ERROR(cudaErrorMemoryAllocation, 2, "out of memory")                                    \
-  ERROR(cudaErrorInitializationError, 3, "initialization error")                          \
-  ERROR(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")               \
-  ERROR(cudaErrorInvalidPitchValue, 12, "invalid pitch argument")                         \
-  ERROR(cudaErrorInvalidSymbol, 13, "invalid device symbol")                              \
-  ERROR(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                      \
-  ERROR(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")         \
-  ERROR(cudaErrorInsufficientDriver, 35,                                                  \
-        "CUDA driver version is insufficient for CUDA runtime version")                   \
-  ERROR(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                    \
-  ERROR(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                     \
-  ERROR(cudaErrorInvalidDevice, 101, "invalid device ordinal")                            \
-  ERROR(cudaErrorPeerAccessUnsupported, 217,                                              \
-        "peer access is not supported between these two devices")                         \
-  ERROR(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                   \
-  ERROR(cudaErrorSymbolNotFound, 500, "named symbol not found")                           \
-  ERROR(cudaErrorNotReady, 600, "device not ready")                                       \
-  ERROR(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")         \
-  ERROR(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")    \
-  ERROR(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")           \
-  ERROR(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")         \
-  ERROR(cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")           \
-  ERROR(cudaErrorAssert, 710, "device-side assert triggered")                             \
-  ERROR(cudaErrorHostMemoryAlreadyRegistered, 712,                                        \
-        "part or all of the requested memory range is already mapped")                    \
-  ERROR(cudaErrorHostMemoryNotRegistered, 713,                                            \
-        "pointer does not correspond to a registered memory region")                      \
-  ERROR(cudaErrorIllegalInstruction, 715, "an illegal instruction was encountered")       \
-  ERROR(cudaErrorMisalignedAddress, 716, "misaligned address")                            \
-  ERROR(cudaErrorLaunchFailure, 719, "unspecified launch failure")                        \
-  ERROR(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
-  ERROR(cudaErrorNotPermitted, 800, "operation not permitted")                            \
-  ERROR(cudaErrorNotSupported, 801, "operation not supported")                            \
-  ERROR(cudaErrorUnknown, 999, "unknown error")
+// ./ladder sim, which meets it again in every later call, as on a GPU. Many are here for programs that name them
+// all, in a table of their own.
+#define CONVLADDER_CUDA_ERRORS(ERROR)                                                             \
+  ERROR(cudaSuccess, 0, "no error")                                                               \
+  ERROR(cudaErrorInvalidValue, 1, "invalid argument")                                             \
+  ERROR(cudaErrorMemoryAllocation, 2, "out of memory")                                            \
+  ERROR(cudaErrorInitializationError, 3, "initialization error")                                  \
+  ERROR(cudaErrorCudartUnloading, 4, "driver shutting down")                                      \
+  ERROR(cudaErrorProfilerDisabled, 5, "profiler disabled while using external profiling tool")    \
+  ERROR(cudaErrorProfilerNotInitialized, 6,                                                       \
+        "profiler not initialized: call cudaProfilerInitialize()")                                \
+  ERROR(cudaErrorProfilerAlreadyStarted, 7, "profiler already started")                           \
+  ERROR(cudaErrorProfilerAlreadyStopped, 8, "profiler already stopped")                           \
+  ERROR(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                       \
+  ERROR(cudaErrorInvalidPitchValue, 12, "invalid pitch argument")                                 \
+  ERROR(cudaErrorInvalidSymbol, 13, "invalid device symbol")                                      \
+  ERROR(cudaErrorInvalidHostPointer, 16, "invalid host pointer")                                  \
+  ERROR(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                              \
+  ERROR(cudaErrorInvalidTexture, 18, "invalid texture reference")                                 \
+  ERROR(cudaErrorInvalidTextureBinding, 19, "texture is not bound to a pointer")                  \
+  ERROR(cudaErrorInvalidChannelDescriptor, 20, "invalid channel descriptor")                      \
+  ERROR(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                 \
+  ERROR(cudaErrorAddressOfConstant, 22, "invalid address of constant")                            \
+  ERROR(cudaErrorTextureFetchFailed, 23, "fetch from texture failed")                             \
+  ERROR(cudaErrorTextureNotBound, 24, "cannot fetch from a texture that is not bound")            \
+  ERROR(cudaErrorSynchronizationError, 25, "incorrect use of __syncthreads()")                    \
+  ERROR(cudaErrorInvalidFilterSetting, 26, "linear filtering not supported for non-float type")   \
+  ERROR(cudaErrorInvalidNormSetting, 27,                                                          \
+        "read as normalized float not supported for 32-bit non float type")                       \
+  ERROR(cudaErrorMixedDeviceExecution, 28,                                                        \
+        "device emulation mode and device execution mode cannot be mixed")                        \
+  ERROR(cudaErrorNotYetImplemented, 31, "feature not yet implemented")                            \
+  ERROR(cudaErrorMemoryValueTooLarge, 32,                                                         \
+        "memory size or pointer value too large to fit in 32 bit")                                \
+  ERROR(cudaErrorInsufficientDriver, 35,                                                          \
+        "CUDA driver version is insufficient for CUDA runtime version")                           \
+  ERROR(cudaErrorInvalidSurface, 37, "invalid surface reference")                                 \
+  ERROR(cudaErrorDuplicateVariableName, 43, "duplicate global variable looked up by string name") \
+  ERROR(cudaErrorDuplicateTextureName, 44, "duplicate texture looked up by string name")          \
+  ERROR(cudaErrorDuplicateSurfaceName, 45, "duplicate surface looked up by string name")          \
+  ERROR(cudaErrorDevicesUnavailable, 46, "CUDA-capable device(s) is/are busy or unavailable")     \
+  ERROR(cudaErrorIncompatibleDriverContext, 49, "incompatible driver context")                    \
+  ERROR(cudaErrorMissingConfiguration, 52, "__global__ function call is not configured")          \
+  ERROR(cudaErrorPriorLaunchFailure, 53, "unspecified launch failure in prior launch")            \
+  ERROR(cudaErrorLaunchMaxDepthExceeded, 65,                                                      \
+        "launch would exceed maximum depth of nested launches")                                   \
+  ERROR(cudaErrorLaunchFileScopedTex, 66,                                                         \
+        "launch failed because kernel uses unsupported, file-scoped textures (texture objects "   \
+        "are supported)")                                                                         \
+  ERROR(cudaErrorLaunchFileScopedSurf, 67,                                                        \
+        "launch failed because kernel uses unsupported, file-scoped surfaces (surface objects "   \
+        "are supported)")                                                                         \
+  ERROR(cudaErrorSyncDepthExceeded, 68,                                                           \
+        "cudaDeviceSynchronize failed because caller's grid depth exceeds "                       \
+        "cudaLimitDevRuntimeSyncDepth")                                                           \
+  ERROR(cudaErrorLaunchPendingCountExceeded, 69,                                                  \
+        "launch failed because launch would exceed cudaLimitDevRuntimePendingLaunchCount")        \
+  ERROR(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                            \
+  ERROR(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                             \
+  ERROR(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                    \
+  ERROR(cudaErrorStartupFailure, 127, "startup failure in cuda runtime")                          \
+  ERROR(cudaErrorInvalidKernelImage, 200, "device kernel image is invalid")                       \
+  ERROR(cudaErrorDeviceUninitialized, 201, "invalid device context")                              \
+  ERROR(cudaErrorMapBufferObjectFailed, 205, "mapping of buffer object failed")                   \
+  ERROR(cudaErrorUnmapBufferObjectFailed, 206, "unmapping of buffer object failed")               \
+  ERROR(cudaErrorNoKernelImageForDevice, 209,                                                     \
+        "no kernel image is available for execution on the device")                               \
+  ERROR(cudaErrorECCUncorrectable, 214, "uncorrectable ECC error encountered")                    \
+  ERROR(cudaErrorUnsupportedLimit, 215, "limit is not supported on this architecture")            \
+  ERROR(cudaErrorDeviceAlreadyInUse, 216,                                                         \
+        "exclusive-thread device already in use by a different thread")                           \
+  ERROR(cudaErrorPeerAccessUnsupported, 217,                                                      \
+        "peer access is not supported between these two devices")                                 \
+  ERROR(cudaErrorInvalidPtx, 218, "a PTX JIT compilation failed")                                 \
+  ERROR(cudaErrorInvalidGraphicsContext, 219, "invalid OpenGL or DirectX context")                \
+  ERROR(cudaErrorNvlinkUncorrectable, 220,                                                        \
+        "uncorrectable NVLink error detected during the execution")                               \
+  ERROR(cudaErrorJitCompilerNotFound, 221, "PTX JIT compiler library not found")                  \
+  ERROR(cudaErrorInvalidSource, 300, "device kernel image is invalid")                            \
+  ERROR(cudaErrorFileNotFound, 301, "file not found")                                             \
+  ERROR(cudaErrorSharedObjectSymbolNotFound, 302, "shared object symbol not found")               \
+  ERROR(cudaErrorSharedObjectInitFailed, 303, "shared object initialization failed")              \
+  ERROR(cudaErrorOperatingSystem, 304, "OS call failed or operation not supported on this OS")    \
+  ERROR(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                           \
+  ERROR(cudaErrorSymbolNotFound, 500, "named symbol not found")                                   \
+  ERROR(cudaErrorNotReady, 600, "device not ready")                                               \
+  ERROR(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                 \
+  ERROR(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")            \
+  ERROR(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")                   \
+  ERROR(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")                 \
+  ERROR(cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")                   \
+  ERROR(cudaErrorSetOnActiveProcess, 708, "cannot set while device is active in this process")    \
+  ERROR(cudaErrorAssert, 710, "device-side assert triggered")                                     \
+  ERROR(cudaErrorTooManyPeers, 711, "peer mapping resources exhausted")                           \
+  ERROR(cudaErrorHostMemoryAlreadyRegistered, 712,                                                \
+        "part or all of the requested memory range is already mapped")                            \
+  ERROR(cudaErrorHostMemoryNotRegistered, 713,                                                    \
+        "pointer does not correspond to a registered memory region")                              \
+  ERROR(cudaErrorHardwareStackError, 714, "hardware stack error")                                 \
+  ERROR(cudaErrorIllegalInstruction, 715, "an illegal instruction was encountered")               \
+  ERROR(cudaErrorMisalignedAddress, 716, "misaligned address")                                    \
+  ERROR(cudaErrorInvalidAddressSpace, 717,                                                        \
+        "operation not supported on global/shared address space")                                 \
+  ERROR(cudaErrorInvalidPc, 718, "invalid program counter")                                       \
+  ERROR(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                \
+  ERROR(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch")         \
+  ERROR(cudaErrorNotPermitted, 800, "operation not permitted")                                    \
+  ERROR(cudaErrorNotSupported, 801, "operation not supported")                                    \
+  ERROR(cudaErrorUnknown, 999, "unknown error")                                                   \
+  ERROR(cudaErrorApiFailureBase, 10000, "api failure base")
 
 #define CONVLADDER_ENUMERATOR(name, code, text) name = (code),
 enum cudaError { CONVLADDER_CUDA_ERRORS(CONVLADDER_ENUMERATOR) };
@@ -83,7 +155,9 @@ struct cudaDeviceProp {
   int clockRate;  // kHz
   std::size_t totalConstMem;
   int major, minor;  // of a program that is compiled for a GPU; else 0.0, no compute capability
-  std::size_t textureAlignment;
+  std::size_t textureAlignment, texturePitchAlignment, surfaceAlignment;
+  int maxTexture1D, maxTexture2D[2], maxTexture3D[3], maxTexture1DLayered[2],
+      maxTexture2DLayered[3];
   int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory,
       computeMode;
   int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver,
@@ -96,7 +170,7 @@ struct cudaDeviceProp {
   int concurrentManagedAccess, cooperativeLaunch, cooperativeMultiDeviceLaunch,
       memoryPoolsSupported;
   std::size_t sharedMemPerBlockOptin;
-  int maxBlocksPerMultiProcessor, hostNativeAtomicSupported;
+  int maxBlocksPerMultiProcessor, hostNativeAtomicSupported, computePreemptionSupported;
   int persistingL2CacheMaxSize, accessPolicyMaxWindowSize;
 };
 
@@ -112,8 +186,10 @@ struct cudaDeviceProp {
   ATTRIBUTE(MaxSharedMemoryPerBlock, 8, sharedMemPerBlock)                    \
   ATTRIBUTE(TotalConstantMemory, 9, totalConstMem)                            \
   ATTRIBUTE(WarpSize, 10, warpSize)                                           \
+  ATTRIBUTE(MaxPitch, 11, memPitch)                                           \
   ATTRIBUTE(MaxRegistersPerBlock, 12, regsPerBlock)                           \
   ATTRIBUTE(ClockRate, 13, clockRate)                                         \
+  ATTRIBUTE(TextureAlignment, 14, textureAlignment)                           \
   ATTRIBUTE(GpuOverlap, 15, deviceOverlap)                                    \
   ATTRIBUTE(MultiProcessorCount, 16, multiProcessorCount)                     \
   ATTRIBUTE(KernelExecTimeout, 17, kernelExecTimeoutEnabled)                  \
@@ -122,20 +198,29 @@ struct cudaDeviceProp {
   ATTRIBUTE(ComputeMode, 20, computeMode)                                     \
   ATTRIBUTE(ConcurrentKernels, 31, concurrentKernels)                         \
   ATTRIBUTE(EccEnabled, 32, ECCEnabled)                                       \
+  ATTRIBUTE(PciBusId, 33, pciBusID)                                           \
+  ATTRIBUTE(PciDeviceId, 34, pciDeviceID)                                     \
+  ATTRIBUTE(TccDriver, 35, tccDriver)                                         \
   ATTRIBUTE(MemoryClockRate, 36, memoryClockRate)                             \
   ATTRIBUTE(GlobalMemoryBusWidth, 37, memoryBusWidth)                         \
   ATTRIBUTE(L2CacheSize, 38, l2CacheSize)                                     \
   ATTRIBUTE(MaxThreadsPerMultiProcessor, 39, maxThreadsPerMultiProcessor)     \
   ATTRIBUTE(AsyncEngineCount, 40, asyncEngineCount)                           \
   ATTRIBUTE(UnifiedAddressing, 41, unifiedAddressing)                         \
+  ATTRIBUTE(PciDomainId, 50, pciDomainID)                                     \
   ATTRIBUTE(ComputeCapabilityMajor, 75, major)                                \
   ATTRIBUTE(ComputeCapabilityMinor, 76, minor)                                \
   ATTRIBUTE(StreamPrioritiesSupported, 78, streamPrioritiesSupported)         \
+  ATTRIBUTE(GlobalL1CacheSupported, 79, globalL1CacheSupported)               \
+  ATTRIBUTE(LocalL1CacheSupported, 80, localL1CacheSupported)                 \
   ATTRIBUTE(MaxSharedMemoryPerMultiprocessor, 81, sharedMemPerMultiprocessor) \
   ATTRIBUTE(MaxRegistersPerMultiprocessor, 82, regsPerMultiprocessor)         \
   ATTRIBUTE(ManagedMemory, 83, managedMemory)                                 \
+  ATTRIBUTE(IsMultiGpuBoard, 84, isMultiGpuBoard)                             \
+  ATTRIBUTE(HostNativeAtomicSupported, 86, hostNativeAtomicSupported)         \
   ATTRIBUTE(PageableMemoryAccess, 88, pageableMemoryAccess)                   \
   ATTRIBUTE(ConcurrentManagedAccess, 89, concurrentManagedAccess)             \
+  ATTRIBUTE(ComputePreemptionSupported, 90, computePreemptionSupported)       \
   ATTRIBUTE(CooperativeLaunch, 95, cooperativeLaunch)                         \
   ATTRIBUTE(MaxSharedMemoryPerBlockOptin, 97, sharedMemPerBlockOptin)         \
   ATTRIBUTE(MaxBlocksPerMultiprocessor, 106, maxBlocksPerMultiProcessor)      \
@@ -222,6 +307,22 @@ template <typename Kernel>
 cudaError_t cudaFuncSetCacheConfig(Kernel*, cudaFuncCache) {
   return cudaSuccess;
 }
+template <typename Kernel>
+cudaError_t cudaFuncSetSharedMemConfig(Kernel*, cudaSharedMemConfig) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  *flags = cudaDeviceScheduleAuto;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  *config = cudaFuncCachePreferNone;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  *config = cudaSharedMemBankSizeFourByte;
+  return cudaSuccess;
+}
 inline cudaError_t cudaProfilerStart() { return cudaSuccess; }
 inline cudaError_t cudaProfilerStop() { return cudaSuccess; }
 
@@ -298,6 +399,13 @@ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void (
   return cudaOccupancyMaxPotentialBlockSize(blocks, threads, reinterpret_cast<const void*>(kernel),
                                             dynamic_bytes, most_threads);
 }
+template <typename Kernel>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, Kernel kernel,
+                                                        std::size_t dynamic_bytes = 0,
+                                                        int most_threads = 0,
+                                                        unsigned /*flags*/ = 0) {
+  return cudaOccupancyMaxPotentialBlockSize(blocks, threads, kernel, dynamic_bytes, most_threads);
+}
 template <typename... Params, typename Bytes>
 cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* blocks, int* threads,
                                                            void (*kernel)(Params...),
@@ -372,6 +480,10 @@ inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nullptr,
+                                            unsigned /*flags*/ = 0) {
+  return cudaEventRecord(event, stream);
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);  // never cudaErrorNotReady: see above
 // Milliseconds of the host's clock: simulated time, which says nothing of a GPU.
@@ -385,7 +497,13 @@ enum {
   cudaHostAllocMapped = 2,
   cudaHostAllocWriteCombined = 4
 };
-enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };
+enum {
+  cudaHostRegisterDefault = 0,
+  cudaHostRegisterPortable = 1,
+  cudaHostRegisterMapped = 2,
+  cudaHostRegisterIoMemory = 4,
+  cudaHostRegisterReadOnly = 8
+};
 enum { cudaMemAttachGlobal = 1, cudaMemAttachHost = 2, cudaMemAttachSingle = 4 };
 
 enum cudaMemcpyKind {
@@ -567,6 +685,11 @@ inline cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
 inline cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return cudaSuccess; }
 inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
   return cudaSuccess;
+}
+template <typename T>
+cudaError_t cudaMallocFromPoolAsync(T** pointer, std::size_t bytes, cudaMemPool_t,
+                                    cudaStream_t stream) {
+  return cudaMallocAsync(pointer, bytes, stream);
 }
 inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
 

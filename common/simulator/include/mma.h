@@ -139,25 +139,30 @@ struct Store {
     *to = x;
   }
 };
+
+// All 32 lanes must take part in a load or a store, as in a product, and it orders memory as __syncwarp() does.
+inline void meet(const char* name, sim::Place place) {
+  sim::meet({name, place, ~0u, sim::LaneCall::Kind::kFragment});
+}
 }  // namespace detail
 
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename Memory>
 void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& all, const Memory* from, unsigned stride,
                       CONVLADDER_HERE) {
-  __syncwarp(~0u, place);
+  detail::meet("load_matrix_sync", place);
   detail::move_elements(all, from, stride, true, detail::Load());
 }
 template <int M, int N, int K, typename T, typename Memory>
 void load_matrix_sync(fragment<accumulator, M, N, K, T>& all, const Memory* from, unsigned stride,
                       layout_t layout, CONVLADDER_HERE) {
-  __syncwarp(~0u, place);
+  detail::meet("load_matrix_sync", place);
   detail::move_elements(all, from, stride, layout == mem_row_major, detail::Load());
 }
 template <int M, int N, int K, typename T, typename Memory>
 void store_matrix_sync(Memory* to, const fragment<accumulator, M, N, K, T>& all, unsigned stride,
                        layout_t layout, CONVLADDER_HERE) {
   detail::move_elements(all, to, stride, layout == mem_row_major, detail::Store());
-  __syncwarp(~0u, place);
+  detail::meet("store_matrix_sync", place);
 }
 
 // d = a * b + c

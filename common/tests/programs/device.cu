@@ -1,6 +1,8 @@
 // What the runtime says of the device and of kernels, and the errors that CUDA gives.
 // seen: compute 9.0, 132 multiprocessors, warps of 32
 // seen: attribute 1024, resident 8, grid 1056 of 1024
+// seen: pitch 2147483647, 1, textures of 131072 x 65536, configuration 1
+// seen: cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device
 // seen: static 256, dynamic 48896
 // seen: cudaErrorInvalidConfiguration cudaSuccess
 // seen: invalid argument, invalid device ordinal
@@ -35,6 +37,16 @@ int main() {
   cudaOccupancyMaxPotentialBlockSize(&blocks, &threads, kernel, 0, 0);
   printf("attribute %d, resident %d, grid %d of %d\n", most, resident, blocks * threads / 256,
          threads);
+  int pitch = 0, preemption = 0;
+  cudaDeviceGetAttribute(&pitch, cudaDevAttrMaxPitch, 0);
+  cudaDeviceGetAttribute(&preemption, cudaDevAttrComputePreemptionSupported, 0);
+  cudaSharedMemConfig config;
+  cudaDeviceGetSharedMemConfig(&config);
+  cudaFuncSetSharedMemConfig(kernel, cudaSharedMemBankSizeEightByte);
+  printf("pitch %d, %d, textures of %d x %d, configuration %d\n", pitch, preemption,
+         device.maxTexture2D[0], device.maxTexture2D[1], config);
+  printf("%s: %s\n", cudaGetErrorName(cudaErrorNoKernelImageForDevice),
+         cudaGetErrorString(cudaErrorNoKernelImageForDevice));
   cudaFuncAttributes about;
   cudaFuncGetAttributes(&about, kernel);
   printf("static %zu, dynamic %d\n", about.sharedSizeBytes, about.maxDynamicSharedSizeBytes);

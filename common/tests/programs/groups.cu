@@ -61,6 +61,14 @@ __global__ void groups() {
     CHECK(first <= int(block.thread_rank()) && first / 32 == int(block.thread_rank()) / 32);
     CHECK(cg::reduce(together, 1, cg::plus<int>()) == int(together.size()));
   }
+  __shared__ int called;
+  if (tile.meta_group_rank() == 0) {
+    if (tile.thread_rank() == 0) called = 0;
+    cg::invoke_one(
+        tile, [](int by) { called += by; }, 3);
+    tile.sync();
+    CHECK(called == 3);
+  }
   const auto parts = cg::labeled_partition(tile, tile.thread_rank() % 3);
   CHECK(parts.size() == (tile.thread_rank() % 3 < 2 ? 11u : 10u) &&
         parts.thread_rank() == tile.thread_rank() / 3);

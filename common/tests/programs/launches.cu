@@ -12,6 +12,7 @@
 // seen: nothing at null
 // seen: behind colons 8 40
 // seen: get 11
+// seen: braces 7 12 3 20
 // status: 0
 #include <cstdio>
 #include <vector>
@@ -56,6 +57,16 @@ __global__ void get(float* x) {
 }
 __global__ void maybe(float* there, const float* from) {
   if (!from) *there = 5;
+}
+
+struct Line {
+  float factor = 3, addend = 0;
+  __device__ float operator()(float x) const { return factor * x + addend; }
+};
+__global__ void __maxnreg__(32) put_line(float* x, Line line) { *x = line(2); }
+template <typename F, typename T>
+__global__ void apply_to(T* x, F f, dim3 to, float more = 0) {
+  x[to.x] = f(T(to.y)) + more;
 }
 
 template <typename Kernel>
@@ -125,6 +136,12 @@ int main() {
   printf("behind colons %g %g\n", values(x, 1)[0], values(x, 2)[1]);
   get<<<1, 2>>>(x);
   printf("get %g\n", values(x, 2)[1]);
+  put_line<<<1, 1>>>(x, {3, 1});
+  put_line<<<1, 1>>>(x + 1, {6});
+  apply_to<Line><<<1, 1>>>(x, {}, {2, 1});
+  apply_to<Line, float><<<1, 1, 0, stream>>>(x, {7, 6}, {3, 2, 1});
+  const std::vector<float> four = values(x, 4);
+  printf("braces %g %g %g %g\n", four[0], four[1], four[2], four[3]);
   printf("%s", "<<<a string>>>\n");  // <<<a comment>>>
   cudaStreamDestroy(stream);
   cudaFree(x);

@@ -10,6 +10,12 @@
 // atomic_and_plain: data race: .*changes \(by an atomic operation\) 4 bytes of global memory|data race: writes 4 bytes
 // own_plain_hidden: data race: .* 4 bytes of shared memory \(sum
 // last_reads: data race: reads 4 bytes of shared memory \(sum .*; several threads
+// itself_last: data race: writes 4 bytes of shared memory \(held .*; several threads \(others, and last this one\) touched it at
+// itself_last_of_grid: data race: writes 4 bytes of global memory .*; several blocks \(others, and last this one\) touched it at
+// half_a_load: waits for ever at load_matrix_sync\(\), .*{half_a_load}: thread \(16,0,0\) has left the kernel
+// two_loads: load_matrix_sync\(\), .*, but thread \(\d+,0,0\) of the same warp is at load_matrix_sync\(\)
+// half_a_store: waits for ever at store_matrix_sync\(\), .*{half_a_store}: thread \(16,0,0\) waits at __syncthreads\(\)
+// half_a_product: waits for ever at mma_sync\(\), .*{half_a_product}: thread \(16,0,0\) has left the kernel
 // no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
 // behind_fence: data race: reads 4 bytes of global memory at .*{read_behind_fence}; .* touched it at .*{behind_fence}
 // other_flag: data race: .* 4 bytes of global memory at .*mistakes.cu
@@ -38,6 +44,7 @@
 // early: reads 4 bytes of shared memory \(held \+ \d+ bytes\), into which an asynchronous copy is under way: .* asked for it at .*{ask}, at .*{early}
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
+#include <mma.h>
 
 #include <cassert>
 #include <cstdio>
@@ -93,6 +100,56 @@ __global__ void last_reads(int* out) {  // by whose own the others' are not hidd
   __syncthreads();
   atomicAdd(&sum, 1);
   if (atomicAdd(&count, 1) == 63) *out = sum;
+}
+// All read, and the last of them once more before it writes.
+__global__ void itself_last(int* out) {
+  __shared__ int held, count;
+  if (threadIdx.x == 0) held = count = 0;
+  __syncthreads();
+  out[threadIdx.x] = held;
+  if (atomicAdd(&count, 1) == 63) ++held;
+}
+__global__ void itself_last_of_grid(int* out) {
+  if (threadIdx.x > 0) return;
+  out[2 + blockIdx.x] = out[0];
+  if (atomicAdd(out + 1, 1) == 1) ++out[0];
+}
+// What all 32 lanes must do together.
+using namespace nvcuda;
+using Left = wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major>;
+using Right = wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major>;
+using Sum = wmma::fragment<wmma::accumulator, 16, 16, 16, float>;
+__shared__ float sums[256];
+__global__ void half_a_load(int* out) {
+  Left left;
+  if (threadIdx.x >= 16) return;
+  wmma::load_matrix_sync(left, reinterpret_cast<const __half*>(out), 16);  // half_a_load
+}
+__global__ void two_loads(int* out) {
+  Left left;
+  const __half* const matrix = reinterpret_cast<const __half*>(out);
+  if (threadIdx.x < 16) {
+    wmma::load_matrix_sync(left, matrix, 16);
+  } else {
+    wmma::load_matrix_sync(left, matrix, 16);
+  }
+}
+__global__ void half_a_store(int*) {
+  Sum sum;
+  wmma::fill_fragment(sum, 1.0f);
+  if (threadIdx.x < 16) {
+    wmma::store_matrix_sync(sums, sum, 16, wmma::mem_row_major);  // half_a_store
+  }
+  __syncthreads();
+}
+__global__ void half_a_product(int*) {
+  Left left;
+  Right right;
+  Sum sum;
+  wmma::fill_fragment(left, __half(1));
+  wmma::fill_fragment(right, __half(1));
+  wmma::fill_fragment(sum, 0.0f);
+  if (threadIdx.x < 16) wmma::mma_sync(sum, left, right, sum);  // half_a_product
 }
 __device__ unsigned arrived;
 __global__ void no_fence(int* out) {  // as flags.cu's sum(), without its __threadfence()
@@ -251,6 +308,12 @@ int main(int, char** arguments) {
                   {"atomic_and_plain", atomic_and_plain, 1},
                   {"own_plain_hidden", own_plain_hidden, 1},
                   {"last_reads", last_reads, 1},
+                  {"itself_last", itself_last, 1},
+                  {"itself_last_of_grid", itself_last_of_grid, 2},
+                  {"half_a_load", half_a_load, 1},
+                  {"two_loads", two_loads, 1},
+                  {"half_a_store", half_a_store, 1},
+                  {"half_a_product", half_a_product, 1},
                   {"no_fence", no_fence, 8},
                   {"behind_fence", behind_fence, 2},
                   {"other_flag", other_flag, 2},
@@ -278,8 +341,8 @@ int main(int, char** arguments) {
                   {"freed_twice", freed_twice, 1},
                   {"early", early, 1}};
   int* out;
-  cudaMalloc(&out, 128 * sizeof(int));
-  cudaMemset(out, 0, 128 * sizeof(int));
+  cudaMalloc(&out, 256 * sizeof(int));
+  cudaMemset(out, 0, 256 * sizeof(int));
   for (const auto& mistake : MISTAKES) {
     if (std::strcmp(mistake.name, arguments[1]) == 0) mistake.kernel<<<mistake.blocks, 64>>>(out);
   }
