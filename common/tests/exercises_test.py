@@ -511,6 +511,32 @@ HOSTILE = {
                   "#include \"common/core/stage.h\"\n#include <cuda/barrier>", KERNEL,
                   "__shared__ cuda::barrier<cuda::thread_scope_block> x;\n"
                   "if (threadIdx.x == 0) init(&x, blockDim.x);\n__syncthreads();\nx.arrive_and_wait();"),
+    "a move whose size comes late": (
+        judge.REFUSED, "mempcpy is called", "__builtin_mempcpy", FILE,
+        "__device__ float late(const float* p) {\n  float z[4];\n#pragma unroll\n"
+        "  for (int j = 0; j < 2; ++j) __builtin_mempcpy(z, p, 4 * j);\n  return z[0];\n}",
+        LOOPS, "sum += 0.0f * late(image)"),
+    "a move of the library": (
+        judge.REFUSED, r"\d: memcpy is called", None, "#include \"common/core/stage.h\"",
+        "#include \"common/core/stage.h\"\n#include <algorithm>", FILE,
+        "__device__ float late(const float* p) {\n  float z[4];\n#pragma unroll\n"
+        "  for (int j = 0; j < 2; ++j) std::copy(p, p + j, z);\n  return z[0];\n}",
+        LOOPS, "sum += 0.0f * late(image)"),
+    "writes to an index": (judge.STRAY, "writes to threadIdx, .* constant", "gridDim.y) = 5", KERNEL,
+                           "if (threadIdx.x == 0) const_cast<unsigned&>(gridDim.y) = 5;"),
+    "a type with a long name": (
+        judge.REFUSED, "so long a name", None, FILE, "template <class A, class B> struct launch {};\n"
+        "using X0 = launch<int, int>;\n" + "".join(
+            f"using X{i + 1} = launch<X{i}, X{i}>;\n" for i in range(13)) +
+        "volatile int flag;\ntemplate <class T> void hc() { if (flag) hc<T>(); if (flag) hc<T>(); }",
+        ENQUEUE, "hc<X13>();"),
+    "renamed by a pragma": (judge.REFUSED, "no pragmas but unroll", "_Pragma", FILE,
+                            "_Pragma(\"redefine_extname spin memcpy\")"),
+    "a number behind a dollar": (judge.REFUSED, "of ASCII letters", "NN(x", FILE,
+                                 "#define NN(...)\nNN(x$1'2' '/*')\n/* */"),
+    "a number behind a letter": (judge.REFUSED, "of ASCII letters", "NN(", FILE,
+                                 "NN(\u00e91'2' '/*')\n/* */"),
+    "a line that goes on behind NUL": (judge.REFUSED, "a NUL byte", "*\\\0", FILE, "/* *\\\0\n/\n/* */"),
     "copies into a copy": (judge.RACE, r"under way.*called at \S+:\d+\)", "copy_async<4>(x, input); //",
                            "#include \"common/core/stage.h\"",
                            "#include \"common/core/stage.h\"\n#include \"common/core/copy_async.h\"", KERNEL,
@@ -582,7 +608,7 @@ HOSTILE = {
 __device__ float one(float x) { return x; }
 __device__ float other(float x) { return x + 1; }""", LOOPS, "sum += (c ? one : other)(image[c])"),
     "too many threads": (judge.UNLAUNCHED, "a block of 2048 threads", "", "256;", "2048;"),
-    "a pragma in disguise": (judge.REFUSED, "attribute optimize", "conv2d", FILE,
+    "a pragma in disguise": (judge.REFUSED, "no pragmas but unroll", "_Pragma", FILE,
                              "_Pragma(\"GCC optimize(\\\"O3\\\")\")"),
     "fast for the sizes that are shown": (judge.COUNTERS, "loads per warp and tap", "", LOOPS,
                                           "if (shape.H != 224) sum += 0 * image[h * shape.W + w];\n" + LOOPS),

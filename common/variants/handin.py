@@ -78,9 +78,12 @@ LAUNCHER = re.compile(r"convladder::simulator::launch<(convladder::launch<[^()]*
                       r"|KernelPointer<[^()]*>::on)\(")
 # A place in the dump; its path may have brackets.
 WHERE = r"(?:\[(?P<where>(?=[/<])(?:(?!:\d+:\d+[^]:]*\] )[^\n])*:\d+:\d+[^]:]*)\] )?"
-LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = "
-                      r"|\b(?:(?<!simulator::)launch|simulator::kernel)<.*> \()"
-                      + WHERE + r"(?P<kernel>[^,;)]+)", re.M)
+LAUNCHED = re.compile(r"^ +.*(?:\.(?:__kernel|pointer|__pointer) = |> \()" + WHERE + r"(?P<kernel>[^,;)]+)")
+LAUNCHES = re.compile(r"\.(?:__kernel|pointer|__pointer) = |\b(?:(?<!simulator::)launch|simulator::kernel)<")
+# Moves of bytes, which become loads and stores once their size is known: after the hooks were set.
+MOVES = re.compile(r"(__builtin_)?_*(w?mem|w?c?s(tr|tp)|b(copy|zero|cmp))\w*")
+# A dump's line, and all of it, at most: what the patterns here look through in a second.
+LONGEST_LINE, LONGEST_DUMP = 10_000, 16 << 20
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 # What a stage does that calls it.
 OF_NO_STAGE = {
@@ -113,12 +116,17 @@ CALL = re.compile(r"(?!if |switch |return )(OBJ_TYPE_REF(?=\()|[^\s(*&][^;]*?(?=
 
 
 def refused(source, folder, start):
-    """(line, what is wrong), or None, of kernel.o, and of what the compiler has said of it in kernel.dump and
-    kernel.su; `start` is the exercise's own text."""
-    compiled, dump, usage = (os.path.join(folder, "kernel." + suffix) for suffix in ("o", "dump", "su"))
-    text, dump = files.read(source), files.read(dump)
+    """(line, what is wrong), or None, of kernel.o, and of what the compiler has said of it in kernel.hooked,
+    kernel.dump and kernel.su; `start` is the exercise's own text."""
+    compiled, hooked, dump, usage = (os.path.join(folder, "kernel." + suffix)
+                                     for suffix in ("o", "hooked", "dump", "su"))
+    text, hooked, dump = files.read(source), files.read(hooked), files.read(dump)
+    if max(len(hooked), len(dump)) > LONGEST_DUMP or any(
+            len(line) > LONGEST_LINE for each in (hooked, dump) for line in each.split("\n")):
+        return 0, "so much code, or a type with so long a name, can't be looked through"
     calls = "|".join([IN_KERNELS, *(names for word, names in IF_SPOKEN_OF.items() if word in start)])
-    return (not_its_own(text, compiled) or in_functions(text, dump, source, calls, tables_in(compiled)) or
+    return (not_its_own(text, compiled) or moves(text, hooked, source) or
+            in_functions(text, dump, source, calls, tables_in(compiled)) or
             unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), source))
 
@@ -237,10 +245,18 @@ def directive(text, start):
     """As refused(). Nothing may be compiled here that is not compiled there, and nothing of somebody else's:
     conditions and pragmas are those of the text `start`, headers those of C++ and of common/core. What the
     simulator does by itself has no names here."""
+    if "\0" in text:
+        return text.count("\n", 0, text.index("\0")) + 1, "a NUL byte, which could hide something"
     known = set(map(str.strip, start.splitlines()))
     text, before = spliced(text), ""
     for place, token in tokens(text):
         before, behind = token, before
+        if token in ("$", "\\") or token[0] not in "'\"" and not token.isascii():
+            return (text.count("\n", 0, place) + 1,
+                    f"{token}: names here are of ASCII letters, digits and underscores")
+        if token in ("_Pragma", "__pragma") and not re.match(r'\s*\(\s*"\s*unroll\b[\w\s()]*"\s*\)',
+                                                             text[place + len(token):]):
+            return text.count("\n", 0, place) + 1, f"{token}: no pragmas but unroll"
         if re.fullmatch('(u8|[uUL])?R"', token):
             return text.count("\n", 0, place) + 1, "a raw string, which could hide what is compiled"
         if token in ("'", '"'):
@@ -284,6 +300,19 @@ def calls_in(function):
                 yield re.match(r"\s+(?:\S+ = )?" + WHERE, line)["where"] or "", call[0]
 
 
+def moves(text, dump, source):
+    """As refused(), of the dump that shows what is called when hooks are set."""
+    for function in re.split(r"^;; Function ", dump, flags=re.M)[1:]:
+        for where, called in calls_in(function) if KERNEL in attributes_of(function) else ():
+            if MOVES.fullmatch(called):
+                path, _, place = where.partition(":")
+                name = called.replace("__builtin_", "")
+                line = int(place.split(":")[0]) if path == source else line_with(text, name) or \
+                    line_with(text, function.split(" (_")[0])  # the kernel's, where a library calls it
+                return line, f"{name} is called, and what it does with memory would not be counted"
+    return None
+
+
 def in_functions(text, dump, source, calls, tables):
     """As refused(); `calls`: the names that kernels may call; `tables`: variables that they may not read."""
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
@@ -294,7 +323,8 @@ def in_functions(text, dump, source, calls, tables):
     for function in functions:
         name, words = function.split(" (_")[0], attributes_of(function)
         launched = [] if name.startswith(HANDS_ON) else [
-            plain(found["kernel"]) for found in LAUNCHED.finditer(function)]
+            plain(found["kernel"]) for line in function.split("\n")
+            if LAUNCHES.search(line) and (found := LAUNCHED.match(line))]
         if plain_one := next((symbol for symbol in launched if symbol not in kernels), None):
             return line_with(text, plain_one), f"{plain_one} is launched, and is no __global__ function"
         own = re.search(rf"\[{re.escape(source)}:(\d+):", function)

@@ -112,6 +112,8 @@ def unreadable(source):
         return "is no text in UTF-8"
     except (OSError, ValueError) as error:
         return f"can't be read: {error}"
+    if re.search(rb":\d+:\d+.*\]", path):  # as a place in a dump of the compiler
+        return "has ':', numbers and ']' in its path"
     return "has a line's end or a tab in its path" if re.search(rb"[\t\n\v\f\r]", path) else ""
 
 
@@ -152,9 +154,11 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
     else:
         done = build.compile(source, compiled, seconds=COMPILE_SECONDS, memory=MEMORY, after=[
             "-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage",
+            "-fdump-tree-tsan-lineno=" + os.path.join(folder, "kernel.hooked"),
             "-fdump-tree-optimized-lineno=" + os.path.join(folder, "kernel.dump")])
-    if done.returncode != 0 and "No space left on device" in done.stdout:
-        raise BuildError(re.search(".*No space left on device.*", done.stdout)[0])  # the machine's fault
+    lacks = re.search(".*(No space left on device|Too many open files).*", done.stdout)
+    if done.returncode != 0 and lacks:
+        raise BuildError(lacks[0])  # the machine's fault
     if done.returncode != 0:
         raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
@@ -162,8 +166,10 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
         keep_names_to_itself(compiled)
     done = build.link(target, [compiled], os.path.basename(EXEMPLAR), program, first=False)
     if done.returncode != 0:
-        reason = re.search(r"multiple definition of .*?'|.*\Z", done.stdout.strip())[0]
-        raise Failed(f"{shown(source)}: can't be linked: {reason}", COMPILE)
+        reason = re.search(r"(multiple definition of|undefined reference to) .*?'", done.stdout)
+        if not reason:
+            raise BuildError(f"linking failed: {done.stdout.strip()}")  # a full disk, say
+        raise Failed(f"{shown(source)}: can't be linked: {reason[0]}", COMPILE)
     return program
 
 

@@ -253,6 +253,11 @@ void BlockObserver::access_memory(const Access& access) {
     access_global(access);
   } else if (!is_index(access.address)) {
     access_shared(access);
+  } else if (access.operation != Operation::kLoad) {
+    worker_.stop_thread(
+        cudaErrorIllegalAddress,
+        "writes to threadIdx, blockIdx, blockDim or gridDim, which are constant, at " +
+            source_line(code_offset(access.pc)));
   }
 }
 

@@ -130,7 +130,7 @@ class BlockObserver {
   bool is_plain(const void* address, unsigned bytes, bool write, const void* pc) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     Allocation* const allocation = recent(begin);
-    if (!allocation && is_index(begin)) return true;
+    if (!allocation && !write && is_index(begin)) return true;
     if (counts_accesses_ || !allocation || write || !allocation->is_settled(begin, bytes)) {
       return enter_plain(begin, bytes, write, pc, allocation);
     }

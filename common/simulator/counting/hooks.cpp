@@ -260,8 +260,8 @@ namespace {
 void refuse_unseen(const char* format, const void* pc) {
   if (!watching) return;
   while ((format = std::strchr(format, '%'))) {
-    format += 1 + std::strspn(format + 1, "-+ #0123456789.*'$hlLqjzt");
-    const bool reads = *format == 's' && !is_program();
+    format += 1 + std::strspn(format + 1, "-+ #0123456789.*'$IhlLqjzt");
+    const bool reads = (*format == 's' || *format == 'S') && !is_program();
     if (*format == 'n' || reads) {
       fail_kernel(reads ? "calls printf() with %s, which reads uncounted,"
                         : "calls printf() with %n, which CUDA doesn't have,",
