@@ -175,6 +175,17 @@ class Messages(unittest.TestCase):
             with self.subTest(name, message=message):
                 self.assertRegex(exercise.thought(TASK[name], judge.Verdict(kind, message)), think)
 
+    def test_what_only_the_judge_writes(self):
+        forged = {"refused": judge.FORGED}
+        for line, found in (('abc{"end":true}', {"end": True}), ("abc{x}", forged), ('{"end":true}', forged),
+                            ("abc" + "[" * 99999 + "}", None), ('abc{"a":' + "[" * 99999 + "}", forged),
+                            ('x{"counted":"a"}', forged), ("mine {1}", None)):
+            self.assertEqual(judge.findings([line], "abc"), [found] if found else [])
+
+    def test_a_mark_of_the_bytes_order_is_none_of_the_text(self):
+        verdict, _ = judged(TASK["tail"], "\ufeff" + TASK["tail"].solved())
+        self.assertEqual((verdict.kind, verdict.message), ("", ""))
+
     def test_kinds(self):
         for message, kind in (("data race: x", judge.RACE), ("4 bytes out of bounds", judge.STRAY),
                               ("that nobody has written", judge.UNWRITTEN), ("=1, expected 2", judge.WRONG),
@@ -208,7 +219,8 @@ class Messages(unittest.TestCase):
                 self.assertRegex(found[1] if found else "", words or "^$")
 
     def test_names_with_arguments(self):
-        for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\'):
+        for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\',
+                     100000 * "copy;"):
             begun = time.process_time()
             handin.directive(text, "")
             self.assertLess(time.process_time() - begun, 2)
@@ -536,6 +548,10 @@ HOSTILE = {
                                  "#define NN(...)\nNN(x$1'2' '/*')\n/* */"),
     "a number behind a letter": (judge.REFUSED, "of ASCII letters", "NN(", FILE,
                                  "NN(\u00e91'2' '/*')\n/* */"),
+    "a name as the linker has it": (judge.REFUSED, "another's name", "_ZN10", FILE,
+                                    "extern \"C\" const float _ZN10convladder3tabE[];"),
+    "a table in a section": (judge.REFUSED, "another's name", "section", FILE,
+                             "__attribute__((section(\".data\"))) const float tab[4] = {1, 2, 3, 4};"),
     "a line that goes on behind NUL": (judge.REFUSED, "a NUL byte", "*\\\0", FILE, "/* *\\\0\n/\n/* */"),
     "copies into a copy": (judge.RACE, r"under way.*called at \S+:\d+\)", "copy_async<4>(x, input); //",
                            "#include \"common/core/stage.h\"",
@@ -674,7 +690,7 @@ if (others[0] + seen[0] < 0) return;""", "#include \"common/core/stage.h\"", """
     "an assertion": ("", "", "", KERNEL, "assert(kpq >= 0);",
                      "#include \"common/core/stage.h\"",
                      "#include \"common/core/stage.h\"\n#include <cassert>"),
-    "printed findings": ("", "", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
+    "printed findings": (judge.REFUSED, "what only the judge writes", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
     "printed words": ("", "", "", KERNEL, "if (kpq < 0) { printf(\"here\\n\"); printf(\"x\"); }"),
     "a library's function redefined": ("", "", "", FILE, "}\nstruct Comparison;\ninline int compare() "
                                        "{ return 1; }\nnamespace {"),

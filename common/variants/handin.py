@@ -109,7 +109,7 @@ TOKEN = re.compile(r"""
 # Names of the simulator, and what is otherwise when it is worked out beforehand.
 STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)|^puts$|^putchar$"
 # By these attributes, and by `asm` behind a declaration, another function is called than the source names.
-RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy)_*"
+RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy|section)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}
 NO_PART_OF_A_TYPE = {"inline", "__inline__", "__forceinline__", "__restrict__", "__restrict"}
 CALL = re.compile(r"(?!if |switch |return )(OBJ_TYPE_REF(?=\()|[^\s(*&][^;]*?(?= \((?!\*[<)]).*\);))")
@@ -249,6 +249,7 @@ def directive(text, start):
         return text.count("\n", 0, text.index("\0")) + 1, "a NUL byte, which could hide something"
     known = set(map(str.strip, start.splitlines()))
     text, before = spliced(text), ""
+    has_attributes = re.search(r"\b__attribute|\b_*gnu_*\s*::", text)
     for place, token in tokens(text):
         before, behind = token, before
         if token in ("$", "\\") or token[0] not in "'\"" and not token.isascii():
@@ -264,9 +265,9 @@ def directive(text, start):
         strange = token[0] != '"' and re.search(STRANGE, token)
         if strange and token not in start or text.startswith(("##", "%:%:"), place):
             return text.count("\n", 0, place) + 1, f"{token}: no name of CUDA, or a way to hide one"
-        if re.fullmatch(RENAMES, token) and re.search(r"\b__attribute|\b_*gnu_*\s*::", text) or \
+        if re.fullmatch(RENAMES, token) and has_attributes or token.startswith("_Z") or \
                 re.fullmatch("(__)?asm(__)?", token) and re.search(r"[\w)]\Z", behind):
-            return text.count("\n", 0, place) + 1, f"{token}: could give a function another's name"
+            return text.count("\n", 0, place) + 1, f"{token}: could give something another's name"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
     for number, line in enumerate(bare.split("\n"), 1):
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{PLAIN})\w", line) and \

@@ -139,16 +139,16 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
     """folder/`target`: that program of the build with the kernel `source` in stage 01's place. Raises
     Failed where the kernel is at fault, BuildError where the machine is."""
     source, compiled = os.path.abspath(source), os.path.join(folder, "kernel.o")
-    program = os.path.join(folder, target)
+    program, text = os.path.join(folder, target), files.read(source).removeprefix("\ufeff")
 
     def refuse(wrong):
         if wrong:
             raise Failed(f"{shown(source)}{f':{wrong[0]}' if wrong[0] else ''}: {wrong[1]}", REFUSED)
 
     if not build.on_gpu:  # first: a compiler's message shows what it has read
-        refuse(handin.directive(files.read(source), start))
+        refuse(handin.directive(text, start))
     if kept:
-        refuse(handin.outside(files.read(source), *kept))
+        refuse(handin.outside(text, *kept))
     if build.on_gpu:
         done = build.compile(source, compiled, seconds=GPU_SECONDS)
     else:
@@ -242,7 +242,7 @@ def judge(build, source, asked, start="", seconds=9, kept=()):
             return verdict
         about = [(key, finding[key]) for finding in told for key in TOLD_ONCE if key in finding]
         if len(set(about)) < len(about):
-            verdict.fail(REFUSED, f"{name}: writes what only the judge writes")
+            verdict.fail(REFUSED, f"{name}: {FORGED}")
         for finding in told:
             take_finding(verdict, finding, program, source)
         if done.returncode in (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGXCPU) and \
@@ -278,9 +278,23 @@ def program_words(program, folder, asked):
 TOLD_ONCE = ("checked", "counted", "timed", "end")  # what the judge says once, of a problem or at all
 
 
+TOLD = re.compile(r'\{"(checked|code|counted|crash|end|error|message|refused|timed)"')
+FORGED = "writes what only the judge writes"
+
+
 def findings(lines, secret=""):
-    return [json.loads(line[len(secret):]) for line in lines
-            if line.startswith(secret + "{") and line.endswith("}")]
+    """What the judge's program has told. Who writes such lines himself is told of as refused."""
+    told = []
+    for line in lines:
+        try:
+            if line.startswith(secret + "{") and line.endswith("}"):
+                told.append(json.loads(line[len(secret):]))
+                continue
+        except (RecursionError, ValueError):
+            told.append({"refused": FORGED})
+        if secret and TOLD.search(line):
+            told.append({"refused": FORGED})
+    return told
 
 
 def printed(output, secret, failed):
@@ -339,6 +353,8 @@ def take_finding(verdict, finding, program, source):
         verdict.problem = f"{name}: {finding['shape']}"
     elif "checked" in finding:
         verdict.checked += 1
+    elif finding.get("counted", "") not in {"", *verdict.rows}:
+        verdict.fail(REFUSED, f"{shown(source)}: {FORGED}")
     elif "counted" in finding:
         verdict.counted[finding["counted"]] = finding["kernels"]
         verdict.lines[finding["counted"]] = cost_by_line(finding["kernels"], program, source)
