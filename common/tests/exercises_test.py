@@ -181,6 +181,11 @@ class Messages(unittest.TestCase):
                             ("abc" + "[" * 99999 + "}", None), ('abc{"a":' + "[" * 99999 + "}", forged),
                             ('x{"counted":"a"}', forged), ("mine {1}", None)):
             self.assertEqual(judge.findings([line], "abc"), [found] if found else [])
+        for odd in ({"counted": []}, {"counted": "a"}, {"counted": "x"}, {"crash": 99, "code": []},
+                    {"pass": False}, {"counted": "a", "kernels": [1]}):
+            verdict = judge.Verdict(rows={"a": {}})
+            judge.take_findings(verdict, [odd], "/none", "a.cu")
+            self.assertEqual((verdict.kind, verdict.message), (judge.REFUSED, f"a.cu: {judge.FORGED}"), odd)
 
     def test_a_mark_of_the_bytes_order_is_none_of_the_text(self):
         verdict, _ = judged(TASK["tail"], "\ufeff" + TASK["tail"].solved())
@@ -690,7 +695,8 @@ if (others[0] + seen[0] < 0) return;""", "#include \"common/core/stage.h\"", """
     "an assertion": ("", "", "", KERNEL, "assert(kpq >= 0);",
                      "#include \"common/core/stage.h\"",
                      "#include \"common/core/stage.h\"\n#include <cassert>"),
-    "printed findings": (judge.REFUSED, "what only the judge writes", "", ENQUEUE, "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
+    "printed findings": (judge.REFUSED, "what only the judge writes", "", ENQUEUE,
+                         "std::printf(\"\\n{\\\"end\\\": true}\\n\");"),
     "printed words": ("", "", "", KERNEL, "if (kpq < 0) { printf(\"here\\n\"); printf(\"x\"); }"),
     "a library's function redefined": ("", "", "", FILE, "}\nstruct Comparison;\ninline int compare() "
                                        "{ return 1; }\nnamespace {"),

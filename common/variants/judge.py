@@ -240,11 +240,7 @@ def judge(build, source, asked, start="", seconds=9, kept=()):
         verdict.note = next(filter(LACKS.match, (each.get("message", "") for each in told)), "")
         if verdict.note:
             return verdict
-        about = [(key, finding[key]) for finding in told for key in TOLD_ONCE if key in finding]
-        if len(set(about)) < len(about):
-            verdict.fail(REFUSED, f"{name}: {FORGED}")
-        for finding in told:
-            take_finding(verdict, finding, program, source)
+        take_findings(verdict, told, program, source)
         if done.returncode in (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGXCPU) and \
                 verdict.kind in ("", CRASH):
             verdict.kind, verdict.message = ENDLESS, (
@@ -346,6 +342,18 @@ def kernels_of(launches):
 # ---- What the program has found --------------------------------------------------------------------
 
 
+def take_findings(verdict, told, program, source):
+    """All that the judge's program has told; of what it doesn't tell so, somebody else has."""
+    about = [(key, str(finding[key])) for finding in told for key in TOLD_ONCE if key in finding]
+    if len(set(about)) < len(about):
+        verdict.fail(REFUSED, f"{shown(source)}: {FORGED}")
+    for finding in told:
+        try:
+            take_finding(verdict, finding, program, source)
+        except (AttributeError, LookupError, StopIteration, TypeError, ValueError):
+            verdict.fail(REFUSED, f"{shown(source)}: {FORGED}")
+
+
 def take_finding(verdict, finding, program, source):
     if not finding.get("pass", True):
         name = next(finding[key] for key in ("checked", "counted", "timed") if key in finding)
@@ -353,7 +361,7 @@ def take_finding(verdict, finding, program, source):
         verdict.problem = f"{name}: {finding['shape']}"
     elif "checked" in finding:
         verdict.checked += 1
-    elif finding.get("counted", "") not in {"", *verdict.rows}:
+    elif finding.get("counted", "") not in ["", *verdict.rows]:
         verdict.fail(REFUSED, f"{shown(source)}: {FORGED}")
     elif "counted" in finding:
         verdict.counted[finding["counted"]] = finding["kernels"]
