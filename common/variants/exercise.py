@@ -452,8 +452,9 @@ def show_page(task, build):
     """Profiles the kernel on the first problem that is counted, and shows the page with it: the status
     of show.py."""
     make_mine(task)
-    with open(mine(task), encoding="utf-8", errors="replace") as file:
-        registered = re.search(r'CONVLADDER_REGISTER_STAGE\(\{"([^"]+)"', file.read())
+    if why := judge.unreadable(os.path.realpath(mine(task))):
+        fail(f"{shown(mine(task))}: {why}")
+    registered = re.search(r'CONVLADDER_REGISTER_STAGE\(\{"([^"]+)"', files.read(mine(task)))
     if not registered:
         fail(f"{shown(mine(task))}: registers no stage")
     problem = next(iter(task.counted().values()))

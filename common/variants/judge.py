@@ -378,7 +378,7 @@ def take_finding(verdict, finding, program, source):
         verdict.fail(kind, message)
     for key, kind in (("error", CRASH), ("refused", REFUSED)):
         if key in finding:
-            verdict.fail(kind, f"{shown(source)}: {finding[key]}")
+            verdict.fail(kind, f"{shown(source)}: {printable(str(finding[key]))}")
 
 
 def cost_by_line(kernels, program, source):
