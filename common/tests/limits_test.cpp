@@ -30,17 +30,19 @@ INSTANTIATE_TEST_SUITE_P(CountOfOutputs, BeyondSixteenBits,
                          testing::ValuesIn(problems_of({{"output_channels", "n=3 c=2 k=65537"},
                                                         {"output_planes", "n=331 c=2 k=211"}})),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Count, BeyondSixteenBits,
-                         testing::ValuesIn(problems_of({{"images", "n=65539 c=2 k=3"},
-                                                        {"input_channels", "n=2 c=65537 k=3"},
-                                                        {"output_rows", "h=65539 r=2 c=2 k=3"},
-                                                        {"output_columns", "w=65541 s=3 c=2 k=3"},
-                                                        {"pixels", "n=2 h=257 w=258 r=2 k=3"},
-                                                        {"filter_rows", "h=65540 r=65539 k=3"},
-                                                        {"filter_columns", "w=65540 s=65539 k=3"},
-                                                        {"padded_rows",
-                                                         "h=5 pad_h=32769 r=2 k=3"}})),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Count, BeyondSixteenBits,
+    testing::ValuesIn(problems_of({{"images", "n=65539 c=2 k=3"},
+                                   {"input_channels", "n=2 c=65537 k=3"},
+                                   {"output_rows", "h=65539 r=2 c=2 k=3"},
+                                   {"output_columns", "w=65541 s=3 c=2 k=3"},
+                                   {"pixels", "n=2 h=257 w=258 r=2 k=3"},
+                                   {"filter_rows", "h=65540 r=65539 k=3"},
+                                   {"filter_columns", "w=65540 s=65539 k=3"},
+                                   {"padded_rows", "h=5 pad_h=32769 r=2 k=3"},
+                                   {"rows_of_a_stride", "h=131075 r=2 k=3 stride_h=65537"},
+                                   {"columns_of_a_stride", "w=131075 s=2 k=3 stride_w=65537"}})),
+    name_of);
 
 // ---- Counts beyond 2^31 ----
 
