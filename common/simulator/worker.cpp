@@ -184,8 +184,17 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
   leave(thread);
 }
 
+// A thread's own variables begin as on a GPU, with what means nothing: not with what the last thread on this stack has
+// left there. As far as registers go, and frames beside.
+[[gnu::noinline]] void spoil_stack() {
+  char below[8192];
+  std::memset(below, 0xff, sizeof(below));  // NaN
+  asm volatile("" ::"r"(below) : "memory");
+}
+
 void Worker::run_body() {
   try {
+    if constexpr (COUNTING) spoil_stack();
     grid_->body(grid_->argument);
   } catch (...) {
     if constexpr (COUNTING) observer_->pause();
