@@ -222,10 +222,8 @@ std::atomic<int64_t> kernel_allocations{0};
 // Null outside kernels.
 void* allocate_in_kernel(std::size_t bytes) {
   BlockObserver* const observer = std::exchange(watching, nullptr);
-  void* memory = nullptr;
-  if (observer && cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)) == cudaSuccess) {
-    ++kernel_allocations;
-  }
+  void* const memory = observer ? allocate_on_heap(bytes) : nullptr;
+  kernel_allocations += memory != nullptr;
   watching = observer;
   return memory;
 }
