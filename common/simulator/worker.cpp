@@ -822,6 +822,22 @@ void note_undefined(const char* name, Place place, unsigned lane, unsigned sourc
   current_worker->note(place, describe);
 }
 
+void note_matrix(const char* name, Place place, unsigned stride, unsigned multiple) {
+  current_worker->pause();
+  current_worker->note(place, [=] {
+    const std::string what = stride % multiple == 0
+                                 ? "the matrix is not aligned to 32 bytes"
+                                 : fmt::format("ldm is {}, not a multiple of {}", stride, multiple);
+    return fmt::format("{}(), {}: {}", name, to_string(place), what);
+  });
+  current_worker->go_on();
+}
+
+void fail_copy(cudaError_t code, const char* what, Place place) {
+  throw KernelError(code,
+                    fmt::format("__pipeline_memcpy_async: {}, at {}", what, to_string(place)));
+}
+
 void fail_assertion(const char* text, const char* function, Place place) {
   if (current_worker) current_worker->fail_assertion(text, function, place);
   std::fprintf(stderr, "%s:%d: %s: Assertion `%s` failed.\n", place.file, place.line, function,
