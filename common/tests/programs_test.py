@@ -101,8 +101,8 @@ class Programs(unittest.TestCase):
 
     def test_a_limit_that_was_not_reached_is_not_named(self):
         with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
-                [sys.executable, "-B", "-m", "common.command.sim", os.path.join(FOLDER, "long.cu"), "--seconds",
-                 "500", "--keep", f"{folder}/kept"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                [sys.executable, "-B", "-m", "common.command.sim", os.path.join(FOLDER, "long.cu"),
+                 "--seconds", "500", "--keep", f"{folder}/kept"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE) as running:
             while not os.path.exists(f"{folder}/kept") and running.poll() is None:
                 time.sleep(0.01)
