@@ -217,7 +217,7 @@ def main(arguments):
                 fail("the program ended before it had reported all" if status else
                      "the program's report is cut short: is a disk full, or did the program limit its files?")
     if "ended" in report:
-        limit = f" after {options.seconds} seconds of a processor" if options.seconds else ""
+        limit = f" after {options.seconds} seconds of a processor" if status == 128 + signal.SIGXCPU else ""
         say(f"the program was ended{limit} {report['ended']}. "
             "A smaller problem takes less: its arguments, or -D")
     found = print_findings(report)

@@ -188,6 +188,87 @@ const void* interrupted_code(const void* context) {
 #endif
 }
 
+const void* interrupted_stack(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__APPLE__) && defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers->__ss.__rsp);
+#elif defined(__APPLE__)
+  return reinterpret_cast<const void*>(registers->__ss.__sp);
+#elif defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers.gregs[REG_RSP]);
+#else
+  return reinterpret_cast<const void*>(registers.sp);
+#endif
+}
+
+#ifdef __x86_64__
+bool finish_division(void* context) {
+  auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#ifdef __APPLE__
+  auto& all = machine->__ss;
+  auto& next = all.__rip;
+  decltype(&next)
+      const registers[] = {&all.__rax, &all.__rcx, &all.__rdx, &all.__rbx, &all.__rsp, &all.__rbp,
+                           &all.__rsi, &all.__rdi, &all.__r8,  &all.__r9,  &all.__r10, &all.__r11,
+                           &all.__r12, &all.__r13, &all.__r14, &all.__r15};
+#else
+  auto& all = machine.gregs;
+  auto& next = all[REG_RIP];
+  decltype(&next) const registers[] = {&all[REG_RAX], &all[REG_RCX], &all[REG_RDX], &all[REG_RBX],
+                                       &all[REG_RSP], &all[REG_RBP], &all[REG_RSI], &all[REG_RDI],
+                                       &all[REG_R8],  &all[REG_R9],  &all[REG_R10], &all[REG_R11],
+                                       &all[REG_R12], &all[REG_R13], &all[REG_R14], &all[REG_R15]};
+#endif
+  // [FS] [REX] IDIV with a register, or with memory at FS + base + index * scale + displacement.
+  const auto* code = reinterpret_cast<const unsigned char*>(next);
+  uintptr_t address = 0;
+#ifdef __linux__
+  if (*code ==
+      0x64) {  // FS: shared memory is thread-local storage, whose begin holds its own address
+    ++code;
+    asm("mov %%fs:0, %0" : "=r"(address));
+  }
+#endif
+  const unsigned rex = (*code & 0xf0) == 0x40 ? *code++ : 0;
+  if (code[0] != 0xf7 || (code[1] >> 3 & 7) != 7) return false;
+  const unsigned mode = code[1] >> 6;
+  unsigned base = code[1] & 7;
+  code += 2;
+  const void* divisor = registers[base | (rex & 1) << 3];
+  if (mode != 3) {
+    const bool has_index = base == 4;
+    if (has_index) {
+      const unsigned index = (*code >> 3 & 7) | (rex & 2) << 2;
+      if (index != 4) address += static_cast<uintptr_t>(*registers[index]) << (*code >> 6);
+      base = *code++ & 7;
+    }
+    const bool lacks_base = mode == 0 && base == 5;
+    int32_t displacement = 0;
+    if (mode == 1) displacement = static_cast<signed char>(*code++);
+    if (mode == 2 || lacks_base) {
+      std::memcpy(&displacement, code, sizeof(displacement));
+      code += sizeof(displacement);
+    }
+    if (!lacks_base) address += *registers[base | (rex & 1) << 3];
+    if (lacks_base && !has_index) address += reinterpret_cast<uintptr_t>(code);
+    divisor = reinterpret_cast<const void*>(address + displacement);
+  }
+  const bool is_wide = rex & 8;
+  int32_t narrow_value = 0;
+  int64_t value = 0;
+  std::memcpy(&narrow_value, divisor, sizeof(narrow_value));
+  value = narrow_value;
+  if (is_wide) std::memcpy(&value, divisor, sizeof(value));
+  if (value != -1) return false;
+  if (!is_wide) *registers[0] &= 0xffffffff;  // as any result of 32 bits
+  *registers[2] = 0;
+  next = reinterpret_cast<uintptr_t>(code);
+  return true;
+}
+#else
+bool finish_division(void*) { return false; }  // ARM gives a result
+#endif
+
 std::size_t return_addresses(const void** addresses, std::size_t most) {
   struct Found {
     const void** next;

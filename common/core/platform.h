@@ -42,6 +42,13 @@ void interrupt_other_threads(int signal);
 // The instruction that a signal has interrupted; `context` is the handler's third argument.
 const void* interrupted_code(const void* context);
 
+// Its stack's end.
+const void* interrupted_stack(const void* context);
+
+// Where a signal has interrupted a division of the least integer by -1, which x86 refuses as it does one by 0:
+// gives a GPU's results (the least integer, and 0) and goes on behind it. False: it is another instruction.
+bool finish_division(void* context);
+
 // Of the calls that are under way on this thread, innermost first, the addresses that they return to: how
 // many it found, `most` at most. An instruction that a signal has interrupted counts as a call of one byte.
 // Allocates nothing.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/simulator/device_calls.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/shared_memory.h"
@@ -17,19 +18,17 @@ namespace convladder::simulator {
 // Throws KernelError unless `bytes` is 4, 8 or 16, both pointers are aligned to it, and the
 // destination is in shared memory.
 inline void require_valid_copy(const void* to_shared, const void* from_global, std::size_t bytes,
-                               std::size_t zfill) {
+                               std::size_t zfill, Place place) {
   if ((bytes != 4 && bytes != 8 && bytes != 16) || zfill > bytes) {
-    throw KernelError(cudaErrorInvalidValue, "__pipeline_memcpy_async: bytes must be 4, 8 or 16");
+    fail_copy(cudaErrorInvalidValue, "bytes must be 4, 8 or 16", place);
   }
   const auto addresses =
       reinterpret_cast<uintptr_t>(to_shared) | reinterpret_cast<uintptr_t>(from_global);
   if (addresses % bytes != 0) {
-    throw KernelError(cudaErrorMisalignedAddress,
-                      "__pipeline_memcpy_async: a pointer is not aligned to the bytes copied");
+    fail_copy(cudaErrorMisalignedAddress, "a pointer is not aligned to the bytes copied", place);
   }
   if (!shared_memory.contains(to_shared, bytes)) {
-    throw KernelError(cudaErrorIllegalAddress,
-                      "__pipeline_memcpy_async: the destination is not in shared memory");
+    fail_copy(cudaErrorIllegalAddress, "the destination is not in shared memory", place);
   }
 }
 

@@ -158,6 +158,9 @@ void set_registers(unsigned count);
 // The result is not defined, which need not hurt: the kernel goes on. Kept once for each place.
 void note_undefined(const char* name, Place place, unsigned lane, unsigned source, unsigned lanes);
 
+// Likewise: what wmma is given of a matrix in memory, whose lines must begin a multiple of so many elements apart.
+void note_matrix(const char* name, Place place, unsigned stride, unsigned multiple);
+
 [[noreturn]] void fail_assertion(const char* text, const char* function, Place place);
 [[noreturn]] void fail_kernel(const char* what, Place place);
 

@@ -71,8 +71,10 @@ std::atomic<pthread_t> ending{};  // the first thread that a signal ends
 void on_signal(int number, siginfo_t* info, void* context) {
   if (ending == pthread_self()) end_without_a_report(number);
   const void* const code = interrupted_code(context);
+  if (number == SIGFPE && runs_kernel() && finish_division(context)) return;
   const bool must_end = number == SIGABRT || (is_program() && is_in_library(code));
-  if (!must_end || number == NO_END) fail_running_kernel(number, info->si_addr, code);
+  if (!must_end || number == NO_END)
+    fail_running_kernel(number, info->si_addr, code, interrupted_stack(context));
   if (number == NO_END) return;  // this thread runs none
   pthread_t nobody{};
   if (is_program() && ending.compare_exchange_strong(nobody, pthread_self())) {

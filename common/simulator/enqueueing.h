@@ -40,9 +40,12 @@ void watch_signals();
 // Signals of the calling thread are handled on a stack besides its own, which may have overflowed.
 void use_signal_stack();
 
-// This thread's kernel fails by the signal, which came when `pc` touched `address`; without one it returns.
+bool runs_kernel();  // this thread
+
+// This thread's kernel fails by the signal, which came when `pc` touched `address` and the stack ended at `stack`;
+// without one it returns.
 constexpr int NO_END = SIGURG;  // sent to a thread whose kernel has run for too long
-void fail_running_kernel(int signal, const void* address, const void* pc);
+void fail_running_kernel(int signal, const void* address, const void* pc, const void* stack);
 
 // A finding of the kernel that this thread runs, if any: the signal ends the program.
 void note_end_of_running_kernel(int signal);

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/simulator/device_calls.h"
+
 namespace convladder::simulator {
 
 // Thrown inside a kernel, or by a worker with block and thread added. Never leaves the simulator:
@@ -15,6 +17,9 @@ struct KernelError : std::runtime_error {
       : std::runtime_error(message), code(code) {}
   cudaError_t code;
 };
+
+// Throws what is wrong with a __pipeline_memcpy_async().
+[[noreturn]] void fail_copy(cudaError_t code, const char* what, Place place);
 
 // Makes `error` the calling host thread's last error, unless it is cudaSuccess, and returns it.
 // `detail` is what cudaGetErrorString() adds to the name, until the next error.

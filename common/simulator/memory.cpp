@@ -57,12 +57,15 @@ enum class Kind { kDevice, kManaged, kHost, kRegistered };
 struct Block {
   std::size_t bytes;
   Kind kind;
+  std::size_t of_heap = 0;  // bytes of the kernels' heap that it takes
 };
 std::mutex allocations_mutex;  // guards this, and what follows
 std::map<char*, Block>& allocations() {
   static auto* all = new std::map<char*, Block>;  // outlives every other static
   return *all;
 }
+std::size_t heap_bytes = 0;  // in use
+bool heap_is_used = false;
 int in_reach = 0, out_of_reach = 0;  // DeviceMemoryInReach and its opposite
 
 // The allocation with the address in it, or the end of all.
@@ -91,7 +94,7 @@ void change_reach(int& reason, int by) {
   for (const auto& [begin, block] : allocations()) protect(begin, block);
 }
 
-cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
+cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind, std::size_t of_heap = 0) {
   if (!pointer) return set_last_error(cudaErrorInvalidValue);
   Enqueueing::note("allocates memory");
   *pointer = nullptr;
@@ -106,7 +109,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind) {
   // All bits set is a quiet NaN. A program's begins with zeros, as it mostly does on a GPU.
   if (undefined && !is_program()) std::memset(memory, 0xff, bytes);
   const std::lock_guard lock(allocations_mutex);
-  const Block& block = allocations()[static_cast<char*>(memory)] = {bytes, kind};
+  const Block& block = allocations()[static_cast<char*>(memory)] = {bytes, kind, of_heap};
   if constexpr (COUNTING) {
     memory_allocated(memory, bytes, !undefined);
     if (!undefined) set_memory_state(memory, bytes, MemoryState::kDefined);
@@ -137,6 +140,7 @@ cudaError_t free_memory(const char* call, void* pointer, bool of_host) {
     if (found != allocations().end() && found->second.kind != Kind::kRegistered &&
         (found->second.kind == Kind::kHost) == of_host) {
       bytes = found->second.bytes;
+      heap_bytes -= found->second.of_heap;
       allocations().erase(found);
       if constexpr (COUNTING) memory_freed(pointer);
     }
@@ -264,6 +268,33 @@ void free_device_memory() {
     if (about.kind != Kind::kRegistered) release(begin, about.bytes);
     block = allocations().erase(block);
   }
+  heap_bytes = 0;
+  heap_is_used = false;
+}
+
+void* allocate_on_heap(std::size_t bytes) {
+  constexpr std::size_t HEADER = 16;  // of each block: a GPU's heap has something of the kind
+  std::size_t limit = 0;
+  cudaDeviceGetLimit(&limit, cudaLimitMallocHeapSize);
+  if (bytes > limit) return nullptr;
+  const std::size_t of_heap = HEADER + (bytes + HEADER - 1) / HEADER * HEADER;
+  {
+    const std::lock_guard lock(allocations_mutex);
+    heap_is_used = true;
+    if (of_heap > limit - std::min(limit, heap_bytes)) return nullptr;
+    heap_bytes += of_heap;
+  }
+  void* memory = nullptr;
+  if (allocate(&memory, std::max<std::size_t>(bytes, 1), Kind::kDevice, of_heap) != cudaSuccess) {
+    const std::lock_guard lock(allocations_mutex);
+    heap_bytes -= of_heap;
+  }
+  return memory;
+}
+
+bool is_heap_used() {
+  const std::lock_guard lock(allocations_mutex);
+  return heap_is_used;
 }
 
 std::string describe_address(const void* address) {

@@ -138,7 +138,7 @@ int resident_blocks(const void* kernel, int threads, std::size_t dynamic_bytes) 
       {p.maxBlocksPerMultiProcessor, p.maxThreadsPerMultiProcessor / warpSize / warps, by_memory});
 }
 
-// As CUDA begins with them, by cudaLimit; nothing acts on them here.
+// As CUDA begins with them, by cudaLimit. That of the heap is kept (memory.cpp); nothing acts on the others here.
 std::atomic<std::size_t> limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
 // The fault that a test asks for, without a lock: a forked process may find that held.
@@ -350,7 +350,10 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
-  if (limit > cudaLimitPersistingL2CacheSize) return set_last_error(cudaErrorInvalidValue);
+  if (limit > cudaLimitPersistingL2CacheSize ||
+      (limit == cudaLimitMallocHeapSize && is_heap_used())) {
+    return set_last_error(cudaErrorInvalidValue);
+  }
   limits[limit] = value;
   return cudaSuccess;
 }

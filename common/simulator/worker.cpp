@@ -224,14 +224,13 @@ bool Worker::runs_kernel() const {
   return running_ != nullptr;
 }
 
-void Worker::fail_by_signal(int signal, const void* address, const void* pc) {
+void Worker::fail_by_signal(int signal, const void* address, const void* pc, const void* stack) {
   pause();
   if (std::atomic_flag* const lock = std::exchange(atomic_lock_, nullptr)) lock->clear();
-  const Fibre& stack = running_->fibre;
-  const auto below = static_cast<const char*>(address) + (64 << 10);  // a large frame's begin
   std::string what = fmt::format("touches memory that is nobody's ({})", address);
   if (!address) what = "touches memory at null, or not aligned to as many bytes";
-  if (stack.holds(address) || stack.holds(below)) what = "overflows its stack";
+  const Fibre& fibre = running_->fibre;
+  if (fibre.holds(address) || !fibre.holds(stack)) what = "overflows its stack";
   if (signal == SIGFPE) what = "divides an integer by 0";
   if (signal == NO_END) what = "has come to no end";
   stop_thread(signal == SIGFPE   ? cudaErrorLaunchFailure
@@ -803,14 +802,14 @@ std::size_t shared_offset(const void* pointer) {
 char* shared_pointer(std::size_t offset) { return this_worker().memory().zero() + offset; }
 unsigned lane_id() { return this_worker().running_thread() % WARP; }
 
-void fail_running_kernel(int signal, const void* address, const void* pc) {
-  if (current_worker && current_worker->runs_kernel()) {
-    current_worker->fail_by_signal(signal, address, pc);
-  }
+bool runs_kernel() { return current_worker && current_worker->runs_kernel(); }
+
+void fail_running_kernel(int signal, const void* address, const void* pc, const void* stack) {
+  if (runs_kernel()) current_worker->fail_by_signal(signal, address, pc, stack);
 }
 
 void note_end_of_running_kernel(int signal) {
-  if (!current_worker || !current_worker->runs_kernel()) return;
+  if (!runs_kernel()) return;
   current_worker->pause();  // from here on memory is the host's
   current_worker->note({"signal", signal}, [&] {
     return "is ended by " + signal_name(signal) + ", at " + calling_line();
@@ -830,6 +829,22 @@ void note_undefined(const char* name, Place place, unsigned lane, unsigned sourc
            hexadecimal(lanes) + ": what it gets is undefined";
   };
   current_worker->note(place, describe);
+}
+
+void note_matrix(const char* name, Place place, unsigned stride, unsigned multiple) {
+  current_worker->pause();
+  current_worker->note(place, [=] {
+    const std::string what = stride % multiple == 0
+                                 ? "the matrix is not aligned to 32 bytes"
+                                 : fmt::format("ldm is {}, not a multiple of {}", stride, multiple);
+    return fmt::format("{}(), {}: {}", name, to_string(place), what);
+  });
+  current_worker->go_on();
+}
+
+void fail_copy(cudaError_t code, const char* what, Place place) {
+  throw KernelError(code,
+                    fmt::format("__pipeline_memcpy_async: {}, at {}", what, to_string(place)));
 }
 
 void fail_assertion(const char* text, const char* function, Place place) {

@@ -96,7 +96,8 @@ class Worker {
   [[noreturn]] void fail_assertion(const char* text, const char* function, Place place) const;
   bool runs_kernel() const;  // and not the simulator's own code, as far as that is known
   // What a signal says of the kernel that runs.
-  [[noreturn]] void fail_by_signal(int signal, const void* address, const void* pc);
+  [[noreturn]] void fail_by_signal(int signal, const void* address, const void* pc,
+                                   const void* stack);
   // Fails the kernel like an exception thrown by it, from where none may be thrown: a hook that the
   // compiler counts on. What the thread has on its stack is not destroyed.
   [[noreturn]] void stop_thread(cudaError_t code, const std::string& message);

@@ -99,6 +99,19 @@ class Programs(unittest.TestCase):
                 self.assertEqual((running.stderr.read(), running.wait()), ("", 128 + number))
                 self.assertEqual(os.listdir(folder), [])
 
+    def test_a_limit_that_was_not_reached_is_not_named(self):
+        with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
+                [sys.executable, "-B", "-m", "common.command.sim", os.path.join(FOLDER, "long.cu"),
+                 "--seconds", "500", "--keep", f"{folder}/kept"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE) as running:
+            while not os.path.exists(f"{folder}/kept") and running.poll() is None:
+                time.sleep(0.01)
+            time.sleep(2)  # the program runs
+            running.terminate()
+            _, said = running.communicate()
+            self.assertEqual(running.returncode, 128 + signal.SIGTERM, said)
+            self.assertIn("the program was ended in count_for_long at ", said)
+
     def test_one_line_on_what_leaves_no_report(self):
         for body, status, wanted in (
                 ("", 1, "error: .*/a.cpp: no main\\(\\)"), ("int main() { raise(SIGPIPE); }", 141, ""),

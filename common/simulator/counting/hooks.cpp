@@ -189,9 +189,12 @@ void* convladder::simulator::memset(void* to, int value, std::size_t bytes) {
 // ---- <cuda_pipeline.h>, whose functions kernels call as well ----
 
 void __pipeline_memcpy_async(void* to_shared, const void* from_global, std::size_t bytes,
-                             std::size_t zfill) {
+                             std::size_t zfill, Place) {
   BlockObserver* const observer = std::exchange(watching, nullptr);
-  require_valid_copy(to_shared, from_global, bytes, zfill);
+  const Place place = {
+      // also where a header's function is inlined that calls this
+      nullptr, static_cast<int>(convladder::code_offset(__builtin_return_address(0)))};
+  require_valid_copy(to_shared, from_global, bytes, zfill, place);
   observer->begin_copy(to_shared, from_global, bytes, zfill, __builtin_return_address(0));
   copy_queue->push(to_shared, from_global, bytes, zfill);
   watching = observer;
@@ -222,10 +225,8 @@ std::atomic<int64_t> kernel_allocations{0};
 // Null outside kernels.
 void* allocate_in_kernel(std::size_t bytes) {
   BlockObserver* const observer = std::exchange(watching, nullptr);
-  void* memory = nullptr;
-  if (observer && cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)) == cudaSuccess) {
-    ++kernel_allocations;
-  }
+  void* const memory = observer ? allocate_on_heap(bytes) : nullptr;
+  kernel_allocations += memory != nullptr;
   watching = observer;
   return memory;
 }

@@ -144,23 +144,35 @@ struct Store {
 inline void meet(const char* name, sim::Place place) {
   sim::meet({name, place, ~0u, sim::LaneCall::Kind::kFragment});
 }
+
+// As CUDA wants a matrix in memory: it begins at 32 bytes, and its lines at 16.
+template <typename Memory>
+void check_memory(const char* name, const Memory* memory, unsigned stride, sim::Place place) {
+  constexpr unsigned MULTIPLE = 16 / sizeof(Memory);
+  if (stride % MULTIPLE != 0 || reinterpret_cast<uintptr_t>(memory) % 32 != 0) {
+    sim::note_matrix(name, place, stride, MULTIPLE);
+  }
+}
 }  // namespace detail
 
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename Memory>
 void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& all, const Memory* from, unsigned stride,
                       CONVLADDER_HERE) {
+  detail::check_memory("load_matrix_sync", from, stride, place);
   detail::meet("load_matrix_sync", place);
   detail::move_elements(all, from, stride, true, detail::Load());
 }
 template <int M, int N, int K, typename T, typename Memory>
 void load_matrix_sync(fragment<accumulator, M, N, K, T>& all, const Memory* from, unsigned stride,
                       layout_t layout, CONVLADDER_HERE) {
+  detail::check_memory("load_matrix_sync", from, stride, place);
   detail::meet("load_matrix_sync", place);
   detail::move_elements(all, from, stride, layout == mem_row_major, detail::Load());
 }
 template <int M, int N, int K, typename T, typename Memory>
 void store_matrix_sync(Memory* to, const fragment<accumulator, M, N, K, T>& all, unsigned stride,
                        layout_t layout, CONVLADDER_HERE) {
+  detail::check_memory("store_matrix_sync", to, stride, place);
   detail::move_elements(all, to, stride, layout == mem_row_major, detail::Store());
   detail::meet("store_matrix_sync", place);
 }

@@ -42,7 +42,17 @@
 // freed_heap: out of bounds: it has been freed, at .*{freed_heap}
 // freed_twice: frees what is not allocated, or has been freed, at .*{freed_twice}
 // early: reads 4 bytes of shared memory \(held \+ \d+ bytes\), into which an asynchronous copy is under way: .* asked for it at .*{ask}, at .*{early}
+// beyond_heap: writes 4 bytes of global memory out of bounds, 0 bytes past a null pointer, at .*{beyond_heap}
+// by_zero: divides an integer by 0, at .*{by_zero}
+// large_frame: overflows its stack, at .*mistakes.cu:\d+
+// ldm: load_matrix_sync\(\), .*{ldm}: ldm is 18, not a multiple of 8
+// ldm_of_sums: store_matrix_sync\(\), .*{ldm_of_sums}: ldm is 18, not a multiple of 4
+// half_aligned: load_matrix_sync\(\), .*{half_aligned}: the matrix is not aligned to 32 bytes
+// copy_misaligned: __pipeline_memcpy_async: a pointer is not aligned to the bytes copied, at .*{copy_misaligned}
+// copy_of_6: __pipeline_memcpy_async: bytes must be 4, 8 or 16, at .*{copy_of_6}
+// group_copy: __pipeline_memcpy_async: the destination is not in shared memory, at .*{group_copy}
 #include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
 
@@ -292,6 +302,49 @@ __global__ void freed_twice(int*) {
   free(own);
   free(own);  // freed_twice
 }
+__global__ void beyond_heap(int* out) {
+  int* const own = static_cast<int*>(malloc(64 << 20));
+  own[out[64]] = 1;  // beyond_heap
+  out[threadIdx.x] = own[out[65]];
+}
+__global__ void by_zero(int* out) {
+  out[threadIdx.x] = static_cast<int>(threadIdx.x) / out[64];  // by_zero
+}
+__device__ __noinline__ int with_large_frame(int* out) {
+  volatile int own[2000000];
+  own[out[0]] = 1;
+  return own[out[1]];
+}
+__global__ void large_frame(int* out) { out[threadIdx.x] = with_large_frame(out); }
+__global__ void ldm(int* out) {
+  if (threadIdx.x >= 32) return;
+  Left left;
+  wmma::load_matrix_sync(left, reinterpret_cast<const __half*>(out), 18);  // ldm
+}
+__global__ void ldm_of_sums(int*) {
+  if (threadIdx.x >= 32) return;
+  __shared__ float wide[16 * 18];
+  Sum sum;
+  wmma::fill_fragment(sum, 1.0f);
+  wmma::store_matrix_sync(wide, sum, 18, wmma::mem_row_major);  // ldm_of_sums
+}
+__global__ void half_aligned(int* out) {
+  if (threadIdx.x >= 32) return;
+  Left left;
+  wmma::load_matrix_sync(left, reinterpret_cast<const __half*>(out) + 8, 16);  // half_aligned
+}
+__global__ void copy_misaligned(int* out) {
+  __shared__ int held[66];
+  __pipeline_memcpy_async(&held[1], out, 8);  // copy_misaligned
+}
+__global__ void copy_of_6(int* out) {
+  __shared__ int held[66];
+  __pipeline_memcpy_async(held, out, 6);  // copy_of_6
+}
+__global__ void group_copy(int* out) {
+  const auto block = cooperative_groups::this_thread_block();
+  cooperative_groups::memcpy_async(block, out + 128, out, 256);  // group_copy
+}
 
 int main(int, char** arguments) {
   const struct {
@@ -339,7 +392,16 @@ int main(int, char** arguments) {
                   {"behind_heap", behind_heap, 1},
                   {"freed_heap", freed_heap, 1},
                   {"freed_twice", freed_twice, 1},
-                  {"early", early, 1}};
+                  {"early", early, 1},
+                  {"beyond_heap", beyond_heap, 1},
+                  {"by_zero", by_zero, 1},
+                  {"large_frame", large_frame, 1},
+                  {"ldm", ldm, 1},
+                  {"ldm_of_sums", ldm_of_sums, 1},
+                  {"half_aligned", half_aligned, 1},
+                  {"copy_misaligned", copy_misaligned, 1},
+                  {"copy_of_6", copy_of_6, 1},
+                  {"group_copy", group_copy, 1}};
   int* out;
   cudaMalloc(&out, 256 * sizeof(int));
   cudaMemset(out, 0, 256 * sizeof(int));
