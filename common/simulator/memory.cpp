@@ -7,10 +7,12 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include "common/core/platform.h"
 #include "common/core/program.h"
+#include "common/simulator/counting/shadow.h"
 #include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
@@ -206,6 +208,28 @@ cudaError_t check_copy(const void* to, const void* from, cudaMemcpyKind kind, co
                 wrong.empty() ? wrong_end(from, whole.from_bytes, from_device, "source") : wrong);
 }
 
+// The words at `to` are written now, but for those that nobody has written at `from`.
+void note_copy(void* to, const void* from, std::size_t bytes) {
+  if constexpr (COUNTING) {
+    const Allocations memory = device_memory();
+    const auto there = reinterpret_cast<uintptr_t>(from), here = reinterpret_cast<uintptr_t>(to);
+    const Allocation* const source = find(memory, there);
+    Allocation* const target = find(memory, here);
+    std::vector<std::size_t> unwritten;
+    if (source && target && there % 4 == 0 && here % 4 == 0) {
+      const std::size_t first = (there - source->begin()) / 4;
+      const std::size_t words = std::min(bytes / 4, source->words() - first);
+      for (std::size_t i = 0; i < words; ++i) {
+        if (source->state(first + i) == MemoryState::kUndefined) unwritten.push_back(i);
+      }
+    }
+    set_memory_state(to, bytes, MemoryState::kDefined);
+    for (const std::size_t i : unwritten) {
+      target->set_state((here - target->begin()) / 4 + i, 1, MemoryState::kUndefined);
+    }
+  }
+}
+
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                  const Whole& whole) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
@@ -222,7 +246,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
   std::memmove(to, from, bytes);
-  if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
+  note_copy(to, from, bytes);
   return cudaSuccess;
 }
 
@@ -329,6 +353,10 @@ void forbid_memory(const void* begin, std::size_t bytes) {
 
 void name_memory(const void* address, const std::string& name) {
   if constexpr (COUNTING) memory_named(address, name);
+}
+
+std::string wrong_operand(const void* begin, std::size_t bytes, const std::string& name) {
+  return wrong_end(begin, bytes, true, name.c_str());
 }
 
 void* address_for_host(const volatile void* address) {
