@@ -10,9 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "common/core/program.h"
+#include "common/simulator/counting/shadow.h"
+#include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
+#include "common/simulator/report.h"
 #include "common/simulator/tensor_core.h"
 
 struct cublasContext {
@@ -20,6 +24,7 @@ struct cublasContext {
   cublasMath_t math_mode = CUBLAS_DEFAULT_MATH;
 };
 
+using convladder::calling_line;
 using namespace convladder::simulator;
 
 namespace {
@@ -44,6 +49,91 @@ std::vector<float> rounded(const float* from, int rows, int columns, int ld) {
     for (int row = 0; row < rows; ++row) matrix.push_back(nearest_tf32(first[row]));
   }
   return matrix;
+}
+
+// What a call reads or writes: a matrix; or a vector, whose elements are columns.
+struct Operand {
+  std::string name;  // "A"
+  int product;       // of a batch, which has it; else -1
+  MatrixView matrix;
+  bool is_vector = false;
+
+  bool is_empty() const { return matrix.rows <= 0 || matrix.columns <= 0; }
+  std::size_t bytes() const {
+    const std::size_t last = std::size_t(matrix.columns - 1) * matrix.pitch;
+    return sizeof(float) * std::min<std::size_t>(last + matrix.rows, SIZE_MAX / 8);
+  }
+  std::string full_name() const {
+    return name + (product < 0 ? "" : " of product " + std::to_string(product));
+  }
+};
+using Operands = std::vector<Operand>;
+
+std::vector<MatrixView> matrices_of(const Operands& operands) {
+  std::vector<MatrixView> matrices;
+  for (const Operand& operand : operands) matrices.push_back(operand.matrix);
+  return matrices;
+}
+
+// The operand's first float in that state, in words; empty if none is.
+std::string find_state(const Allocations& memory, const Operand& operand, MemoryState state) {
+  const auto& [data, rows, columns, pitch] = operand.matrix;
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const Allocation* const allocation = find(memory, address);
+  if (!allocation) return "";  // constant memory
+  const std::size_t begin = (address - allocation->begin()) / sizeof(float);
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const std::size_t word = begin + column * pitch + row;
+      const bool is_inside = word < allocation->words();  // else beyond all variables
+      if ((is_inside ? allocation->state(word) : MemoryState::kForbidden) != state) continue;
+      return (operand.is_vector ? "element " : "row " + std::to_string(row) + " of column ") +
+             std::to_string(column) + " of " + operand.full_name();
+    }
+  }
+  return "";
+}
+
+// Notes what is wrong with the operands of a program's call. False: it can't run.
+bool check_operands(const std::string& call, const Operands& reads, const Operands& writes) {
+  if (failed_before()) return false;
+  const Allocations memory = device_memory();
+  bool can_run = true;
+  std::string noted;  // of a batch the first will do
+  for (const Operands* operands : {&reads, &writes}) {
+    for (const Operand& operand : *operands) {
+      if (operand.is_empty()) continue;
+      std::string wrong = wrong_operand(operand.matrix.data, operand.bytes(), operand.full_name());
+      if (wrong.empty()) {
+        const std::string place = find_state(memory, operand, MemoryState::kForbidden);
+        if (!place.empty()) wrong = "its variable ends before " + place;
+      }
+      can_run &= wrong.empty();
+      if (wrong.empty() && operands == &reads) {
+        const std::string place = find_state(memory, operand, MemoryState::kUndefined);
+        if (!place.empty()) wrong = "reads global memory that nobody has written: " + place;
+      }
+      if (wrong.empty() || noted.find(operand.name) != std::string::npos) continue;
+      noted += operand.name;
+      add_finding(call, 0, 0, [&] { return wrong + ", at " + calling_line(); });
+    }
+  }
+  if (!can_run) set_last_error(cudaErrorIllegalAddress, "of " + call);
+  return can_run;
+}
+
+// Counts the call, and says whether it can run; where not, `failure` may say why.
+bool note_call(const char* call, const LaunchWork& work, const Operands& reads,
+               const Operands& writes) {
+  if constexpr (COUNTING) {
+    if (is_program()) {
+      return check_operands(call, reads, writes) &&
+             library_call(call, work, {}, matrices_of(writes)).empty();
+    }
+    failure = library_call(call, work, matrices_of(reads), matrices_of(writes));
+    return failure.empty();
+  }
+  return true;
 }
 
 // The 32-byte sectors of a matrix at the least: as if it had no gaps.
@@ -84,20 +174,17 @@ cublasStatus_t reduce(const char* name, cublasHandle_t handle, int n,
   if (!result) return CUBLAS_STATUS_INVALID_VALUE;
   LaunchWork work;
   work.library_products = multiplies ? n : 0;
-  std::vector<MatrixView> reads;
+  Operands reads;
   for (const Vector<T>& vector : vectors) {
     if (n > 0 && !vector.data) return CUBLAS_STATUS_INVALID_VALUE;
-    reads.push_back(view_of(vector, n));
-    work.sectors_read += sectors_of(reads.back());
+    reads.push_back({reads.empty() ? "x" : "y", -1, view_of(vector, n), true});
+    work.sectors_read += sectors_of(reads.back().matrix);
   }
   Result value{};
   if (n > 0) {
     if (is_planned(work)) return CUBLAS_STATUS_SUCCESS;
     note_work(handle->stream);
-    if constexpr (COUNTING) {
-      failure = library_call(name, work, reads, {});
-      if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
-    }
+    if (!note_call(name, work, reads, {})) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (!has_room_for_blas()) return CUBLAS_STATUS_ALLOC_FAILED;
     const DeviceMemoryInReach in_reach;
     value = static_cast<Result>(compute());
@@ -176,36 +263,39 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
   if (batch > MOST_PRODUCTS) return CUBLAS_STATUS_NOT_SUPPORTED;
   LaunchWork work;
   work.library_products = static_cast<double>(m) * n * k * batch;
-  std::vector<MatrixView> reads, writes;
+  const bool multiplies = m > 0 && n > 0 && k > 0 && *alpha != 0;  // else nobody needs A and B
+  Operands reads, writes;
   for (int i = 0; i < batch; ++i) {
     const bool first = i == 0;  // with stride 0 it is the same matrix every time
-    if (first || stride_a) reads.push_back({A + i * stride_a, rows_a, op_a ? m : k, lda});
-    if (first || stride_b) reads.push_back({B + i * stride_b, rows_b, op_b ? k : n, ldb});
-    if (*beta != 0) reads.push_back({C + i * stride_c, m, n, ldc});
-    writes.push_back({C + i * stride_c, m, n, ldc});
+    const int product = batch > 1 ? i : -1;
+    if (multiplies && (first || stride_a)) {
+      reads.push_back({"A", product, {A + i * stride_a, rows_a, op_a ? m : k, lda}});
+    }
+    if (multiplies && (first || stride_b)) {
+      reads.push_back({"B", product, {B + i * stride_b, rows_b, op_b ? k : n, ldb}});
+    }
+    writes.push_back({"C", product, {C + i * stride_c, m, n, ldc}});
+    if (*beta != 0) reads.push_back(writes.back());
   }
-  for (const MatrixView& matrix : reads) work.sectors_read += sectors_of(matrix);
-  for (const MatrixView& matrix : writes) work.sectors_written += sectors_of(matrix);
+  for (const Operand& operand : reads) work.sectors_read += sectors_of(operand.matrix);
+  for (const Operand& operand : writes) work.sectors_written += sectors_of(operand.matrix);
   if (is_planned(work)) return CUBLAS_STATUS_SUCCESS;
   note_work(handle->stream);
-  if constexpr (COUNTING) {
-    failure = library_call("cublasSgemm", work, reads, writes);
-    if (!failure.empty()) return CUBLAS_STATUS_EXECUTION_FAILED;
-  }
+  if (!note_call("cublasSgemm", work, reads, writes)) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (!has_room_for_blas()) return CUBLAS_STATUS_ALLOC_FAILED;
   const DeviceMemoryInReach in_reach;
   for (int i = 0; i < batch; ++i) {
     const float *a = A + i * stride_a, *b = B + i * stride_b;
     int pitch_a = lda, pitch_b = ldb;
     std::vector<float> rounded_a, rounded_b;
-    if (handle->math_mode == CUBLAS_TF32_TENSOR_OP_MATH) {
+    if (handle->math_mode == CUBLAS_TF32_TENSOR_OP_MATH && multiplies) {
       rounded_a = rounded(a, rows_a, op_a == CUBLAS_OP_N ? k : m, lda);
       rounded_b = rounded(b, rows_b, op_b == CUBLAS_OP_N ? n : k, ldb);
       a = rounded_a.data(), pitch_a = std::max(1, rows_a);
       b = rounded_b.data(), pitch_b = std::max(1, rows_b);
     }
-    cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, k, *alpha, a, pitch_a, b,
-                pitch_b, *beta, C + i * stride_c, ldc);
+    cblas_sgemm(CblasColMajor, transpose(op_a), transpose(op_b), m, n, multiplies ? k : 0, *alpha,
+                a, pitch_a, b, pitch_b, *beta, C + i * stride_c, ldc);
   }
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -7,16 +7,27 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include "common/core/platform.h"
 #include "common/core/program.h"
+#include "common/simulator/counting/shadow.h"
 #include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/observer.h"
 #include "common/simulator/report.h"
+
+#ifdef __ELF__  // the linker's, around the variables that translate.py has put into sections
+extern "C" {
+extern char __start_convladder_device[] __attribute__((weak));
+extern char __stop_convladder_device[] __attribute__((weak));
+extern char __start_convladder_constant[] __attribute__((weak));
+extern char __stop_convladder_constant[] __attribute__((weak));
+}
+#endif
 
 namespace convladder::simulator {
 namespace {
@@ -53,7 +64,13 @@ void* allocate(std::size_t bytes) {
 #endif
 
 // What cudaMalloc and its like gave and has not been freed.
-enum class Kind { kDevice, kManaged, kHost, kRegistered };
+enum class Kind {
+  kDevice,
+  kManaged,
+  kHost,
+  kRegistered,  // not allocated: the host's
+  kSymbol       // nor this: an instance of a template, as know_symbol() was told
+};
 struct Block {
   std::size_t bytes;
   Kind kind;
@@ -137,7 +154,7 @@ cudaError_t free_memory(const char* call, void* pointer, bool of_host) {
   {
     const std::lock_guard lock(allocations_mutex);
     const auto found = allocations().find(static_cast<char*>(pointer));
-    if (found != allocations().end() && found->second.kind != Kind::kRegistered &&
+    if (found != allocations().end() && found->second.kind < Kind::kRegistered &&
         (found->second.kind == Kind::kHost) == of_host) {
       bytes = found->second.bytes;
       heap_bytes -= found->second.of_heap;
@@ -195,6 +212,28 @@ cudaError_t check_copy(const void* to, const void* from, cudaMemcpyKind kind, co
                 wrong.empty() ? wrong_end(from, whole.from_bytes, from_device, "source") : wrong);
 }
 
+// The words at `to` are written now, but for those that nobody has written at `from`.
+void note_copy(void* to, const void* from, std::size_t bytes) {
+  if constexpr (COUNTING) {
+    const Allocations memory = device_memory();
+    const auto there = reinterpret_cast<uintptr_t>(from), here = reinterpret_cast<uintptr_t>(to);
+    const Allocation* const source = find(memory, there);
+    Allocation* const target = find(memory, here);
+    std::vector<std::size_t> unwritten;
+    if (source && target && there % 4 == 0 && here % 4 == 0) {
+      const std::size_t first = (there - source->begin()) / 4;
+      const std::size_t words = std::min(bytes / 4, source->words() - first);
+      for (std::size_t i = 0; i < words; ++i) {
+        if (source->state(first + i) == MemoryState::kUndefined) unwritten.push_back(i);
+      }
+    }
+    set_memory_state(to, bytes, MemoryState::kDefined);
+    for (const std::size_t i : unwritten) {
+      target->set_state((here - target->begin()) / 4 + i, 1, MemoryState::kUndefined);
+    }
+  }
+}
+
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                  const Whole& whole) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
@@ -211,18 +250,34 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
   std::memmove(to, from, bytes);
-  if constexpr (COUNTING) set_memory_state(to, bytes, MemoryState::kDefined);
+  note_copy(to, from, bytes);
   return cudaSuccess;
+}
+
+// Of the device, whether the build counts or not.
+bool is_variable([[maybe_unused]] const void* address) {
+#ifdef __ELF__
+  const auto* byte = static_cast<const char*>(address);
+  return (byte >= __start_convladder_device && byte < __stop_convladder_device) ||
+         (byte >= __start_convladder_constant && byte < __stop_convladder_constant);
+#else
+  return false;
+#endif
 }
 
 // Device memory, or the host's that cudaMallocHost() gave: to other memory a copy waits until it is done.
 bool is_kept_by_runtime(const void* address) {
+  if (is_variable(address)) return true;
   const std::lock_guard lock(allocations_mutex);
-  return find_allocation(address) != allocations().end();
+  const auto found = find_allocation(address);
+  return found != allocations().end() && found->second.kind != Kind::kSymbol;
+}
+
+void note_asynchronous_copy(const void* to, std::size_t bytes) {
+  if (bytes > 0 && !is_kept_by_runtime(to)) Enqueueing::note("waits for a copy");
 }
 
 cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
-  Enqueueing::note("waits for a copy");
   const cudaExtent& extent = box.extent;
   if (extent.width > box.dstPtr.pitch || extent.width > box.srcPtr.pitch) {
     refuse(call, is_program() ? "a row of it is longer than the pitch" : "");
@@ -240,12 +295,23 @@ cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
       const auto rest = [&](const auto& row) {
         return row(extent.height - 1, extent.depth - 1) + extent.width - row(y, z);
       };
+      note_asynchronous_copy(to(y, z), extent.width);
       const cudaError_t error = copy(to(y, z), from(y, z), extent.width, box.kind,
                                      {call, std::size_t(rest(to)), std::size_t(rest(from))});
       if (error) return error;
     }
   }
   return cudaSuccess;
+}
+
+cudaMemcpy3DParms rows_of(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                          std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+  return {{},
+          {const_cast<void*>(from), from_pitch, width, height},
+          {},
+          {to, to_pitch, width, height},
+          {width, height, 1},
+          kind};
 }
 
 }  // namespace
@@ -265,7 +331,7 @@ void free_device_memory() {
   for (auto block = allocations().begin(); block != allocations().end();) {
     const auto [begin, about] = *block;
     if constexpr (COUNTING) memory_freed(begin);
-    if (about.kind != Kind::kRegistered) release(begin, about.bytes);
+    if (about.kind < Kind::kRegistered) release(begin, about.bytes);
     block = allocations().erase(block);
   }
   heap_bytes = 0;
@@ -318,6 +384,10 @@ void forbid_memory(const void* begin, std::size_t bytes) {
 
 void name_memory(const void* address, const std::string& name) {
   if constexpr (COUNTING) memory_named(address, name);
+}
+
+std::string wrong_operand(const void* begin, std::size_t bytes, const std::string& name) {
+  return wrong_end(begin, bytes, true, name.c_str());
 }
 
 void* address_for_host(const volatile void* address) {
@@ -430,26 +500,27 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return copy_box("cudaMemcpy2D()", {{},
-                                     {const_cast<void*>(from), from_pitch, width, height},
-                                     {},
-                                     {to, to_pitch, width, height},
-                                     {width, height, 1},
-                                     kind});
+  Enqueueing::note("waits for a copy");
+  return copy_box("cudaMemcpy2D()", rows_of(to, to_pitch, from, from_pitch, width, height, kind));
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
                               std::size_t from_pitch, std::size_t width, std::size_t height,
-                              cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  Enqueueing::note_stream(stream);
+  return copy_box("cudaMemcpy2DAsync()",
+                  rows_of(to, to_pitch, from, from_pitch, width, height, kind));
 }
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* what) {
+  Enqueueing::note("waits for a copy");
   return what ? copy_box("cudaMemcpy3D()", *what) : set_last_error(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* what, cudaStream_t) {
-  return cudaMemcpy3D(what);
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* what, cudaStream_t stream) {
+  if (!what) return set_last_error(cudaErrorInvalidValue);
+  Enqueueing::note_stream(stream);
+  return copy_box("cudaMemcpy3DAsync()", *what);
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
@@ -459,7 +530,7 @@ cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t byt
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   Enqueueing::note_stream(stream);
-  if (bytes > 0 && !is_kept_by_runtime(to)) Enqueueing::note("waits for a copy");
+  note_asynchronous_copy(to, bytes);
   return copy(to, from, bytes, kind, {"cudaMemcpyAsync()", bytes, bytes});
 }
 
@@ -494,12 +565,18 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
 
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
                          std::size_t height) {
+  return cudaMemset2DAsync(to, pitch, value, width, height, nullptr);
+}
+
+cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width,
+                              std::size_t height, cudaStream_t stream) {
   if (is_program() && to && width > 0 && height > 0) {
     const std::string wrong = wrong_end(to, pitch * (height - 1) + width, true, "destination");
     if (const cudaError_t error = refuse("cudaMemset2D()", wrong)) return error;
   }
   for (std::size_t row = 0; row < height; ++row) {
-    const cudaError_t error = cudaMemset(static_cast<char*>(to) + row * pitch, value, width);
+    const cudaError_t error =
+        cudaMemsetAsync(static_cast<char*>(to) + row * pitch, value, width, stream);
     if (error) return error;
   }
   return cudaSuccess;
@@ -511,7 +588,7 @@ void know_symbol(void* begin, std::size_t bytes) {
     if (is_device_variable(begin) || find_allocation(begin) != allocations().end()) return;
     memory_allocated(begin, bytes);
     set_memory_state(begin, bytes, MemoryState::kDefined);
-    allocations()[static_cast<char*>(begin)] = {bytes, Kind::kRegistered};
+    allocations()[static_cast<char*>(begin)] = {bytes, Kind::kSymbol};
   }
 }
 

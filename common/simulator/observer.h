@@ -66,6 +66,9 @@ struct MatrixView {
   const float* data;
   int64_t rows, columns, pitch;
 };
+// What is wrong with these bytes of a program, which a call of a library is given as device memory: in words, empty
+// if nothing is.
+std::string wrong_operand(const void* begin, std::size_t bytes, const std::string& name);
 // Counts a call of a library function, and returns what is wrong with it: that it reads what nobody
 // has written. Empty if nothing is.
 std::string library_call(const std::string& function, const LaunchWork& work,

@@ -148,6 +148,24 @@ class Programs(unittest.TestCase):
             self.assertEqual(subprocess.run([kept], check=False).returncode, 7)
             self.assertTrue(os.path.islink(link))
 
+    def test_a_header_of_the_device_in_a_file_of_the_host(self):
+        texts = {
+            "a.h": "#include <cuda_runtime.h>\nextern __constant__ float scale[4];\n"
+                   "extern __device__ int count;\nextern __managed__ int both;\n__host__ __device__ float twice(float x);\n"
+                   "template <class T> __global__ void add(T* x) { __shared__ T room[4]; *x += *room; }\n"
+                   "void launch();\n",
+            "a.cu": '#include "a.h"\n__constant__ float scale[4] = {1, 2, 3, 4};\n__device__ int count;\n'
+                    "__managed__ int both;\n__global__ void kernel() { count = both = int(scale[2]); }\n"
+                    "void launch() { kernel<<<1, 1>>>(); cudaDeviceSynchronize(); }\n",
+            "b.cpp": '#include "a.h"\nint main() { launch(); return both == 3 ? 0 : 1; }\n'}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                files.write(os.path.join(folder, name), text)
+            done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cu",
+                                   f"{folder}/b.cpp"], cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("kernel: 1 launch, nothing found", done.stdout)
+
     def test_what_another_build_has_removed(self):
         with tempfile.TemporaryDirectory() as folder:
             files.write(f"{folder}/cc", '#!/bin/sh\ncase "$*" in *-E*) echo >x.ii;; *) rm x.ii;; esac\n')

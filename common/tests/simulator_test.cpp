@@ -5,12 +5,14 @@
 #include <setjmp.h>
 #include <signal.h>
 
+#include <functional>
 #include <numeric>
 #include <set>
 
 #include "common/core/mma.h"
 #include "common/core/platform.h"
 #include "common/core/program.h"
+#include "common/simulator/enqueueing.h"
 #include "common/tests/launch.h"
 #include "common/tests/support.h"
 
@@ -136,6 +138,76 @@ TEST_F(Simulator, GemmRoundsInTf32AndRefusesBadArguments) {
   EXPECT_EQ(gemm(&one, 1, 0), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(gemm(nullptr), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_EQ(cublasSetStream(nullptr, nullptr), CUBLAS_STATUS_NOT_INITIALIZED);
+}
+
+// ---- What a stage's enqueue may do ----
+
+#ifdef __ELF__
+#define IN_SECTION __attribute__((section("convladder_device")))  // as translate.py puts it
+#else
+#define IN_SECTION
+#endif
+IN_SECTION float variable[4] = {};
+float of_host[4];
+
+// What is wrong with an enqueue on `stream` that does this.
+std::string wrong_in(cudaStream_t stream, const std::function<void()>& enqueue) {
+  const simulator::Enqueueing enqueueing("99_idea", stream);
+  enqueue();
+  return enqueueing.wrong();
+}
+
+TEST_F(Simulator, AsynchronousCopiesStayOnTheirStream) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  float *x = nullptr, *y = nullptr;
+  ASSERT_EQ(cudaMalloc(&x, 64), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&y, 64), cudaSuccess);
+  const auto box = [](void* to, void* from) {
+    cudaMemcpy3DParms parms = {};
+    parms.srcPtr = make_cudaPitchedPtr(from, 8, 8, 2);
+    parms.dstPtr = make_cudaPitchedPtr(to, 8, 8, 2);
+    parms.extent = make_cudaExtent(4, 2, 1);
+    parms.kind = cudaMemcpyDeviceToDevice;
+    return parms;
+  };
+  const auto copy_all = [&](float* to, cudaMemcpyKind kind, cudaStream_t on) {
+    const cudaMemcpy3DParms parms = box(to, y);
+    return std::vector<std::function<void()>>{
+        [=] { cudaMemcpyAsync(to, y, 16, kind, on); },
+        [=] { cudaMemcpy2DAsync(to, 8, y, 8, 4, 2, kind, on); },
+        [=] { cudaMemcpy3DAsync(&parms, on); },
+        [=] { cudaMemcpyFromSymbolAsync(to, variable, 16, 0, kind, on); },
+    };
+  };
+  auto right = copy_all(x, cudaMemcpyDeviceToDevice, stream);
+  right.push_back([=] { cudaMemcpyPeerAsync(x, 0, y, 0, 16, stream); });
+  right.push_back([=] { cudaMemset2DAsync(x, 8, 0, 4, 2, stream); });
+  right.push_back([=] {
+    cudaMemset3DAsync(make_cudaPitchedPtr(x, 8, 8, 2), 0, {4, 2, 1}, stream);
+  });
+#ifdef __ELF__
+  right.push_back(
+      [=] { cudaMemcpyToSymbolAsync(variable, y, 16, 0, cudaMemcpyDeviceToDevice, stream); });
+#endif
+  for (const auto& enqueue : right) EXPECT_EQ(wrong_in(stream, enqueue), "");
+  auto waiting = copy_all(of_host, cudaMemcpyDeviceToHost, stream);
+  waiting.push_back(
+      [=] { cudaMemcpyToSymbolAsync(of_host, y, 16, 0, cudaMemcpyDeviceToDevice, stream); });
+  waiting.push_back([=] {  // whose row isn't where its memory begins
+    cudaMemcpy3DParms parms = box(x, y);
+    parms.dstPos.x = reinterpret_cast<char*>(of_host) - reinterpret_cast<char*>(x);
+    cudaMemcpy3DAsync(&parms, stream);
+  });
+  waiting.push_back([=] { cudaMemcpy2D(x, 8, y, 8, 4, 2, cudaMemcpyDeviceToDevice); });
+  for (const auto& enqueue : waiting) {
+    EXPECT_NE(wrong_in(stream, enqueue).find("waits for a copy"), std::string::npos);
+  }
+  for (const auto& enqueue : copy_all(x, cudaMemcpyDeviceToDevice, nullptr)) {
+    EXPECT_NE(wrong_in(stream, enqueue).find("uses another stream"), std::string::npos);
+  }
+  cudaFree(x), cudaFree(y);
+  cudaStreamDestroy(stream);
 }
 
 // ---- Tensor cores ----

@@ -15,18 +15,14 @@
 
 // ---- Qualifiers ----
 
-#ifndef CONVLADDER_TRANSLATED  // else simulator/translate.py puts in what these mean
+// What these mean, simulator/translate.py puts in; in other files they are nothing, as in CUDA's headers.
+#ifndef CONVLADDER_TRANSLATED
 #define __host__
 #define __device__
-#ifndef CONVLADDER_COUNTING
 #define __global__
-#else  // all that a kernel calls becomes part of it, so that a place in the code names one access
-#define __global__ __attribute__((flatten))
-#endif
-// One block at a time runs on a worker thread, so what a block shares is what a thread owns. The
-// simulator fills it with NaN before each block; `used` forbids the compiler to count on the zeros
-// that a static variable begins with. A GPU's shared memory begins at a bank's first line as well.
-#define __shared__ static thread_local __attribute__((used, aligned(128)))
+#define __shared__
+#define __constant__
+#define __managed__
 #endif
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)

@@ -640,25 +640,23 @@ cudaError_t cudaMemset(void* to, int value, std::size_t bytes);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width,
                          std::size_t height);
-inline cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width,
-                                     std::size_t height, cudaStream_t = nullptr) {
-  return cudaMemset2D(to, pitch, value, width, height);
-}
-inline cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
+cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width,
+                              std::size_t height, cudaStream_t stream = nullptr);
+inline cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent,
+                                     cudaStream_t stream = nullptr) {
   cudaError_t error = cudaSuccess;
   for (std::size_t z = 0; z < extent.depth && error == cudaSuccess; ++z) {
-    error = cudaMemset2D(static_cast<char*>(to.ptr) + z * to.ysize * to.pitch, to.pitch, value,
-                         extent.width, extent.height);
+    error = cudaMemset2DAsync(static_cast<char*>(to.ptr) + z * to.ysize * to.pitch, to.pitch, value,
+                              extent.width, extent.height, stream);
   }
   return error;
 }
-inline cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent,
-                                     cudaStream_t = nullptr) {
-  return cudaMemset3D(to, value, extent);
+inline cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
+  return cudaMemset3DAsync(to, value, extent);
 }
-inline cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
-                                       std::size_t bytes, cudaStream_t = nullptr) {
-  return cudaMemcpyPeer(to, to_device, from, from_device, bytes);
+inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                       cudaStream_t stream = nullptr) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
 // ---- Pools of memory, which keep nothing: what is freed is free ----
@@ -741,12 +739,18 @@ cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes,
 template <typename T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes,
                                     std::size_t offset, cudaMemcpyKind kind,
-                                    cudaStream_t = nullptr) {
-  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+                                    cudaStream_t stream = nullptr) {
+  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
+  return error ? error
+               : cudaMemcpyAsync(static_cast<char*>(address_of_symbol(symbol)) + offset, from,
+                                 bytes, kind, stream);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes,
                                       std::size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t = nullptr) {
-  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+                                      cudaStream_t stream = nullptr) {
+  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
+  return error ? error
+               : cudaMemcpyAsync(to, static_cast<char*>(address_of_symbol(symbol)) + offset, bytes,
+                                 kind, stream);
 }
