@@ -184,8 +184,14 @@ class Messages(unittest.TestCase):
         for odd in ({"counted": []}, {"counted": "a"}, {"counted": "x"}, {"crash": 99, "code": []},
                     {"pass": False}, {"counted": "a", "kernels": [1]}):
             verdict = judge.Verdict(rows={"a": {}})
-            judge.take_findings(verdict, [odd], "/none", "a.cu")
-            self.assertEqual((verdict.kind, verdict.message), (judge.REFUSED, f"a.cu: {judge.FORGED}"), odd)
+            judge.take_findings(verdict, [odd], "/none", "/x/a.cu")
+            self.assertEqual((verdict.kind, verdict.message), (judge.REFUSED, f"/x/a.cu: {judge.FORGED}"), odd)
+
+    def test_a_loop_that_is_unrolled_stores_as_often(self):
+        loop = "for (int s = 0; s < shape.S; ++s)"
+        self.assertIn(loop, TASK["coalesce"].solved())
+        verdict, _ = judged(TASK["coalesce"], TASK["coalesce"].solved().replace(loop, "UNROLL " + loop))
+        self.assertEqual((verdict.kind, verdict.message), ("", ""))
 
     def test_a_mark_of_the_bytes_order_is_none_of_the_text(self):
         verdict, _ = judged(TASK["tail"], "\ufeff" + TASK["tail"].solved())

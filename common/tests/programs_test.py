@@ -151,7 +151,8 @@ class Programs(unittest.TestCase):
     def test_a_header_of_the_device_in_a_file_of_the_host(self):
         texts = {
             "a.h": "#include <cuda_runtime.h>\nextern __constant__ float scale[4];\n"
-                   "extern __device__ int count;\nextern __managed__ int both;\n__host__ __device__ float twice(float x);\n"
+                   "extern __device__ int count;\nextern __managed__ int both;\n"
+                   "__host__ __device__ float twice(float x);\n"
                    "template <class T> __global__ void add(T* x) { __shared__ T room[4]; *x += *room; }\n"
                    "void launch();\n",
             "a.cu": '#include "a.h"\n__constant__ float scale[4] = {1, 2, 3, 4};\n__device__ int count;\n'

@@ -48,8 +48,9 @@ if(CONVLADDER_COUNTING)  # docs/counting.md says why
   else()
     list(APPEND CONVLADDER_DEVICE_OPTIONS
       --param=tsan-instrument-func-entry-exit=0 --param=tsan-distinguish-volatile=1
-      # one access in the source is one in the code: none split, merged or duplicated
-      -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks
+      # one access in the source is one in the code: none split, merged or duplicated; a loop that is unrolled
+      # though nobody knows its length has other code for each lane's
+      -fno-tree-sra -fno-thread-jumps -fno-reorder-blocks -fdisable-rtl-loop2_unroll
       # what nobody writes is read all the same: it may be the host's
       -fno-ipa-reference-addressable)
   endif()
