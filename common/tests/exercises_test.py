@@ -185,7 +185,8 @@ class Messages(unittest.TestCase):
                     {"pass": False}, {"counted": "a", "kernels": [1]}):
             verdict = judge.Verdict(rows={"a": {}})
             judge.take_findings(verdict, [odd], "/none", "/x/a.cu")
-            self.assertEqual((verdict.kind, verdict.message), (judge.REFUSED, f"/x/a.cu: {judge.FORGED}"), odd)
+            self.assertEqual((verdict.kind, verdict.message),
+                             (judge.REFUSED, f"/x/a.cu: {judge.FORGED}"), odd)
 
     def test_a_loop_that_is_unrolled_stores_as_often(self):
         loop = "for (int s = 0; s < shape.S; ++s)"
