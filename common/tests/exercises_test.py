@@ -188,16 +188,6 @@ class Messages(unittest.TestCase):
             self.assertEqual((verdict.kind, verdict.message),
                              (judge.REFUSED, f"/x/a.cu: {judge.FORGED}"), odd)
 
-    def test_a_loop_that_is_unrolled_stores_as_often(self):
-        loop = "for (int s = 0; s < shape.S; ++s)"
-        self.assertIn(loop, TASK["coalesce"].solved())
-        verdict, _ = judged(TASK["coalesce"], TASK["coalesce"].solved().replace(loop, "UNROLL " + loop))
-        self.assertEqual((verdict.kind, verdict.message), ("", ""))
-
-    def test_a_mark_of_the_bytes_order_is_none_of_the_text(self):
-        verdict, _ = judged(TASK["tail"], "\ufeff" + TASK["tail"].solved())
-        self.assertEqual((verdict.kind, verdict.message), ("", ""))
-
     def test_kinds(self):
         for message, kind in (("data race: x", judge.RACE), ("4 bytes out of bounds", judge.STRAY),
                               ("that nobody has written", judge.UNWRITTEN), ("=1, expected 2", judge.WRONG),
@@ -757,6 +747,16 @@ COUNTED = {"bank_conflict": (32, 32, ""), "wide_reads": (32, 32, ""),
 
 
 class Dangers(unittest.TestCase):
+    def test_a_loop_that_is_unrolled_stores_as_often(self):
+        loop = "for (int s = 0; s < shape.S; ++s)"
+        self.assertIn(loop, TASK["coalesce"].solved())
+        verdict, _ = judged(TASK["coalesce"], TASK["coalesce"].solved().replace(loop, "UNROLL " + loop))
+        self.assertEqual((verdict.kind, verdict.message), ("", ""))
+
+    def test_a_mark_of_the_bytes_order_is_none_of_the_text(self):
+        verdict, _ = judged(TASK["tail"], "\ufeff" + TASK["tail"].solved())
+        self.assertEqual((verdict.kind, verdict.message), ("", ""))
+
     """Whatever a kernel does, there is a message with file and line."""
 
     def test_hostile_kernels(self):
