@@ -747,6 +747,8 @@ COUNTED = {"bank_conflict": (32, 32, ""), "wide_reads": (32, 32, ""),
 
 
 class Dangers(unittest.TestCase):
+    """Whatever a kernel does, there is a message with file and line."""
+
     def test_a_loop_that_is_unrolled_stores_as_often(self):
         loop = "for (int s = 0; s < shape.S; ++s)"
         self.assertIn(loop, TASK["coalesce"].solved())
@@ -756,8 +758,6 @@ class Dangers(unittest.TestCase):
     def test_a_mark_of_the_bytes_order_is_none_of_the_text(self):
         verdict, _ = judged(TASK["tail"], "\ufeff" + TASK["tail"].solved())
         self.assertEqual((verdict.kind, verdict.message), ("", ""))
-
-    """Whatever a kernel does, there is a message with file and line."""
 
     def test_hostile_kernels(self):
         chosen = list(HOSTILE)[::2 if "CONVLADDER_IN_TURNS" in os.environ else 1]
