@@ -185,7 +185,19 @@ def configure_once(lock, preset, command):
     if status == 0:
         with open(folder(preset, STAMP), "w", encoding="utf-8") as file:
             json.dump(surroundings(), file)
+    else:
+        need_room(preset)
     return status
+
+
+def need_room(preset):
+    """Raises OSError where the disk is full: CMake then finds that a library doesn't work."""
+    path = folder(preset, ".room")
+    try:
+        with open(path, "wb") as file:
+            file.write(bytes(1 << 20))
+    finally:
+        os.remove(path)
 
 
 def configure(preset, command, demanded="", optional=False):

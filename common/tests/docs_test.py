@@ -20,9 +20,10 @@ class Commands(unittest.TestCase):
         text = files.read(ROOT / "docs/cuda.md")
         shown = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         self.assertEqual(shown, [files.read(ROOT / "docs/cuda" / name) for name in ("add.cu", "reverse.cu")])
-        ring = files.read(ROOT / "docs/ring.md")
-        kernel, = re.findall(r"^```cpp\n(.*?)^```$", ring, re.MULTILINE | re.DOTALL)
-        self.assertIn("\n\n" + kernel + "\nint main", files.read(ROOT / "docs/cuda/ring.cu"))
+        for name in ("ring", "wgmma"):
+            page = files.read(ROOT / f"docs/{name}.md")
+            kernel, = re.findall(r"^```cpp\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+            self.assertIn("\n\n" + kernel + "\nint main", files.read(ROOT / f"docs/cuda/{name}.cu"))
 
 
 class TopLevel(unittest.TestCase):
