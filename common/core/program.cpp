@@ -254,6 +254,28 @@ uint32_t next_jump(uint32_t code_offset) {
   return code_offset;
 }
 
+uint32_t before_empty_loop(uint32_t code_offset) {
+  constexpr uint32_t AROUND = 1 << 14;
+  const uint32_t loop = code_offset - 1;
+  std::ostringstream command, to_loop;
+  command << "objdump -d --no-show-raw-insn --start-address=" << loop - std::min(loop, AROUND)
+          << " --stop-address=" << loop + AROUND << " " << own_file();
+  to_loop << " " << std::hex << loop << " <";
+  uint32_t before = 0, leads = 0;
+  bool is_loop = false;
+  for (const std::string& line : lines_of(command.str())) {
+    char* end = nullptr;
+    const auto offset = static_cast<uint32_t>(std::strtoul(line.c_str(), &end, 16));
+    if (*end != ':') continue;
+    if (line.find(to_loop.str()) != std::string::npos) {
+      if (offset == loop) is_loop = true;
+      if (offset != loop) leads = offset;
+    }
+    if (offset < loop) before = offset;
+  }
+  return is_loop ? (leads ? leads : before) + 1 : code_offset;
+}
+
 BlockProducts read_products(const void* kernel, std::size_t bytes) {
   if (bytes == 0) return {};
   const uint64_t first = code_offset(kernel);

@@ -71,6 +71,10 @@ bool calls_only(const void* code, std::size_t bytes, const std::string& names);
 // The first jump behind a place in the code: with it a basic block ends. Or the place itself.
 uint32_t next_jump(uint32_t code_offset);
 
+// Where an empty loop begins, an instruction that jumps to itself: compilers give it the line of anything. So the
+// jump that leads to it, or the instruction before. Else, the place itself.
+uint32_t before_empty_loop(uint32_t code_offset);
+
 // How often a kernel's code multiplies floats. The compiler calls no function of ours before a
 // multiplication, but one at the begin of every basic block: __sanitizer_cov_trace_pc().
 struct BlockProducts {

@@ -232,11 +232,12 @@ void Worker::fail_by_signal(int signal, const void* address, const void* pc, con
   const Fibre& fibre = running_->fibre;
   if (fibre.holds(address) || !fibre.holds(stack)) what = "overflows its stack";
   if (signal == SIGFPE) what = "divides an integer by 0";
-  if (signal == NO_END) what = "has come to no end";
+  uint32_t place = code_offset(pc) + 1;
+  if (signal == NO_END) what = "has come to no end", place = before_empty_loop(place);
   stop_thread(signal == SIGFPE   ? cudaErrorLaunchFailure
               : signal == NO_END ? cudaErrorLaunchTimeout
                                  : cudaErrorIllegalAddress,
-              what + ", at " + source_line(code_offset(pc) + 1));
+              what + ", at " + source_line(place));
 }
 
 void Worker::take_turn(Carrier& self) {

@@ -466,7 +466,7 @@ HOSTILE = {
     "endless loop": (judge.ENDLESS, "no end after", "shape.stride_h - s", "++c", "c += 0"),
     "endless barriers": (judge.ENDLESS, "no end after", "while", "  if (kpq",
                          "  while (true) __syncthreads();\n  if (kpq"),
-    "endless in a register": (judge.ENDLESS, "no end", "", KERNEL, "if (kpq >= 0) for (;;) {}"),
+    "endless in a register": (judge.ENDLESS, "no end", "for (;;)", KERNEL, "if (kpq >= 0) for (;;) {}"),
     "endless on the host": (judge.ENDLESS, "no end", "volatile", "  conv2d<<<",
                             "  volatile int x = 1; while (x) {}\n  conv2d<<<"),
     "no stage": (judge.REFUSED, "registers 0 stages", "", "CONVLADDER_REGISTER_STAGE(",

@@ -197,6 +197,17 @@ def source_lines(program, codes, source):
     return lines
 
 
+def before_empty_loop(program, code):
+    """As common/core/program.h's: of an empty loop, the jump that leads to it, which has the right line."""
+    loop, around = code - 1, 1 << 14
+    done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program, f"--stop-address={loop + around}",
+                           f"--start-address={max(0, loop - around)}"],
+                          capture_output=True, text=True, check=False)
+    jumps = [int(at, 16) for at, to in re.findall(r"^ *([0-9a-f]+):\t\w+ +([0-9a-f]+) <", done.stdout,
+                                                  re.MULTILINE) if int(to, 16) == loop]
+    return next((at + 1 for at in jumps if at != loop), code) if loop in jumps else code
+
+
 def plainer(message):
     """A kernel's failure as the simulator has it, where and what alone."""
     found = re.fullmatch(r"(.*?: )?kernel launch: [^(]*\(kernel (.*?\)): (.*)\)", message)
@@ -369,9 +380,9 @@ def take_finding(verdict, finding, program, source):
     elif "timed" in finding:
         verdict.timed[finding["timed"]] = finding
     elif "crash" in finding:
-        own = [place for places in source_lines(program, finding["code"], source).values()
-               for place in places]
         kind = ENDLESS if "no end" in CRASHES[finding["crash"]] else CRASH
+        codes = [before_empty_loop(program, code) if kind == ENDLESS else code for code in finding["code"]]
+        own = [place for places in source_lines(program, codes, source).values() for place in places]
         message = f"{own[0] if own else shown(source)}: {CRASHES[finding['crash']]}"
         if own and verdict.kind == kind and verdict.message.startswith(shown(source) + ": "):
             verdict.message = message  # of several threads, one in the learner's code
