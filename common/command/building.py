@@ -91,8 +91,24 @@ def logged(lock, log, step, *command, **options):
     return machine.status_of(process)
 
 
-def failed(log, what):
+def need_room(preset):
+    """Raises OSError where the disk is full: CMake then finds that a library doesn't work."""
+    path = folder(preset, ".room")
+    try:
+        with open(path, "wb") as file:
+            file.write(bytes(1 << 20))
+    except OSError as error:
+        error.filename = folder(preset)
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(path)
+
+
+def failed(preset, name, what):
     """Shows why."""
+    need_room(preset)
+    log = folder(preset, name)
     with open(log, encoding="utf-8") as file:
         sys.stderr.writelines(file.readlines()[-40:])
     fail(f"{what} failed, the whole log is in {log}")
@@ -190,16 +206,6 @@ def configure_once(lock, preset, command):
     return status
 
 
-def need_room(preset):
-    """Raises OSError where the disk is full: CMake then finds that a library doesn't work."""
-    path = folder(preset, ".room")
-    try:
-        with open(path, "wb") as file:
-            file.write(bytes(1 << 20))
-    finally:
-        os.remove(path)
-
-
 def configure(preset, command, demanded="", optional=False):
     """Configures where something has changed since the last time; installs what is missing for the
     command, and configures anew. Fails where something required, or demanded by the command, stays
@@ -227,7 +233,7 @@ def configure(preset, command, demanded="", optional=False):
         fail(f"{text}. Get all that {command} needs: " + "; ".join(
             remedies + [need["remedy"] for need in lacks if not need["package"]]))
     if status:
-        failed(folder(preset, "configure.log"), "configuring")
+        failed(preset, "configure.log", "configuring")
     if wanted:
         say(f"going on without {' '.join(wanted)}{reason and ': ' + reason}")
 
@@ -280,4 +286,4 @@ def build(preset, command, *targets, **options):
     unknown = re.search(r"(?:No rule to make target|unknown target) '([^']+)'", said)
     if unknown and unknown[1] in targets:
         fail(f"build/{preset} has no program '{unknown[1]}'", 2)
-    failed(folder(preset, "build.log"), f"building build/{preset}")
+    failed(preset, "build.log", f"building build/{preset}")

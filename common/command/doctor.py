@@ -63,7 +63,7 @@ def doctor(chosen, nvcc):
         with building.in_turn(preset, "configuring") as lock:
             status = building.configure_once(lock, preset, "doctor")
         if status and preset == chosen and not building.missing(preset, "run"):
-            building.failed(building.folder(preset, "configure.log"), "configuring")
+            building.failed(preset, "configure.log", "configuring")
         for need in building.needs(preset):
             row = [need[column] for column in ("name", "found", "purpose", "detail", "remedy")]
             rows.setdefault(need["name"], row)
