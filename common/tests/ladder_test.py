@@ -3,6 +3,7 @@ import fcntl
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -47,6 +48,25 @@ class Stages(unittest.TestCase):
                     ("9.0", "this GPU runs all, and so does the simulator")):
                 gpus = [f"NVIDIA GPU, driver 580.1, compute {gpu}"] if gpu else []
                 self.assertEqual(doctor.of_the_stages(gpus), said)
+
+
+class FullDisks(FolderTest):
+    """CMake finds then that a library doesn't work, and a build that its rules are gone."""
+
+    def test_are_what_is_named(self):
+        os.mkdir(self.path("sim"))
+        pathlib.Path(self.path("sim", "build.log")).write_text("it has gone wrong\n", encoding="utf-8")
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with unittest.mock.patch.object(building, "BUILD", self.folder):
+            self.assertRaises(SystemExit, building.failed, "sim", "build.log", "building")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most[1]))
+            try:
+                with self.assertRaises(OSError) as full:
+                    building.failed("sim", "build.log", "building")
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, most)
+        self.assertEqual(full.exception.filename, self.path("sim"))
+        self.assertEqual(os.listdir(self.path("sim")), ["build.log"])
 
 
 class OddStages(FolderTest):
