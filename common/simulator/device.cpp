@@ -422,9 +422,17 @@ std::vector<LaunchWork> plan_launches(const std::function<void()>& enqueue) {
   return launches;
 }
 
+bool is_planning() { return plan != nullptr; }
+
 bool is_planned(const LaunchWork& launch) {
   if (plan) plan->push_back(launch);
-  return plan != nullptr;
+  return is_planning();
+}
+
+std::size_t bytes_left_out(std::size_t bytes) {
+  constexpr std::size_t OF_A_BLOCK = 1 << 16;  // more than a block of a stage computes
+  const std::size_t blocks = last_blocks;
+  return blocks == 0 ? 0 : bytes - std::min(bytes, blocks * OF_A_BLOCK);
 }
 
 void run_grid(Grid grid) {

@@ -27,8 +27,12 @@ void run_last_blocks_only(uint64_t blocks);
 // What `enqueue` launches, in order; none of it is carried out, and no memory is touched.
 std::vector<LaunchWork> plan_launches(const std::function<void()>& enqueue);
 
-// Notes the launch and returns true while plan_launches() is under way on this host thread.
+// Whether plan_launches() is under way on this host thread. is_planned() notes the launch as well.
+bool is_planning();
 bool is_planned(const LaunchWork& launch);
+
+// Of so many bytes that are to be filled or copied, those at the beginning that run_last_blocks_only() leaves out.
+std::size_t bytes_left_out(std::size_t bytes);
 
 // Whether there is such a stream: it is the default one, or was made and not destroyed.
 bool is_stream(cudaStream_t stream);

@@ -247,9 +247,11 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
                         : set_last_error(cudaErrorInvalidValue);
   }
   if (const cudaError_t error = check_copy(to, from, kind, whole)) return error;
+  if (is_planning()) return cudaSuccess;
   last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
-  std::memmove(to, from, bytes);
+  const std::size_t first = kind == cudaMemcpyDeviceToDevice ? bytes_left_out(bytes) : 0;
+  std::memmove(static_cast<char*>(to) + first, static_cast<const char*>(from) + first, bytes - first);
   note_copy(to, from, bytes);
   return cudaSuccess;
 }
@@ -544,6 +546,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   if (fault_due(Call::kMemset)) return set_last_error(cudaErrorUnknown);
   if (!to) return set_last_error(cudaErrorInvalidValue);
   if (failed_before()) return failed_before();
+  if (is_planning()) return cudaSuccess;
   last_kernel_may_run = false;
   if (is_program()) {
     if (const cudaError_t error =
@@ -553,7 +556,8 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
     if (COUNTING && is_filled(to, bytes, value)) return cudaSuccess;
   }
   const DeviceMemoryInReach in_reach;
-  std::memset(to, value, bytes);
+  const std::size_t first = bytes_left_out(bytes);
+  std::memset(static_cast<char*>(to) + first, value, bytes - first);
   if constexpr (COUNTING) {
     // All bits set, a NaN, is how cudaMalloc leaves memory, and how it is made undefined again.
     const bool nan = (value & 0xff) == 0xff && !is_program();

@@ -14,6 +14,8 @@ function(convladder_add_stage name)
     set_target_properties(stage_${name} PROPERTIES CUDA_ARCHITECTURES ${stage_ARCHITECTURE}-real)
   endif()
   target_link_libraries(stage_${name} PUBLIC convladder_core)
+  # A program that has become a stage may have kept its own: it would take our programs' place.
+  target_compile_definitions(stage_${name} PRIVATE main=main_of_${name})
   target_sources(convladder_stages INTERFACE $<TARGET_OBJECTS:stage_${name}>)
 
   add_executable(${name} $<TARGET_OBJECTS:stage_${name}>)
