@@ -251,7 +251,8 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
   const std::size_t first = kind == cudaMemcpyDeviceToDevice ? bytes_left_out(bytes) : 0;
-  std::memmove(static_cast<char*>(to) + first, static_cast<const char*>(from) + first, bytes - first);
+  std::memmove(static_cast<char*>(to) + first, static_cast<const char*>(from) + first,
+               bytes - first);
   note_copy(to, from, bytes);
   return cudaSuccess;
 }

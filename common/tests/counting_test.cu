@@ -305,7 +305,8 @@ TEST_F(Counting, PlannedLaunchesAreNotCarriedOut) {
     go(multiply_tile, dim3(2, 3), 32, nowhere, nowhere);
     auto* const anywhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);
     cudaMemsetAsync(anywhere, 0, std::size_t{1} << 40, nullptr);
-    cudaMemcpyAsync(anywhere, anywhere + 1, std::size_t{1} << 30, cudaMemcpyDeviceToDevice, nullptr);
+    cudaMemcpyAsync(anywhere, anywhere + 1, std::size_t{1} << 30, cudaMemcpyDeviceToDevice,
+                    nullptr);
   });
   ASSERT_EQ(plan.size(), 2u);
   EXPECT_EQ(plan[0].code, reinterpret_cast<const void*>(multiply_tile));
