@@ -115,6 +115,10 @@ struct KernelCounts {
   KernelCounts& operator+=(const KernelCounts& other);  // but for the name
 };
 
+// How often, so far, a thread has read a volatile value again since another had not written it. Each time counts as an
+// access; how often it is, the order of the threads decides.
+int64_t vain_reads();
+
 // The counts of all kernels launched since the last call, in the order of their first launch. None
 // in a build that doesn't count.
 std::vector<KernelCounts> take_kernel_counts();

@@ -169,9 +169,13 @@ TEST_P(CApi, TakesGroupsAndAllocatesTheWorkspace) {
   call.workspace_bytes = CONVLADDER_ALLOCATE_WORKSPACE;
   for (int i = 0; i < 3; ++i) caller.expect_works(call);
   call.problem.groups = 1;
-  caller.expect_refused(call, stage().wants ? "not for this shape: " + std::string(stage().name) +
-                                                  " wants one channel"
-                                            : too_few("filters", 240, 720));
+  const ConvShape apart = suited(shape_of(GROUPED), stage());
+  ConvShape together = apart;
+  together.C *= together.groups, together.K *= together.groups, together.groups = 1;
+  const bool takes = !stage().wants || !stage().wants(together);
+  caller.expect_refused(call,
+                        takes ? too_few("filters", apart.filter_count(), together.filter_count())
+                              : "not for this shape: " + std::string(stage().name) + " wants ");
 }
 
 TEST_P(CApi, WorkspaceIsWhatCppSays) {

@@ -3,7 +3,7 @@
 // made, from one place or from several at once.
 #include <atomic>
 #include <cstring>
-#include <thread>
+#include <future>
 
 #include "common/tests/support.h"
 #ifndef CUDART_VERSION
@@ -214,9 +214,9 @@ TEST_F(FaultsTest, TwoHostThreadsAtOnceGetTheSameBitsInEveryRun) {
     }
     device.expect_no_damage();
   };
-  std::thread other(work);
+  std::future<void> other = std::async(std::launch::async, work);
   work();
-  other.join();
+  other.get();
 }
 
 #ifdef CUDART_VERSION

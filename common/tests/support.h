@@ -6,12 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -57,14 +61,54 @@ inline std::vector<Problem> problems_of(
 inline void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
 inline std::string name_of(const testing::TestParamInfo<Problem>& info) { return info.param.name; }
 
-// The problem, or for a stage that takes no more than one channel in each group the one that has the same
-// channels in groups of one, and about as many filters.
+// The problem, or for a stage that doesn't take it the most similar one that it takes: changed in as few as it can be
+// of the ways below, and not much larger. None where there is none.
+inline std::optional<ConvShape> find_suited(const ConvShape& shape, const Stage& stage) {
+  if (!stage.wants) return shape;
+  static const std::vector<std::function<void(ConvArguments&)>> ways = {
+      [](ConvArguments& a) {  // the same channels in groups of one, and about as many filters
+        a.k = a.c * std::max<int64_t>(1, a.k / a.c), a.groups = a.c;
+      },
+      [](ConvArguments& a) { a.groups = 1; },
+      [](ConvArguments& a) { a.stride_h = a.stride_w = 1; },
+      [](ConvArguments& a) { a.dil_h = a.dil_w = 1; },
+      [](ConvArguments& a) { a.r = a.s = 3; },
+      [](ConvArguments& a) { a.r = a.s = 1; },
+      [](ConvArguments& a) { a.pad_h = a.dil_h * (a.r / 2), a.pad_w = a.dil_w * (a.s / 2); },
+      [](ConvArguments& a) { a.pad_h = a.pad_w = 0; },
+      [](ConvArguments& a) {
+        a.c = ceil_div(a.c, 32 * a.groups) * 32 * a.groups,
+        a.k = ceil_div(a.k, 32 * a.groups) * 32 * a.groups;
+      }};
+  const auto size = [](const ConvShape& s) {
+    return s.input_count() + s.output_count() + s.filter_count();
+  };
+  std::vector<unsigned> sets(1u << ways.size());
+  std::iota(sets.begin(), sets.end(), 0u);
+  const auto changes = [](unsigned set) { return std::bitset<32>(set).count(); };
+  std::stable_sort(sets.begin(), sets.end(),
+                   [&](unsigned a, unsigned b) { return changes(a) < changes(b); });
+  for (const unsigned set : sets) {
+    ConvArguments changed = to_arguments(shape);
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      if (set >> i & 1) ways[i](changed);
+    }
+    changed.h = std::max(changed.h, changed.dil_h * (changed.r - 1) + 1);
+    changed.w = std::max(changed.w, changed.dil_w * (changed.s - 1) + 1);
+    try {
+      const ConvShape found = make_conv_shape(changed);
+      if (!stage.wants(found) && size(found) <= std::max(size(shape), int64_t{1} << 20))
+        return found;
+    } catch (const InvalidArgument&) {
+    }
+  }
+  return std::nullopt;
+}
+
 inline ConvShape suited(const ConvShape& shape, const Stage& stage) {
-  if (!stage.wants || !stage.wants(shape)) return shape;
-  ConvShape alone = shape;
-  alone.C = 1, alone.groups = shape.groups * shape.C;
-  alone.K = std::max(1, shape.K / shape.C);
-  return alone;
+  const std::optional<ConvShape> found = find_suited(shape, stage);
+  if (!found) require_taken(stage, shape);  // throws: it doesn't
+  return *found;
 }
 
 // What a tile of 32 filters and 32 taps computes, as a multiple of what a small group wants of it.

@@ -422,8 +422,9 @@ def too_much_of_its_own(usage, source):
                                f"than {OWN_BYTES:,} would not be in registers")
     return None
 
+
 def asked_by_stage(compiled):
-    """(place, what is wrong), one for each thing that the stage's object asks of others and may not."""
+    """(place, what is wrong), one for each thing that an object of the stage's asks of others and may not."""
     def printed(*command):
         done = subprocess.run([*command, compiled], capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
@@ -443,6 +444,6 @@ def asked_by_stage(compiled):
 
 
 if __name__ == "__main__":
-    wrong = asked_by_stage(sys.argv[1])
+    wrong = [each for compiled in sys.argv[1:] for each in asked_by_stage(compiled)]
     print(*wrong, sep="\n")
     sys.exit(1 if wrong else 0)

@@ -1,6 +1,7 @@
 #include "common/simulator/counting/block_observer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <utility>
 
@@ -21,6 +22,8 @@ constexpr unsigned MOST_BARRIERS = 1u << 16, MOST_BARRIERS_OF_PROGRAM = 1u << 24
 
 // Behind a block's shared memory lies what the system keeps of its thread: no array of the host.
 constexpr std::size_t BEHIND_SHARED = 2048;
+
+std::atomic<int64_t> reads_in_vain{0};
 
 unsigned most_barriers() { return is_program() ? MOST_BARRIERS_OF_PROGRAM : MOST_BARRIERS; }
 
@@ -511,8 +514,11 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
 }
 
 // Reading again what nobody has changed is waiting. Stores in between are none.
+int64_t vain_reads() { return reads_in_vain; }
+
 void BlockObserver::poll(const Access& access) {
   if (std::exchange(polled_, access.address) != access.address) return;
+  reads_in_vain.fetch_add(1, std::memory_order_relaxed);
   worker_.spin({nullptr, static_cast<int>(code_offset(access.pc))});
   polled_ = access.address;
 }
