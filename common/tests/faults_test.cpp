@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <thread>
 
 #include "common/tests/support.h"
 #ifndef CUDART_VERSION
