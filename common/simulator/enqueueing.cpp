@@ -71,6 +71,10 @@ std::atomic<pthread_t> ending{};  // the first thread that a signal ends
 void on_signal(int number, siginfo_t* info, void* context) {
   if (ending == pthread_self()) end_without_a_report(number);
   const void* const code = interrupted_code(context);
+  if (number == NO_END && info->si_code == SI_TIMER) {
+    if (is_in_library(code)) return;  // the timer comes again
+    end_in_enqueue("has come to no end in 20 seconds of the processor's time");
+  }
   if (number == SIGFPE && runs_kernel() && finish_division(context)) return;
   const bool must_end = number == SIGABRT || (is_program() && is_in_library(code));
   if (!must_end || number == NO_END)
@@ -121,6 +125,29 @@ void use_signal_stack() {
   signal_stack.ss_size = BYTES;
   sigaltstack(&signal_stack, nullptr);
 }
+
+#ifdef __linux__
+Enqueueing::Limit::Limit() {
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = NO_END;
+#ifdef sigev_notify_thread_id
+  event.sigev_notify_thread_id = static_cast<pid_t>(syscall(SYS_gettid));
+#else
+  event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+#endif
+  constexpr itimerspec TOO_LONG = {{1, 0}, {20, 0}};
+  runs_ = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer_) == 0;
+  if (runs_) timer_settime(timer_, 0, &TOO_LONG, nullptr);
+}
+
+Enqueueing::Limit::~Limit() {
+  if (runs_) timer_delete(timer_);
+}
+#else
+Enqueueing::Limit::Limit() = default;
+Enqueueing::Limit::~Limit() = default;
+#endif
 
 Enqueueing::Enqueueing(const char* stage, cudaStream_t stream)
     : stage_(stage), stream_(stream), outer_(current) {

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 #include <signal.h>
+#include <time.h>
 
 #include <string>
 
@@ -27,10 +28,25 @@ class Enqueueing {
   static void forget();  // a worker's thread-local storage has been filled
 
  private:
+  // Of the host's processor time: a kernel's is not this thread's.
+  class Limit {
+   public:
+    Limit();
+    ~Limit();
+    Limit(const Limit&) = delete;
+
+   private:
+#ifdef __linux__
+    timer_t timer_{};
+    bool runs_ = false;
+#endif
+  };
+
   const char* const stage_;
   cudaStream_t stream_;
   Enqueueing* const outer_;
   const DeviceMemoryOutOfReach out_of_reach_;
+  const Limit limit_;
   std::string wrong_;
 };
 
