@@ -19,7 +19,7 @@ __global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
   fence_async_proxy();  // tensor cores take another path to shared memory
   __syncthreads();
 
-  const int t = tid % 4, row = tid / 32 * 16 + tid % 32 / 4;
+  const int t = tid % 4, pixel = tid / 32 * 16 + tid % 32 / 4;
   float x[TAPS / 2], sum[FILTERS / 2];
   UNROLL for (int e = 0; e < TAPS / 2; ++e) x[e] = e / 2 * 4 + t;  // tap k of a pixel is k
   const uint64_t filters = descriptor(w);
@@ -30,7 +30,7 @@ __global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
   products_commit();
   products_wait(sum);
   UNROLL for (int j = 0; j < FILTERS / 2; ++j) {
-    sums[(row + j / 2 % 2 * 8) * FILTERS + j / 4 * 8 + t * 2 + j % 2] = sum[j];
+    sums[(pixel + j / 2 % 2 * 8) * FILTERS + j / 4 * 8 + t * 2 + j % 2] = sum[j];
   }
 }
 
