@@ -26,7 +26,7 @@ namespace {
 thread_local Enqueueing* current = nullptr;
 std::atomic<Enqueueing*> latest{nullptr};  // of any thread: it may have begun others
 
-constexpr int WATCHED[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, NO_END};
+constexpr int WATCHED[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, NO_END};
 struct sigaction before[std::size(WATCHED)];
 
 [[noreturn]] void end_now(int status) {

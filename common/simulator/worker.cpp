@@ -232,9 +232,12 @@ void Worker::fail_by_signal(int signal, const void* address, const void* pc, con
   const Fibre& fibre = running_->fibre;
   if (fibre.holds(address) || !fibre.holds(stack)) what = "overflows its stack";
   if (signal == SIGFPE) what = "divides an integer by 0";
+  // The compiler's word for what it has seen to be undefined.
+  if (signal == SIGILL) what = "traps: a null pointer, or a function that ends without its result";
   uint32_t place = code_offset(pc) + 1;
   if (signal == NO_END) what = "has come to no end", place = before_empty_loop(place);
   stop_thread(signal == SIGFPE   ? cudaErrorLaunchFailure
+              : signal == SIGILL ? cudaErrorIllegalInstruction
               : signal == NO_END ? cudaErrorLaunchTimeout
                                  : cudaErrorIllegalAddress,
               what + ", at " + source_line(place));
