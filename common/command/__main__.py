@@ -57,7 +57,7 @@ PRESETS = ("gpu", "sim", "sim-count", "sim-asan")
 REPEATED = re.compile(r"(run|check|bench|profile|diff|test|sanitize) --(stage|shape)|report --profile|"
                       r"sanitize --tool|exercise --predict")
 WRITTEN = re.compile(r"\w+ --(json|output|grade|keep)|profile --trace|bench --machine|report --out")
-MEASURED = (":!docs/results/*.json", ":!common/machines/*.json")  # of these new JSON may take the place
+MEASURED = r"(docs/results|common/machines)/[^/]*\.json"  # of these new JSON may take the place
 OWN_PLACES = r"(?!build/|exercises\.mine/)\S+/|[A-Z]\S*$|ladder$|pyproject\.toml$"
 CMAKES_OWN = "clean|codegen|depend|edit_cache|help|install|list_install_components|rebuild_cache|test"
 OF_THE_PROGRAM = ("run", "check", "bench", "profile")
@@ -327,12 +327,14 @@ def is_own(path, but):
         return False
     if re.match(r"\.git\b|build/(gpu|sim)", here):
         return True
-    asked = ["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files", "--", f":(literal){here}", *but]
+    if but and re.fullmatch(but, here):
+        return False
+    asked = ["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files", "--", f":(literal){here}"]
     own = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     done = subprocess.run(asked, env=own, capture_output=True, check=False) if \
         shutil.which("git") else None
     if done is None or done.returncode:
-        return bool(re.match(OWN_PLACES, here)) and not (but and here.endswith(".json"))
+        return bool(re.match(OWN_PLACES, here))
     return bool(done.stdout)
 
 
@@ -353,7 +355,7 @@ def keep_own_files(command, words):
                 fail(f"{name} and {other} are the same file, {value}: it would be overwritten", 2)
         if path.endswith((".cu", ".cuh")):
             fail(f"{name} {value}: a source would be overwritten", 2)
-        if is_own(path, MEASURED if name == "--json" else ()):
+        if is_own(path, MEASURED if name == "--json" else ""):
             fail(f"{name} {path}: a file of this repository would be overwritten", 2)
 
 

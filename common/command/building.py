@@ -18,7 +18,7 @@ from common.show.support import fail
 
 BUILD = os.path.join(ROOT, "build")
 STAMP, DATES = "configured.json", "dates.json"
-SOURCES = (".cpp", ".cu", ".h", ".inc", ".py", ".txt", ".cmake")
+SOURCES = (".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc", ".inl", ".py", ".txt", ".cmake")
 # What CMake and the compilers take from the environment.
 ENVIRONMENT = re.compile(r"CMAKE_\w+|CUDA(CXX|ARCHS|FLAGS|HOSTCXX|_PATH)|CXX|(CXX|LD)FLAGS|CPATH|"
                          r"CPLUS_INCLUDE_PATH|LIBRARY_PATH")

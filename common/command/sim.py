@@ -195,7 +195,8 @@ def print_counts(report, options, name):
 
 
 def main(arguments):
-    if "--help" in arguments or "-h" in arguments:
+    own = arguments[:arguments.index("--")] if "--" in arguments else arguments  # the rest is the program's
+    if "--help" in own or "-h" in own:
         print(__doc__)
         return 0
     options = parse(arguments)

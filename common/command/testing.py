@@ -126,7 +126,7 @@ def test(options, backend, chosen):
         targets = [*options.stage, *(f"test_{stage}" for stage in options.stage)]
         counting = ["stage_counts_tests", "convladder"]
         more = r"(\.readings)?(\.thorough|\.fuzz)?" if options.all else ""
-        chosen_tests = ["--tests-regex", rf"^(count\.|asks\.)?({'|'.join(options.stage)}){more}$"]
+        chosen_tests = ["--tests-regex", rf"^(count\.|asks\.)?({'|'.join(options.stage)})(_tf32)?{more}$"]
     parts = [("the simulator", "sim", targets, chosen_tests),
              ("what the simulator counts", "sim-count", counting,
               ["--label-regex", "^(counting|bugs)$", *chosen_tests]),

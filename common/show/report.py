@@ -52,6 +52,8 @@ def make_page(options):
     folder = options.out or REPORT
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "index.html")
+    if os.path.exists(path) and "<title>ConvLadder" not in files.read(path):
+        fail(f"{path}: is no page of ours, and would be overwritten", 2)
     notices = page.write(path, page.Inputs([bench] * bool(bench), profiles, run, trace, ROOT))
     bad = [notice["text"] for notice in notices if notice["path"]]
     if not bad:

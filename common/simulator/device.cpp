@@ -182,6 +182,7 @@ class Device {
   int busy_ = 0;      // workers that have joined, or may, and are not done
   // Those of them whose block waits for others, and when they last found nothing new.
   std::map<std::thread::id, std::chrono::steady_clock::time_point> idle_;
+  std::chrono::steady_clock::time_point last_opening_{};
   uint64_t turn_ = 0;              // counts up when there is one less of these
   std::vector<std::thread> more_;  // workers for this grid alone, since blocks wait for others
   std::exception_ptr error_;
@@ -335,8 +336,13 @@ std::string wait_for_other_blocks(unsigned rounds, bool repeats) {
     device.gave_up_.insert(std::this_thread::get_id());
     return "another block has failed";
   }
-  if (device.openings_ == 0 && device.may_begin_another()) {
+  // Threads that count are probably at work, and only look at memory in vain: no need for many blocks at a time,
+  // each with its stacks.
+  const bool waits = repeats || now - std::max(begun, device.last_opening_) >
+                                    std::chrono::milliseconds(1) * device.busy_;
+  if (waits && device.openings_ == 0 && device.may_begin_another()) {
     ++device.busy_;
+    device.last_opening_ = now;
     try {
       device.more_.emplace_back([&device] {
         std::optional<Worker> worker;
@@ -480,7 +486,9 @@ void run_grid(Grid grid) {
       if (is_program()) add_finding(name, 0, 0, [&] { return error.what(); });
     }
   } catch (const std::bad_alloc&) {
-    set_last_error(cudaErrorMemoryAllocation);
+    set_last_error(cudaErrorLaunchFailure,
+                   "kernel " + read_symbols(grid.kernel).name +
+                       ", out of host memory, which its threads' stacks have taken");
   }
 }
 

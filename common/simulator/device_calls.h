@@ -162,6 +162,6 @@ void note_undefined(const char* name, Place place, unsigned lane, unsigned sourc
 void note_matrix(const char* name, Place place, unsigned stride, unsigned multiple);
 
 [[noreturn]] void fail_assertion(const char* text, const char* function, Place place);
-[[noreturn]] void fail_kernel(const char* what, Place place);
+[[noreturn]] void fail_kernel(const char* what, Place place, const char* more = "");
 
 }  // namespace convladder::simulator

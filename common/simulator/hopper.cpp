@@ -238,7 +238,9 @@ uint64_t Hopper::arrive(void* at, unsigned count, int bytes, bool drops, const v
   Barrier& barrier = barrier_at(at, pc);
   publish(barrier.arrived);
   barrier.bytes += bytes;
-  return arrive(barrier, count, drops, code_offset(pc));
+  const uint64_t phase = arrive(barrier, count, drops, code_offset(pc));
+  worker_.give_way();
+  return phase;
 }
 
 uint64_t Hopper::arrive(Barrier& barrier, unsigned count, bool drops, uint32_t code) {
@@ -293,6 +295,7 @@ void Hopper::arrive_when_copied(void* at, bool counts, const void* pc) {
     join(barrier.arrived, known);
     arrive(barrier, 1, false, code);
   });
+  worker_.give_way();
 }
 
 // ---- Bulk copies ----

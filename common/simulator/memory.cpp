@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -234,6 +235,16 @@ void note_copy(void* to, const void* from, std::size_t bytes) {
   }
 }
 
+// Whether there is memory at its ends.
+bool is_mapped(const void* begin, std::size_t bytes) {
+  const auto is_there = [](uintptr_t byte) {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    return msync(reinterpret_cast<void*>(byte / page * page), 1, MS_ASYNC) == 0;
+  };
+  const auto first = reinterpret_cast<uintptr_t>(begin);
+  return is_there(first) && is_there(first + bytes - 1);
+}
+
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                  const Whole& whole) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
@@ -248,6 +259,8 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   }
   if (const cudaError_t error = check_copy(to, from, kind, whole)) return error;
   if (is_planning()) return cudaSuccess;
+  if (!is_mapped(to, bytes) || !is_mapped(from, bytes))
+    return set_last_error(cudaErrorInvalidValue);
   last_kernel_may_run = false;
   const DeviceMemoryInReach in_reach;
   const std::size_t first = kind == cudaMemcpyDeviceToDevice ? bytes_left_out(bytes) : 0;

@@ -158,7 +158,8 @@ def joined(words):
 
 def convert(_, words, rounding, to, source):
     if to == "tf32":
-        return put("f32", words[0], f"@nearest_tf32({get('f32', words[1])})")
+        how = {"rn": "even", "rz": "truncated"}.get(rounding, "nearest")
+        return put("f32", words[0], f"@{how}_tf32({get('f32', words[1])})")
     if "x2" in to:
         return put(to, words[0], f"{TYPES[to]}({joined(get('f32', word) for word in words[:0:-1])})")
     mode = ROUNDINGS.get(rounding, "FE_TOWARDZERO")

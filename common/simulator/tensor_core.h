@@ -39,6 +39,8 @@ float multiply_add(const float* x, const float* w, int count, float addend);
 
 // The nearest TF32 number, of two the one farther from zero: cvt.rna, and what cuBLAS multiplies.
 float nearest_tf32(float x);
+float even_tf32(float x);
+float truncated_tf32(float x);
 
 // sums [rows][columns] += a [rows][depth] * b [columns][depth], each sum by multiply_add(), with a depth of 8 or 16;
 // of half-precision factors, and with sums that are rounded to half precision, where it says so.

@@ -251,9 +251,10 @@ void Worker::take_turn(Carrier& self) {
 }
 
 // Lets others have their turn until the thread of `self` may go on.
-void Worker::wait(Carrier& self) {
+void Worker::wait(Carrier& self) { switch_to(self, next_turn()); }
+
+void Worker::switch_to(Carrier& self, Fibre& next) {
   self.waits = true;
-  Fibre& next = next_turn();
   if (&next != &self.fibre) self.fibre.switch_to(next);
   self.waits = false;
   if (error_ || out_of_memory_) throw Abandoned{};
@@ -361,6 +362,19 @@ void Worker::make_ready(const std::vector<Carrier*>& carriers) {
   }
   const auto first = ready_.insert(ready_.end(), carriers.begin(), carriers.end());
   if (grid_->seed != 0) random_.shuffle(first, ready_.end());
+}
+
+// Under some seeds others go on at once, those that have not begun first: who waits for what this thread has done
+// may be quick.
+void Worker::give_way() {
+  if (grid_->seed % 4 != 3 || random_.next() % 2 == 0) return;
+  make_ready({running_});
+  if (begun_ < order_.size()) {
+    switch_to(*running_, free_fibre());
+  } else {
+    wait(*running_);
+  }
+  if constexpr (COUNTING) observer_->pause();
 }
 
 void Worker::spin(Place place, const char* verb) {
@@ -613,7 +627,10 @@ void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
   if constexpr (COUNTING) {
     if (call.kind == LaneCall::Kind::kMatrix) observer_->mma(call.instructions);
     observer_->shuffle(call.words);
-    if (call.is_barrier()) hopper_->sync_lanes(here[0]->thread / WARP, lanes);
+    if (call.is_barrier()) {
+      observer_->order_lanes(here[0]->thread / WARP, lanes);
+      hopper_->sync_lanes(here[0]->thread / WARP, lanes);
+    }
   }
   warp.waiting.swap(others);
   note_progress();
@@ -858,9 +875,9 @@ void fail_assertion(const char* text, const char* function, Place place) {
   std::abort();
 }
 
-void fail_kernel(const char* what, Place place) {
+void fail_kernel(const char* what, Place place, const char* more) {
   current_worker->pause();
-  throw KernelError(cudaErrorLaunchFailure, std::string(what) + " at " + to_string(place));
+  throw KernelError(cudaErrorLaunchFailure, std::string(what) + more + " at " + to_string(place));
 }
 
 }  // namespace convladder::simulator

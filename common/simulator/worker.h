@@ -72,6 +72,7 @@ class Worker {
   void named_barrier(unsigned number, unsigned threads, bool waits, Place place);
   void meet(const LaneCall& call);
   // Lets others have their turn: the thread asks for something that it may ask for ever.
+  void give_way();
   void spin(Place place, const char* verb = "asks");
   // One more operation that may ask for what others will bring: the second in a row that changes
   // nothing lets them have their turn.
@@ -124,6 +125,7 @@ class Worker {
   void run_body();
   void take_turn(Carrier& self);
   void wait(Carrier& self);
+  void switch_to(Carrier& self, Fibre& next);
   Fibre& next_turn();
   Fibre& free_fibre();
   void advance();

@@ -224,7 +224,7 @@ class Messages(unittest.TestCase):
         for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\',
                      100000 * "copy;"):
             begun = time.process_time()
-            handin.directive(text, "")
+            handin.directive(text, "", "a.cu")
             self.assertLess(time.process_time() - begun, 2)
         self.assertEqual(handin.line_with("\n\nvoid f(a::B);\n", "x::(anonymous namespace)::f(a::B, int)"), 3)
 
@@ -469,6 +469,14 @@ HOSTILE = {
     "endless in a register": (judge.ENDLESS, "no end", "for (;;)", KERNEL, "if (kpq >= 0) for (;;) {}"),
     "endless on the host": (judge.ENDLESS, "no end", "volatile", "  conv2d<<<",
                             "  volatile int x = 1; while (x) {}\n  conv2d<<<"),
+    "says what a full disk says": (judge.COMPILE, "No space left", "No space", FILE,
+                                   'static_assert(sizeof(int) == 8, "No space left on device");'),
+    "5 GB of the host": (judge.COMPILE, "more memory than a program may have", "", FILE,
+                         "char much[5000000000ull];", ENQUEUE, "if (much[conv.shape.K]) return;"),
+    "brackets": (judge.REFUSED, "so many brackets", "", KERNEL, "".join(
+        f'if (kpq < 0) printf("{3000 * "[/"}%d", {i});' for i in range(20))),
+    "another layout": (judge.REFUSED, "another layout", "", "nullptr, false}",
+                       "nullptr, false, FP32, false, 0, NHWC}"),
     "no stage": (judge.REFUSED, "registers 0 stages", "", "CONVLADDER_REGISTER_STAGE(",
                  "const Stage unused("),
     "divides by zero": (judge.CRASH, "divides", "const int x", KERNEL,
@@ -593,7 +601,7 @@ HOSTILE = {
     # Kernels that nobody would take for one.
     "launched without __global__": (judge.COMPILE, "without __global__", "conv2d<<<", "__global__ void",
                                     "void"),
-    "launched by its address": (judge.REFUSED, "no __global__ function", "", FILE,
+    "launched by its address": (judge.REFUSED, "launched by a pointer", "", FILE,
                                 "void hidden(float* x) { x[0] = 1; }\n"
                                 "void (*volatile taken)(float*) = hidden;",
                                 ENQUEUE, "taken<<<dim3(1), dim3(1), 0, stream>>>(conv.output);"),

@@ -234,6 +234,7 @@ TEST_F(StageTest, FactorsThatAreHardToCut) {
   ConvArguments arguments;
   arguments.h = arguments.w = 64, arguments.k = static_cast<int64_t>(worst.size());
   const ConvShape shape = make_conv_shape(arguments);
+  if (stage().wants && stage().wants(shape)) GTEST_SKIP() << "not for filters of one tap";
   const bool keeps_fp32 = stage().tensor_cores && stage().precision == FP32;
   double largest_error = 0;
   for (const auto& [a, b] : EXPONENTS) {
@@ -260,6 +261,7 @@ TEST_F(StageTest, FactorsThatAreHardToCut) {
 // A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:
 // not by way of padding, of a tile's unused part, or of a neighbouring image.
 TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
+  const double tolerance = stage().precision == FP32 ? 1e-3 : 5e-2;
   for (const char* extents : SHAPES_FOR_NAN) {
     const ConvShape shape = suited(shape_of(extents), stage());
     const TestData data = data_with_nan(shape);
@@ -272,6 +274,8 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
       int64_t nans = 0;
       for (int64_t i = 0; i < shape.output_count(); ++i) {
         ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
+        // What a stage computes again where another group's NaN came in has its right value, too.
+        if (!std::isnan(output[i])) ASSERT_NEAR(output[i], reference.value[i], tolerance) << i;
         nans += std::isnan(output[i]);
       }
       EXPECT_GT(nans, 0);

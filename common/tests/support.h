@@ -74,6 +74,8 @@ inline std::optional<ConvShape> find_suited(const ConvShape& shape, const Stage&
       [](ConvArguments& a) { a.dil_h = a.dil_w = 1; },
       [](ConvArguments& a) { a.r = a.s = 3; },
       [](ConvArguments& a) { a.r = a.s = 1; },
+      [](ConvArguments& a) { a.r = a.s = 5; },
+      [](ConvArguments& a) { a.stride_h = a.stride_w = 2; },
       [](ConvArguments& a) { a.pad_h = a.dil_h * (a.r / 2), a.pad_w = a.dil_w * (a.s / 2); },
       [](ConvArguments& a) { a.pad_h = a.pad_w = 0; },
       [](ConvArguments& a) {

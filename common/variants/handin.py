@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 from common.show import files
+from common.show.files import ROOT
 from common.variants.build import HOPPER_HEADER
 
 SHARED_BYTES = 48 << 10  # of a block: what nvcc takes for static __shared__ variables
@@ -84,6 +85,7 @@ LAUNCHES = re.compile(r"\.(?:__kernel|pointer|__pointer) = |\b(?:(?<!simulator::
 MOVES = re.compile(r"(__builtin_)?_*(w?mem|w?c?s(tr|tp)|b(copy|zero|cmp))\w*")
 # A dump's line, and all of it, at most: what the patterns here look through in a second.
 LONGEST_LINE, LONGEST_DUMP = 10_000, 16 << 20
+MOST_PLACES = 1 << 28  # characters, each as often as something like a place stands in its line
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 # What a stage does that calls it.
 OF_NO_STAGE = {
@@ -91,6 +93,7 @@ OF_NO_STAGE = {
               r"std::(basic_)?ostream.*|std::__ostream_insert.*|std::operator<< .*",
     "ends the process": r"_?exit|_Exit|abort|quick_exit|std::terminate|raise|kill|execv?\w*|"
                         r"__longjmp_chk|longjmp",
+    "changes the environment": r"setenv|putenv|unsetenv|clearenv",
     "hands over to another stage": r"convladder::(find_stage|stages|run|in_tf32|simulator::plan_launches)",
     "waits": r"u?sleep|nanosleep|poll|select|pthread_join|std::this_thread::.*|std::thread::join",
     "begins threads or processes": r"fork|vfork|clone|system|popen|pthread_create|std::thread::.*|syscall",
@@ -124,6 +127,8 @@ def refused(source, folder, start):
     if max(len(hooked), len(dump)) > LONGEST_DUMP or any(
             len(line) > LONGEST_LINE for each in (hooked, dump) for line in each.split("\n")):
         return 0, "so much code, or a type with so long a name, can't be looked through"
+    if sum(len(line) * line.count("[/") for line in dump.split("\n")) > MOST_PLACES:
+        return 0, "a text with so many brackets can't be looked through"
     calls = "|".join([IN_KERNELS, *(names for word, names in IF_SPOKEN_OF.items() if word in start)])
     return (not_its_own(text, compiled) or moves(text, hooked, source) or
             in_functions(text, dump, source, calls, tables_in(compiled)) or
@@ -241,7 +246,7 @@ def outside(text, before, gap, after):
     return None
 
 
-def directive(text, start):
+def directive(text, start, source):
     """As refused(). Nothing may be compiled here that is not compiled there, and nothing of somebody else's:
     conditions and pragmas are those of the text `start`, headers those of C++ and of common/core. What the
     simulator does by itself has no names here."""
@@ -266,10 +271,14 @@ def directive(text, start):
         if strange and token not in start or text.startswith(("##", "%:%:"), place):
             return text.count("\n", 0, place) + 1, f"{token}: no name of CUDA, or a way to hide one"
         if re.fullmatch(RENAMES, token) and has_attributes or token.startswith("_Z") or \
-                re.fullmatch("(__)?asm(__)?", token) and re.search(r"[\w)]\Z", behind):
+                re.fullmatch("(__)?asm(__)?", token) and re.search(r"[\w)]\Z", behind) and not re.match(
+                    r"\s*(__)?volatile(__)?\b", text[place + len(token):]):
             return text.count("\n", 0, place) + 1, f"{token}: could give something another's name"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
     for number, line in enumerate(bare.split("\n"), 1):
+        header, beside = re.match(r'\s*#\s*include\s*"(common/.*?)"', line), os.path.dirname(source)
+        if header and beside != ROOT and os.path.exists(os.path.join(beside, header[1])):
+            return number, f"'{line.strip()}': there is such a file beside yours, which hides the project's"
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{PLAIN})\w", line) and \
                 line.strip() not in known:
             return number, f"'{line.strip()}': no conditions, pragmas and other files but those of the start"
@@ -291,6 +300,11 @@ def tables_in(compiled):
             if not re.match(r"(typeinfo|vtable|guard|\.|$)", shown)]
 
 
+def name_of(function):
+    """A function's name at the beginning of its dump; extern "C" it is the linker's as well."""
+    return re.match(r"(.*?)(?: \([\w.$]+, funcdef_no=|\n|$)", function)[1]
+
+
 def calls_in(function):
     """(its place, name) of each call in a function of the dump."""
     for line in function.split("\n"):
@@ -309,7 +323,7 @@ def moves(text, dump, source):
                 path, _, place = where.partition(":")
                 name = called.replace("__builtin_", "")
                 line = int(place.split(":")[0]) if path == source else line_with(text, name) or \
-                    line_with(text, function.split(" (_")[0])  # the kernel's, where a library calls it
+                    line_with(text, name_of(function))  # the kernel's, where a library calls it
                 return line, f"{name} is called, and what it does with memory would not be counted"
     return None
 
@@ -317,16 +331,23 @@ def moves(text, dump, source):
 def in_functions(text, dump, source, calls, tables):
     """As refused(); `calls`: the names that kernels may call; `tables`: variables that they may not read."""
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
-    kernels = {plain(function.split(" (_")[0]) for function in functions
+    kernels = {plain(name_of(function)) for function in functions
                if KERNEL in attributes_of(function)}
-    bodies = {function.split(" (_")[0] for function in functions
+    bodies = {name_of(function) for function in functions
               if f"[{source}:" in function and KERNEL not in attributes_of(function)}
     for function in functions:
-        name, words = function.split(" (_")[0], attributes_of(function)
+        name, words = name_of(function), attributes_of(function)
         launched = [] if name.startswith(HANDS_ON) else [
-            plain(found["kernel"]) for line in function.split("\n")
+            (plain(found["kernel"]), found["where"] or "") for line in function.split("\n")
             if LAUNCHES.search(line) and (found := LAUNCHED.match(line))]
-        if plain_one := next((symbol for symbol in launched if symbol not in kernels), None):
+        for plain_one, where in launched:
+            if plain_one in kernels:
+                continue
+            if re.search(r"_\d+(\(D\)?)?$|[*&[]|^D\.", plain_one):  # a variable
+                path, _, place = where.partition(":")
+                return int(place.split(":")[0]) if path == source else line_with(text, "<<<"), (
+                    "a kernel is launched by a pointer: its name must stand before the <<<>>>, so that "
+                    "everybody sees which one it is")
             return line_with(text, plain_one), f"{plain_one} is launched, and is no __global__ function"
         own = re.search(rf"\[{re.escape(source)}:(\d+):", function)
         launches = name.startswith("convladder::simulator::launch<")
@@ -356,9 +377,11 @@ def in_functions(text, dump, source, calls, tables):
             if called.endswith("run_grid") and not path.endswith("common/simulator/launch.h"):
                 return line_with(text, called), f"{called} is called: kernels are launched by launch()"
             if KERNEL in words and (not re.fullmatch(calls, called) or called in bodies):
-                names = (called, "__cvta_generic_to_shared", "asm", "cuda")
+                by_asm = re.search(r"\b(?:atom|red)\.\w", text) if "_atomic" in called else None
+                names = ("__cvta_generic_to_shared", "asm", "cuda")
                 line = place.split(":")[0] if path == source else next(filter(None, (
-                    line_with(text, name) for name in names)), 0)
+                    line_with(text, called), by_asm and text.count("\n", 0, by_asm.start()) + 1,
+                    *(line_with(text, name) for name in names))), 0)
                 if re.search(r"_\d+(\(D\))?$", called):
                     called = "a function by its address"
                 called = called.replace("OBJ_TYPE_REF", "a virtual function").replace("__builtin_", "")

@@ -215,6 +215,10 @@ int judge_stage(const std::map<std::string, std::string>& options) {
              "is registered for another precision than the exercise's, " + asked->second}});
       return 2;
     }
+    if (stage.layout != NCHW) {
+      tell({{"refused", "is registered for another layout than the exercise's, [N,C,H,W]"}});
+      return 2;
+    }
     const auto relu = options.find("--relu");
     if (relu != options.end() && relu->second == "true" && !stage.fuses_relu) {
       tell({{"refused",

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,6 +22,7 @@ from common.variants.build import EXEMPLAR, OUTPUT_KB, BuildError, Failed, run_l
 COMPILE_SECONDS = 10  # with a task's seconds less than 20 in all
 GPU_SECONDS = 30  # of nvcc, and of the program with its runs for a time
 MOST_BYTES = 1 << 20  # of a kernel's text
+ROOM = 64 << 20  # with less, a compiler that finds no space may be right
 MEMORY = 4 << 30  # address space of the compiler and of the program
 NO_END = "has come to no end, or is many times too slow"
 CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recurses without end",
@@ -42,6 +44,7 @@ FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asyn
             (RACE, r"fence\.proxy\.async"), (STRAY, r"leads out of shared memory"),
             (STRAY, r"out of bounds|not aligned"), (UNWRITTEN, r"nobody has written|is undefined"),
             (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at the barrier"),
+            (BARRIER, r"no barrier has been made|, but thread .* is at |come to different products"),
             (ENDLESS, r"come to no end|asks for ever"),
             (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue|assertion `|__trap\(\)|printf\(\) with"),
@@ -146,7 +149,7 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
             raise Failed(f"{shown(source)}{f':{wrong[0]}' if wrong[0] else ''}: {wrong[1]}", REFUSED)
 
     if not build.on_gpu:  # first: a compiler's message shows what it has read
-        refuse(handin.directive(text, start))
+        refuse(handin.directive(text, start, source))
     if kept:
         refuse(handin.outside(text, *kept))
     if build.on_gpu:
@@ -156,9 +159,8 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
             "-w", "-fdiagnostics-plain-output", "-fmax-errors=3", "-fstack-usage",
             "-fdump-tree-tsan-lineno=" + os.path.join(folder, "kernel.hooked"),
             "-fdump-tree-optimized-lineno=" + os.path.join(folder, "kernel.dump")])
-    lacks = re.search(".*(No space left on device|Too many open files).*", done.stdout)
-    if done.returncode != 0 and lacks:
-        raise BuildError(lacks[0])  # the machine's fault
+    if done.returncode != 0 and (lacks := machine_lacks(done.stdout, folder)):
+        raise BuildError(lacks)
     if done.returncode != 0:
         raise Failed(compiler_message(done, source), COMPILE)
     if not build.on_gpu:
@@ -166,11 +168,21 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
         keep_names_to_itself(compiled)
     done = build.link(target, [compiled], os.path.basename(EXEMPLAR), program, first=False)
     if done.returncode != 0:
-        reason = re.search(r"(multiple definition of|undefined reference to) .*?'", done.stdout)
-        if not reason:
-            raise BuildError(f"linking failed: {done.stdout.strip()}")  # a full disk, say
-        raise Failed(f"{shown(source)}: can't be linked: {reason[0]}", COMPILE)
+        if lacks := machine_lacks(done.stdout, folder):
+            raise BuildError(f"linking failed: {lacks}")
+        reason = re.search(r"(multiple definition of|undefined reference to) .*?'|relocation truncated|$",
+                           done.stdout)
+        raise Failed(f"{shown(source)}: can't be linked: " + {
+            "relocation truncated": "its variables of the host take more memory than a program may have",
+            "": done.stdout.strip()[-200:]}.get(reason[0], reason[0]), COMPILE)
     return program
+
+
+def machine_lacks(said, folder):
+    """What a compiler or linker says of the machine, "" where the kernel is at fault, whose texts it may show."""
+    lacks = re.search(".*No space left on device.*", said) if shutil.disk_usage(folder).free < ROOM else \
+        re.search(r".*[Ff]atal error: .*: Too many open files$", said, re.MULTILINE)
+    return lacks[0] if lacks else ""
 
 
 def compiler_message(done, source):

@@ -63,7 +63,8 @@ REPORTS = {
     "launch refused": r"invalid configuration argument|bytes of __shared__ variables",
     "host memory": r"a variable of the host|which is the host's",
     "device memory on the host": r"its enqueue touches device memory",
-    "not put on the stream": r"its enqueue (waits|allocates|ends|is ended|has come to no end|uses another stream)",
+    "not put on the stream":
+        r"its enqueue (waits|allocates|ends|is ended|has come to no end|uses another stream)",
     "apart": r"waits at __syncthreads.*, but thread",
     "nobody's memory": r"memory that is nobody's",
     "assertion": r"assertion `",

@@ -47,6 +47,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   interval_ = 0;
   most_steps_ = counts_accesses_ ? MOST_STEPS : MOST_OF_PROGRAM;
   phase_.assign(threads_, 0);
+  known_lanes_.assign(threads_, {});
   fences_.assign(threads_, 0);
   seen_.assign(threads_, 0);
   told_.assign(threads_, 0);
@@ -121,8 +122,26 @@ void BlockObserver::leave(unsigned thread) {
   }
 }
 
+void BlockObserver::order_lanes(unsigned warp, uint32_t lanes) {
+  const unsigned first = warp * WARP, end = std::min(threads_, first + WARP);
+  unsigned phase = 0;
+  std::array<uint32_t, WARP> known{};
+  for (unsigned thread = first; thread < end; ++thread) {
+    if (!(lanes >> (thread - first) & 1)) continue;
+    phase = std::max(phase, phase_[thread] + 1);
+    for (unsigned lane = 0; lane < WARP; ++lane) {
+      known[lane] = std::max(known[lane], known_lanes_[thread][lane]);
+    }
+  }
+  for (unsigned thread = first; thread < end; ++thread) {
+    if (lanes >> (thread - first) & 1) known[thread - first] = phase_[thread] = phase;
+  }
+  for (unsigned thread = first; thread < end; ++thread) {
+    if (lanes >> (thread - first) & 1) known_lanes_[thread] = known;
+  }
+}
+
 void BlockObserver::sync_warp(unsigned thread) {
-  ++phase_[thread];
   stamp_ = stamp(thread);
   const unsigned first = thread / WARP * WARP;
   const unsigned end = std::min(threads_, first + WARP);
@@ -312,9 +331,11 @@ void BlockObserver::check_shared(const Access& access) {
       object(access, 0,
              [&] { return complaint(access, Space::kShared, " that nobody has written"); });
     }
+    const bool ordered = !write && !hopper.is_active() && word.read.present &&
+                         is_ordered({word.read, word.read_code, word.read_bytes});
     for (const bool allowed : {false, true}) {
       const Touch before = write ? enter_write(word, now, Scope::kBlock, allowed)
-                                 : enter_read(word, now, Scope::kBlock, allowed);
+                                 : enter_read(word, now, Scope::kBlock, allowed, ordered);
       if (!before.stamp.present) break;
       if (hopper.is_active() ? hopper.knows(i, !before.is_read, before.stamp.thread)
                              : is_ordered(before)) {
@@ -371,7 +392,7 @@ void BlockObserver::check_global(const Access& access) {
         complain(0, [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
       }
       for (const bool allowed : {false, true}) {
-        const Touch before = allocation->enter(i, now, write, allowed);
+        const Touch before = allocation->enter(i, now, write, allowed, seen());
         if (!before.stamp.present) break;
         if (is_ordered(before)) continue;
         complain(before.code, [&] { return race(access, Space::kGlobal, before); });

@@ -61,9 +61,10 @@ class BlockObserver {
   void end_block();  // the kernel has not failed
 
   void resume(unsigned thread, const Fibre& fibre);  // has its turn from here on
-  void leave(unsigned thread);      // has left the kernel, or waits at __syncthreads()
-  void sync_warp(unsigned thread);  // has come through __syncwarp()
-  void sync_threads();              // all threads have come to __syncthreads()
+  void leave(unsigned thread);  // has left the kernel, or waits at __syncthreads()
+  void order_lanes(unsigned warp, uint32_t lanes);  // have come to a __syncwarp()
+  void sync_warp(unsigned thread);                  // goes on behind it
+  void sync_threads();                              // all threads have come to __syncthreads()
   // The lanes of a warp have given each other so many words: each passes L1's data pipe once.
   void shuffle(int words) { counts_.pipe_wavefronts += words; }
   // One of the warps has multiplied by its tensor core.
@@ -189,7 +190,7 @@ class BlockObserver {
       return variable && offset - variable->begin < variable->bytes &&
              offset - variable->begin + access.bytes <= variable->bytes;
     };
-    if ((access.address & (access.bytes - 1)) != 0 || worker_.hopper().is_active() ||
+    if ((access.address & (access.bytes - 1)) != 0 || worker_.hopper().is_active() || seen() > 0 ||
         !std::any_of(std::begin(recent_variables_), std::end(recent_variables_), holds)) {
       return false;
     }
@@ -236,7 +237,7 @@ class BlockObserver {
     const auto code = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(access.pc)) + code_origin_;
     const unsigned bytes =  // of the word
         access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
-    return {stamp_, code, bytes};
+    return {stamp_, code, bytes, false, known_lanes_[thread_].data()};
   }
   bool is_ordered(const Touch& before);
   // Until when the running thread has seen what is published; and of which time its strong writes tell.
@@ -281,11 +282,13 @@ class BlockObserver {
   dim3 grid_;
   uint64_t block_ = 0;
   unsigned threads_ = 0;
-  unsigned interval_ = 0;        // __syncthreads() so far
-  std::vector<unsigned> phase_;  // __syncwarp() so far, per thread
-  std::vector<uint8_t> fences_;  // since then, at most 3, per thread
-  std::vector<uint64_t> seen_;   // the latest time of which a word has told it, per thread
-  std::vector<uint64_t> told_;   // that of its last fence
+  unsigned interval_ = 0;  // __syncthreads() so far
+  std::vector<unsigned>
+      phase_;  // counts up with each __syncwarp(), alike for those who meet, per thread
+  std::vector<std::array<uint32_t, 32>> known_lanes_;  // Touch::known, per thread
+  std::vector<uint8_t> fences_;                        // since then, at most 3, per thread
+  std::vector<uint64_t> seen_;  // the latest time of which a word has told it, per thread
+  std::vector<uint64_t> told_;  // that of its last fence
   struct Words {
     uintptr_t begin = 0, end = 0;
   };

@@ -282,7 +282,7 @@ void Allocation::set_state(std::size_t first, std::size_t count, MemoryState sta
   std::fill_n(state_ + first, count, static_cast<uint8_t>(state));
 }
 
-Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed) {
+Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed, uint64_t seen) {
   if (!write && state_[word] == settled_) return {};
   if (write) note_write();
   Line& line = lines_[word / Line::WORDS];
@@ -294,8 +294,10 @@ Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed) {
     overwritten_ = true;
   }
   if (!write && repeats_read(shadow.read, now) && !shadow.write.present) return {};
+  const bool ordered =
+      !write && seen > 0 && shadow.read.present && was_published(shadow.read, seen);
   const Touch before = write ? enter_write(shadow, now, Scope::kGrid, allowed)
-                             : enter_read(shadow, now, Scope::kGrid, allowed);
+                             : enter_read(shadow, now, Scope::kGrid, allowed, ordered);
   if (before.stamp.present) return before;
   line.store(word % Line::WORDS, shadow, write);
   if (!write && shadow.read.several_blocks && !shadow.write.present &&
@@ -413,14 +415,13 @@ std::atomic<uint64_t> publication_count{0}, wait_published{0};  // the latter: w
 
 // A thread's fence, or one of any thread of its warp.
 uint64_t who(Stamp stamp) {
-  return ((uint64_t{stamp.block} << 14 | stamp.interval) << 10 | stamp.thread) << 3 | stamp.fences
+  return ((uint64_t{stamp.block} << 16 | stamp.interval) << 11 | stamp.thread) << 3 | stamp.fences
                                                                                           << 1;
 }
 uint64_t whose_warp(Stamp stamp, unsigned phase) {
   const uint64_t warp = stamp.thread / uint64_t{warpSize};
-  return ((uint64_t{stamp.block} << 14 | stamp.interval) << 10 | warp << 3 | phase) << 3 | 1;
+  return ((uint64_t{stamp.block} << 16 | stamp.interval) << 11 | warp << 6 | phase) << 3 | 1;
 }
-constexpr unsigned PHASES = 8;  // that a stamp tells apart
 }  // namespace
 
 uint64_t publish(Stamp now, bool waited) {
@@ -443,7 +444,7 @@ uint64_t publication_time() { return publication_count; }
 bool was_published(Stamp touch, uint64_t time) {
   if (touch.in_flight)
     touch.fences = 0;  // who updates a word has read what the update before left there
-  constexpr uint64_t HALF = 1 << 13;  // of the intervals that a stamp tells apart
+  constexpr uint64_t HALF = INTERVALS / 2;
   const std::lock_guard lock(publications.mutex);
   const auto was = [&](uint64_t who) {
     const auto found = publications.times.find(who);

@@ -15,7 +15,7 @@
 namespace convladder::simulator {
 
 // When and by whom: 64 bits, so that it is read and written at once. The interval is the number of
-// __syncthreads() before, the phase that of __syncwarp(), both modulo their bits (and so is the block).
+// __syncthreads() before, the phase counts the __syncwarp(), both modulo their bits (and so is the block).
 struct Stamp {
   uint64_t present : 1;
   uint64_t strong : 1;  // by an atomic operation, or a volatile access to global memory
@@ -27,11 +27,12 @@ struct Stamp {
   uint64_t several_blocks : 1;   // of this launch; `block` is the last of them
   uint64_t thread : 10;          // x fastest
   uint64_t fences : 2;           // the thread's since the last __syncthreads(), at most 3
-  uint64_t phase : 3;
-  uint64_t interval : 14;
-  uint64_t block : 29;  // x fastest
+  uint64_t phase : 6;
+  uint64_t interval : 16;
+  uint64_t block : 24;  // x fastest
 };
 static_assert(sizeof(Stamp) == 8);
+constexpr unsigned PHASES = 64, INTERVALS = 1 << 16;  // that stamps tell apart
 
 // A stamp, the instruction behind it as an offset in the program's code, and a bit for each byte of the
 // word that it touches.
@@ -39,6 +40,16 @@ struct Touch {
   Stamp stamp;
   uint32_t code : 28, bytes : 4;
   bool is_read = false;  // of one that is returned
+  // Of one that comes now: for each lane of its warp the phase that a __syncwarp() of both has begun.
+  const uint32_t* known = nullptr;
+
+  // Whether a __syncwarp() lies between what a lane of this warp did and now. A lane may also be ahead, by its
+  // own with others.
+  bool is_behind(Stamp before) const {
+    const uint32_t later =
+        (known[before.thread % uint64_t{warpSize}] - uint32_t{before.phase}) % PHASES;
+    return later != 0 && later < PHASES * 3 / 4;
+  }
 };
 
 struct ShadowWord {
@@ -56,42 +67,45 @@ inline bool same_warp(Stamp a, Stamp b) {
 }
 
 // Whether nothing orders `before` and `now`, two touches of one word by different threads.
-inline bool is_concurrent(Stamp before, Stamp now, Scope scope) {
+inline bool is_concurrent(Stamp before, const Touch& touch, Scope scope) {
+  const Stamp now = touch.stamp;
   const bool are_updates = before.in_flight && now.in_flight;
   if (!before.present || (before.strong && now.strong && !are_updates)) return false;
   if (scope == Scope::kGrid && (before.several_blocks || before.block != now.block)) return true;
   if (!same_interval(before, now)) return false;  // in shared memory: also what blocks before left
   if (before.several_warps || !same_warp(before, now)) return true;
-  if (before.phase != now.phase) return false;  // a __syncwarp() between
+  if (touch.is_behind(before)) return false;
   return before.several_threads || before.thread != now.thread;
 }
 
-// Has `now` tell of those as well whose touch it takes the place of.
-inline void add_others(Stamp& now, Stamp before, Scope scope) {
+// Has `now`, the stamp of `touch`, tell of those as well whose touch it takes the place of.
+inline void add_others(Stamp& now, const Touch& touch, Stamp before, Scope scope) {
   if (scope == Scope::kGrid) {
     now.several_blocks = before.several_blocks || before.block != now.block;
   }
   if (!same_interval(before, now)) return;
   now.several_warps = before.several_warps || !same_warp(before, now);
-  if (before.phase == now.phase) {
+  if (!touch.is_behind(before)) {
     now.several_threads = before.several_threads || before.thread != now.thread;
   }
 }
 
 // Enters a read (a write) in `word`. Returns the touch that it races with, and enters nothing;
-// .stamp.present is 0 when there is none, or one is `allowed`.
-inline Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed = false) {
-  if (!allowed && (word.write_bytes & now.bytes) && is_concurrent(word.write, now.stamp, scope)) {
+// .stamp.present is 0 when there is none, or one is `allowed`. A read takes the place of earlier ones where those
+// are known to be `ordered` before it.
+inline Touch enter_read(ShadowWord& word, Touch now, Scope scope, bool allowed = false,
+                        bool ordered = false) {
+  if (!allowed && (word.write_bytes & now.bytes) && is_concurrent(word.write, now, scope)) {
     return {word.write, word.write_code, word.write_bytes};
   }
   const Stamp before = word.read;
   Stamp read = now.stamp;
   word.read_code = now.code;
-  const bool share = before.present && (word.read_bytes & now.bytes);
+  const bool share = before.present && !ordered && (word.read_bytes & now.bytes);
   word.read_bytes = share ? word.read_bytes & now.bytes : now.bytes;
   if (share) {
     read.strong = before.strong && read.strong;
-    add_others(read, before, scope);
+    add_others(read, now, before, scope);
   }
   word.read = read;
   return {};
@@ -104,7 +118,7 @@ inline bool join_readers(ShadowWord& word, const Touch& now) {
   if (!write.present || write.in_flight || write.block != now.stamp.block) return false;
   if (write.interval == now.stamp.interval || !same_interval(read, now.stamp)) return false;
   if (!read.present || read.strong || word.read_bytes != now.bytes) return false;
-  const bool same_part = same_warp(read, now.stamp) && read.phase == now.stamp.phase;
+  const bool same_part = same_warp(read, now.stamp) && !now.is_behind(read);
   if (!read.several_warps && !(read.several_threads && same_part)) return false;
   word.read.thread = now.stamp.thread;
   word.read.fences = now.stamp.fences;
@@ -116,14 +130,14 @@ inline Touch enter_write(ShadowWord& word, Touch now, Scope scope, bool allowed 
   for (const Touch& before : {Touch{word.write, word.write_code, word.write_bytes},
                               Touch{word.read, word.read_code, word.read_bytes, true}}) {
     const bool share = (before.bytes & now.bytes) != 0;
-    if (!allowed && share && is_concurrent(before.stamp, now.stamp, scope)) return before;
+    if (!allowed && share && is_concurrent(before.stamp, now, scope)) return before;
   }
   if (now.stamp.strong && word.write.present && (word.write_bytes & now.bytes) == now.bytes) {
     const Stamp before = word.write;
     const bool is_own = same_interval(before, now.stamp) && before.thread == now.stamp.thread;
     // Its own plain write races with what its strong one doesn't.
     if (is_own && !before.strong && before.phase == now.stamp.phase) return {};
-    if (before.strong && scope == Scope::kBlock) add_others(now.stamp, before, scope);
+    if (before.strong && scope == Scope::kBlock) add_others(now.stamp, Touch(now), before, scope);
   }
   word.write = now.stamp;
   word.write_code = now.code;
@@ -195,7 +209,8 @@ class Allocation {
   MemoryState state(std::size_t word) const { return static_cast<MemoryState>(state_[word] & 3); }
 
   // As enter_read() and enter_write(); several workers may be at it at a time.
-  Touch enter(std::size_t word, Touch now, bool write, bool allowed = false);
+  // `seen`: until when the thread has seen what fences publish.
+  Touch enter(std::size_t word, Touch now, bool write, bool allowed = false, uint64_t seen = 0);
   // Whether these bytes may be touched, and nobody has touched them in this launch; then they are entered.
   bool touch_first(uintptr_t address, unsigned bytes, const Touch& now, bool write);
   // Whether to enter another read of these bytes would change nothing: several blocks have read the words

@@ -52,8 +52,7 @@ struct Segment {
   Segment(int width, const char* name, Place place)
       : first(lane & ~static_cast<unsigned>(width - 1)), last(first + width - 1) {
     if (width < 1 || width > 32 || (width & (width - 1)) != 0) {
-      fail_kernel((std::string(name) + "(): the width is no power of two up to 32,").c_str(),
-                  place);
+      fail_kernel(name, place, "(): the width is no power of two up to 32,");
     }
   }
 };
