@@ -179,7 +179,7 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
 
 
 def machine_lacks(said, folder):
-    """What a compiler or linker says of the machine, "" where the kernel is at fault, whose texts it may show."""
+    """What a compiler or linker says of the machine, "" where the kernel is at fault, whose text it shows."""
     lacks = re.search(".*No space left on device.*", said) if shutil.disk_usage(folder).free < ROOM else \
         re.search(r".*[Ff]atal error: .*: Too many open files$", said, re.MULTILINE)
     return lacks[0] if lacks else ""
