@@ -197,11 +197,13 @@ float multiply_add(const float* x, const float* w, int count, float addend) {
   return multiply_add(a, b, addend);
 }
 
-float nearest_tf32(float x) { return std::isnan(x) ? x : tf32(float_of(bits_of(x) + 0x1000)); }
+// NaN as an H200 has it: the first keeps its upper bits, the others make one of their own.
+float nearest_tf32(float x) { return tf32(std::isnan(x) ? x : float_of(bits_of(x) + 0x1000)); }
 float even_tf32(float x) {
-  return std::isnan(x) ? x : tf32(float_of(bits_of(x) + 0xfff + (bits_of(x) >> 13 & 1)));
+  if (std::isnan(x)) return float_of(0x7fffe000);
+  return tf32(float_of(bits_of(x) + 0xfff + (bits_of(x) >> 13 & 1)));
 }
-float truncated_tf32(float x) { return std::isnan(x) ? x : tf32(x); }
+float truncated_tf32(float x) { return std::isnan(x) ? float_of(0x7fffe000) : tf32(x); }
 
 void multiply_add(const float* a, const float* b, int rows, int columns, int depth, bool of_half,
                   bool to_half, float* sums) {

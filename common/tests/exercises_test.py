@@ -29,7 +29,7 @@ from common.show.files import ROOT
 from common.tests.folder_test import FolderTest, called
 from common.variants import exercise, handin, judge
 from common.variants import task as tasks
-from common.variants.build import Build, BuildError, run_limited, sandbox
+from common.variants.build import Build, BuildError, Failed, run_limited, sandbox
 
 TASKS = tasks.read_all()
 TASK = {task.name: task for task in TASKS}
@@ -154,8 +154,11 @@ class Messages(unittest.TestCase):
     def test_a_full_disk(self):
         build = types.SimpleNamespace(on_gpu=False, compile=lambda *_, **__: types.SimpleNamespace(
             returncode=1, stdout="x.s: No space left on device\ncompilation terminated.\n"))
-        with self.assertRaisesRegex(BuildError, "^x.s: No space left on device$"):
-            judge.compile_kernel(build, TASK["tail"].path("solution.cu"), "")
+        for free, error in ((1 << 20, BuildError), (1 << 40, Failed)):  # else the text is the kernel's
+            with unittest.mock.patch.object(judge.shutil, "disk_usage", lambda _, free=free: (
+                    types.SimpleNamespace(free=free))), \
+                    self.assertRaisesRegex(error, "x.s: No space left on device"):
+                judge.compile_kernel(build, TASK["tail"].path("solution.cu"), "")
 
     def test_what_is_counted_has_other_data_each_time(self):
         self.assertNotEqual(*(judge.program_words("", "", {}) for _ in range(2)))

@@ -24,7 +24,7 @@ struct tf32;
 }
 // Of which only the sign, the exponent and 10 bits count: the nearest such number.
 inline float __float_to_tf32(float x) {
-  return x != x ? x : sim::bits_as<float>((sim::bits_as<uint32_t>(x) + 0x1000) & 0xffffe000);
+  return sim::bits_as<float>((sim::bits_as<uint32_t>(x) + (x == x ? 0x1000 : 0)) & 0xffffe000);
 }
 
 template <typename T>

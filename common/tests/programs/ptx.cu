@@ -52,6 +52,12 @@ __global__ void values(int one) {
   CHECK(s == -2 && f == 16777216);
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(1 + 0x1p-11f));
   CHECK(u == __float_as_uint(1 + 0x1p-10f));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(u) : "f"(1 + 0x1p-11f));
+  CHECK(u == __float_as_uint(1));
+  asm("cvt.rz.tf32.f32 %0, %1;" : "=r"(u) : "f"(-1 - 0x1.8p-10f));
+  CHECK(u == __float_as_uint(-1 - 0x1p-10f));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(u) : "f"(__uint_as_float(0x7f800001)));
+  CHECK(u == 0x7fffe000);  // an H200's NaN
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(2.0f), "f"(-1.0f * one));
   CHECK(u == 0x4000bc00u);
   // Predicates, and registers of its own.
