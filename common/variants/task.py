@@ -28,6 +28,7 @@ NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_
 # The names that goals use: sums of metrics, and what Nsight Compute has no metric for.
 COUNTERS = metrics.sums() | {name: [name] for name in (
     "blocks", "barriers", "shared_bytes", "tensor_instructions", "launches")}
+OF_ATOMICS = metrics.parts_of("reduction_sectors")  # a kernel without such operations has no such metric
 FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
 RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", operator.ge),
              "exactly": ("exactly", operator.eq)}
@@ -66,9 +67,10 @@ def extents(row):
 def counters_of(kernels, only=""):
     """{name: sum over the kernels}; without those that one of the kernels lacks."""
     kernels = [kernel for kernel in kernels if only in ("", kernel["kernel"])]
-    return {name: sum(kernel[metric] for kernel in kernels for metric in parts)
+    return {name: sum(kernel.get(metric, 0) for kernel in kernels for metric in parts)
             for name, parts in COUNTERS.items()
-            if kernels and all(metric in kernel for kernel in kernels for metric in parts)}
+            if kernels and any(metric in kernel for kernel in kernels for metric in parts) and
+            all(metric in kernel or metric in OF_ATOMICS for kernel in kernels for metric in parts)}
 
 
 @dataclasses.dataclass
