@@ -165,15 +165,17 @@ class Ladder(unittest.TestCase):
         self.assertFalse((self.root / "build").exists())
 
     def test_1_no_file_of_the_repository_is_overwritten(self):
-        self.check("git init -q && git add -f README.md docs/results/index.html", 0)
+        deep = "01_naive/exercises/tail/goal.json"
+        self.check(f"git init -q && git add -f README.md docs/results/index.html {deep}", 0)
         for line in ("exercise first_kernel --json README.md", "run --output=docs/../README.md",
                      "sim docs/cuda/add.cu --keep README.md -- x", "bench --machine docs/results/index.html",
                      "exercise --all --grade README.md", "profile --trace README.md",
-                     "report --out=docs/results"):
+                     "report --out=docs/results", f"check --n 1 --json {deep}"):
             with self.subTest(line):
                 self.check(f"./ladder {line}", 2, f"{ERROR}--\\w+ .*: a file of this repository would be")
         self.check("./ladder check --n 1 --json .git/HEAD", 2, "a file of this repository would be")
         shutil.rmtree(self.root / ".git")
+        self.check(f"./ladder check --n 1 --json {deep}", 2, "a file of this repository would be")
 
     def test_1_build_is_no_folder(self):
         for make in ("touch build", "ln -s gone build"):

@@ -125,7 +125,7 @@ class Programs(unittest.TestCase):
                 files.write(f"{folder}/a.cpp", "#include <csignal>\n#include <cstdlib>\n#include <cstring>\n"
                             f"#include <unistd.h>\n{body}\n")
                 done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp",
-                                       "--seconds", str(1 << 62)],  # more than there can be
+                                       "--seconds", str(1 << 62), "--", "-h"],  # more than there can be
                                       cwd=ROOT, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (status, ""))
                 heap = r"double free.*\nconvladder: error: the host's heap is broken: .*\n" * (status == 134)

@@ -91,6 +91,12 @@ class CommandLine(FolderTest):
             self.assertEqual(status, 2)
             self.assertRegex(said, "^ladder: error: .*\n$")
 
+    def test_a_page_of_somebody_elses_is_kept(self):
+        path = self.save("index.html", "mine")
+        with self.assertRaises(SystemExit):
+            report.main(["--bench", self.save("bench.json", bench_json()), "--out", self.folder])
+        self.assertEqual(files.read(path), "mine")
+
     def test_odd_files(self):
         run = {"shape": SHAPE, "pictures": {}, "backend": "sim", "data": "random"}
         half = bench_json()

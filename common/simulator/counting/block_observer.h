@@ -283,11 +283,11 @@ class BlockObserver {
   uint64_t block_ = 0;
   unsigned threads_ = 0;
   unsigned interval_ = 0;  // __syncthreads() so far
-  std::vector<unsigned>
-      phase_;  // counts up with each __syncwarp(), alike for those who meet, per thread
-  std::vector<std::array<uint32_t, 32>> known_lanes_;  // Touch::known, per thread
-  std::vector<uint8_t> fences_;                        // since then, at most 3, per thread
-  std::vector<uint64_t> seen_;  // the latest time of which a word has told it, per thread
+  // Per thread. The phase counts up with each __syncwarp(), and is alike for those who have met there.
+  std::vector<unsigned> phase_;
+  std::vector<std::array<uint32_t, 32>> known_lanes_;  // Touch::known
+  std::vector<uint8_t> fences_;                        // since the last barrier, at most 3
+  std::vector<uint64_t> seen_;  // the latest time of which a word has told it
   std::vector<uint64_t> told_;  // that of its last fence
   struct Words {
     uintptr_t begin = 0, end = 0;
