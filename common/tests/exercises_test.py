@@ -223,6 +223,15 @@ class Messages(unittest.TestCase):
                 found = handin.outside(solved.replace(old, new, 1), *TASK[name].kept)
                 self.assertRegex(found[1] if found else "", words or "^$")
 
+    def test_a_header_beside_a_hand_in(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for beside in (False, True):
+                if beside:
+                    os.makedirs(f"{folder}/common/core")
+                    files.write(f"{folder}/common/core/stage.h", "")
+                found = handin.directive('#include "common/core/stage.h"\n', "", f"{folder}/a.cu")
+                self.assertEqual(found and found[0], 1 if beside else None)
+
     def test_names_with_arguments(self):
         for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\',
                      100000 * "copy;"):

@@ -338,7 +338,12 @@ class Broken(FolderTest):
     def test_a_source_that_was_put_back_is_newer_than_the_build(self):
         os.makedirs(self.path("90_own"))
         os.makedirs(self.path("build", "p"))
-        kernel = self.save("90_own/own.cu", "good")
+        for kernel in map(self.save, ("90_own/own.cu", "90_own/own.cuh"), ("good", "good")):
+            shutil.rmtree(self.path("build", "p"))
+            os.makedirs(self.path("build", "p"))
+            self.put_back(kernel)
+
+    def put_back(self, kernel):
         with (unittest.mock.patch.object(building, "BUILD", self.path("build")),
               unittest.mock.patch.object(building, "ROOT", self.folder)):
             def build(*dates):
