@@ -78,6 +78,8 @@ enum class Atomic : uint8_t {
 };
 // Nobody uses the result of the next one.
 void ignore_result();
+// The next volatile access is an atomic load or store: it doesn't race with others in shared memory either.
+void atomic_next();
 
 template <typename T>
 using Same = std::enable_if_t<true, T>;  // a parameter that no type is deduced from

@@ -786,6 +786,7 @@ void Hopper::activate() {
     for (unsigned thread = 0; thread < actors_; ++thread) clocks_[thread][thread] = 1;
     operations_.assign(1, {});
     words_.assign(worker_.memory().bytes / 4 + 1, {});
+    others_.clear();
   }
 }
 
@@ -864,7 +865,15 @@ bool Hopper::is_over(unsigned operation, const Clock& known) const {
 
 bool Hopper::knows(std::size_t word, bool write, unsigned by) const {
   const Word& touched = words_[word];
-  return at(clocks_[running()], by) >= std::max(1u, write ? touched.written : touched.read);
+  return at(clocks_[running()], by) >= std::max(1u, write ? touched.written : touched.last.epoch);
+}
+
+const Hopper::Reader* Hopper::unknown_reader(std::size_t word, const Clock& known) const {
+  if (!words_[word].has_others) return nullptr;
+  for (const Reader& reader : others_.at(word)) {
+    if (at(known, reader.thread) < reader.epoch) return &reader;
+  }
+  return nullptr;
 }
 
 std::string Hopper::objection(const Word& word, bool write, const Clock& known) const {
@@ -883,15 +892,28 @@ std::string Hopper::objection(const Word& word, bool write, const Clock& known) 
   return "";
 }
 
-std::string Hopper::touch(std::size_t index, bool write) {
+std::string Hopper::touch(std::size_t index, bool write, bool strong, uint32_t code) {
   Word& word = words_[index];
   std::string text = objection(word, write, clock());
   const uint32_t epoch = clock()[running()];
   if (write) {
-    word = {epoch, word.read, 0, {}};
-  } else {
-    word.read = epoch;
+    if (word.has_others) others_.erase(index);
+    word = {epoch, 0, {}, word.last};
+    return text;
   }
+  if (strong) return text;
+  constexpr std::size_t MOST = 64;  // readers that are remembered
+  const auto is_known = [&](const Reader& reader) {
+    return at(clock(), reader.thread) >= reader.epoch;
+  };
+  if (word.has_others || !is_known(word.last)) {
+    std::vector<Reader>& others = others_[index];
+    others.erase(std::remove_if(others.begin(), others.end(), is_known), others.end());
+    if (!is_known(word.last) && others.size() < MOST) others.push_back(word.last);
+    word.has_others = !others.empty();
+    if (others.empty()) others_.erase(index);
+  }
+  word.last = {running(), epoch, code};
   return text;
 }
 
@@ -942,7 +964,8 @@ void Hopper::enter(unsigned number, const char* begin, unsigned bytes, bool writ
           return " that thread " + thread(by) + " writes at " + called_line(shadow.write_code) +
                  ", and nothing orders the two";
         });
-      } else if (!write && at(fenced_[by.thread], by.thread) < std::max(1u, word.written) &&
+      } else if (worker_.observer_->is_of_this_block(by) &&
+                 at(fenced_[by.thread], by.thread) < std::max(1u, word.written) &&
                  at(knowledge.fenced, by.thread) < std::max(1u, word.written)) {
         say(shadow.write_code, [&] {
           return " that thread " + thread(by) + " wrote at " + called_line(shadow.write_code) +
@@ -950,14 +973,17 @@ void Hopper::enter(unsigned number, const char* begin, unsigned bytes, bool writ
         });
       }
     }
-    if (write && unordered(shadow.read, word.read)) {
-      say(shadow.read_code, [&] {
-        return " that thread " + thread(shadow.read) + " reads at " +
-               called_line(shadow.read_code) + ", and nothing orders the two";
+    const Reader* const other = write ? unknown_reader(i, knowledge.known) : nullptr;
+    if (write && (other || unordered(shadow.read, word.last.epoch))) {
+      const Reader by = other ? *other : Reader{shadow.read.thread, 0, shadow.read_code};
+      say(by.code, [&] {
+        return " that thread " + to_string(worker_.thread_index(by.thread)) + " reads at " +
+               called_line(by.code) + ", and nothing orders the two";
       });
     }
     if (write) {
-      word = {0, 0, number, {}};
+      if (word.has_others) others_.erase(i);
+      word = {0, number, {}, {}};
       if constexpr (COUNTING) worker_.observer_->forget_touches(i);
     } else {
       word.readers[operation.actor % 2] = number;

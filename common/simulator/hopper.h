@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/simulator/copy_queue.h"
@@ -69,7 +70,15 @@ class Hopper {
   void sync_lanes(unsigned warp, uint32_t lanes);
   void meet(unsigned number, bool leaves);  // the running thread, at a barrier with a number
   // An access of the running thread to a word of shared memory; what is wrong with it, empty if nothing.
-  std::string touch(std::size_t word, bool write);
+  std::string touch(std::size_t word, bool write, bool strong, uint32_t code);
+  struct Reader {
+    unsigned thread;
+    uint32_t epoch, code;
+  };
+  // One that has read the word since it was written, of whose read it doesn't know; but for the last reader.
+  const Reader* unknown_reader(std::size_t word) const {
+    return unknown_reader(word, clocks_[running()]);
+  }
   // Whether it knows what that thread did when it last wrote (or read) the word.
   bool knows(std::size_t word, bool write, unsigned by) const;
   // What is wrong with the running thread's access to its own memory: that it is a sum under way.
@@ -141,8 +150,10 @@ class Hopper {
     uint32_t stores_committed = 0;
   };
   struct Word {
-    uint32_t written = 0, read = 0;        // the thread's epoch
+    uint32_t written = 0;                  // the thread's epoch
     uint32_t writer = 0, readers[2] = {};  // operations; of two warpgroups, or of others
+    Reader last{};                         // who has read it; with epoch 0 nobody
+    bool has_others = false;
   };
 
   unsigned running() const;
@@ -177,6 +188,7 @@ class Hopper {
   unsigned new_operation(unsigned actor, const void* pc, int swizzle, bool is_product);
   bool is_over(unsigned operation, const Clock& known) const;
   std::string objection(const Word& word, bool write, const Clock& known) const;
+  const Reader* unknown_reader(std::size_t word, const Clock& known) const;
   struct Knowledge {
     const Clock &known,
         &fenced;  // of what has been done; of what was before fences between proxies
@@ -200,6 +212,7 @@ class Hopper {
   unsigned actors_ = 0;
   std::vector<Operation> operations_;  // the first stands for none
   std::vector<Word> words_;
+  std::unordered_map<std::size_t, std::vector<Reader>> others_;  // of a word, that the last reader doesn't know of
 };
 
 }  // namespace convladder::simulator

@@ -188,13 +188,17 @@ def fenced(order, call):
 
 
 def load(self, words, order, space, kind):
-    return fenced(order, f"@load<{TYPES[kind]}, {strength(order)}>("
+    return fenced(order, f"{atomic(order)}@load<{TYPES[kind]}, {strength(order)}>("
                          f"{joined([self.pointer(words[-1], space)] + words[:-1])})")
 
 
 def store(self, words, order, space, kind):
-    return fenced(order, f"@store<{TYPES[kind]}, {strength(order)}>("
+    return fenced(order, f"{atomic(order)}@store<{TYPES[kind]}, {strength(order)}>("
                          f"{joined([self.pointer(words[0], space)] + words[1:])})")
+
+
+def atomic(order):
+    return "::convladder::simulator::atomic_next(), " if order in ("relaxed", "acquire", "release", "acq_rel") else ""
 
 
 def strength(order):

@@ -510,6 +510,10 @@ void Worker::end_atomic(bool changed, Place place) {
   if constexpr (COUNTING) observer_->go_on();
 }
 
+void Worker::atomic_next() const {
+  if constexpr (COUNTING) observer_->atomic_next();
+}
+
 void Worker::ask(bool changed, Place place) {
   running_->asked = changed ? 0 : running_->asked + 1;
   if (running_->asked > 1) spin(place);
@@ -809,6 +813,7 @@ void spin(Place place) { this_worker().spin(place); }
 void sync_grid(Place place) { this_worker().sync_grid(place); }
 bool is_cooperative() { return this_worker().is_cooperative(); }
 void ignore_result() { this_worker().ignore_result(); }
+void atomic_next() { this_worker().atomic_next(); }
 void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
   this_worker().begin_atomic(address, bytes, kind, __builtin_return_address(0));
 }

@@ -78,6 +78,7 @@ class Worker {
   // nothing lets them have their turn.
   void ask(bool changed, Place place);
   void ignore_result() { result_ignored_ = true; }
+  void atomic_next() const;
   void begin_atomic(void* address, std::size_t bytes, Atomic kind, const void* pc);
   void end_atomic(bool changed, Place place);
   void fence();

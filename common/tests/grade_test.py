@@ -43,6 +43,12 @@ class Marks(Written):
             self.assertAlmostEqual(points[name][1], 10, places=2, msg=name)
         self.assertEqual(found["leaderboard"], [{"name": "first_kernel", "value": 12, "order": "asc"}])
 
+    def test_what_is_handed_in_twice_counts_once(self):
+        task, right, wrong = TASK["coalesce"], RECORDS[0], record("coalesce", "data race")
+        once = grade.gradescope([(task, right)], 1, "")["tests"]
+        for records in ([right, right], [wrong, right], [right, wrong]):
+            self.assertEqual(grade.gradescope([(task, each) for each in records], 1, "")["tests"], once)
+
     def test_what_has_passed_for_no_points_has_passed(self):
         task = dataclasses.replace(TASK["coalesce"], goal=TASK["coalesce"].goal | {"points": 0})
         self.assertEqual({mark["status"] for mark in grade.marks_of(task, RECORDS[0])}, {"passed"})

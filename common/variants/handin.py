@@ -110,7 +110,11 @@ TOKEN = re.compile(r"""
     (?P<left_out>//[^\n]*|/\*.*?(?:\*/|\Z)) | (?P<raw>(?:u8|[uUL])?R")
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
 # Names of the simulator, and what is otherwise when it is worked out beforehand.
-STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)|^puts$|^putchar$"
+STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)|^puts$|^putchar$" \
+          "|^__dso_handle$|^_GLOBAL_OFFSET_TABLE_$|^convladder_dynamic_shared$|^cudaLaunchKernel$"
+# A variable that is defined elsewhere: loads from one that is constant have no hooks.
+EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?:(?!\b__shared__\b)[^;{(=\[])*'
+                    r"(?:[;=\[]|\(\s*[*&]*\s*\w+\s*\)\s*\[)")
 # By these attributes, and by `asm` behind a declaration, another function is called than the source names.
 RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy|section)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}
@@ -127,7 +131,7 @@ def refused(source, folder, start):
     if max(len(hooked), len(dump)) > LONGEST_DUMP or any(
             len(line) > LONGEST_LINE for each in (hooked, dump) for line in each.split("\n")):
         return 0, "so much code, or a type with so long a name, can't be looked through"
-    if sum(len(line) * line.count("[/") for line in dump.split("\n")) > MOST_PLACES:
+    if sum(len(line) * len(re.findall(r"\[[/<]", line)) for line in dump.split("\n")) > MOST_PLACES:
         return 0, "a text with so many brackets can't be looked through"
     calls = "|".join([IN_KERNELS, *(names for word, names in IF_SPOKEN_OF.items() if word in start)])
     return (not_its_own(text, compiled) or moves(text, hooked, source) or
@@ -275,6 +279,8 @@ def directive(text, start, source):
                     r"\s*(__)?volatile(__)?\b", text[place + len(token):]):
             return text.count("\n", 0, place) + 1, f"{token}: could give something another's name"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
+    if (found := EXTERN.search(bare)) and found[0] not in start:
+        return bare.count("\n", 0, found.start()) + 1, f"{found[0]}: a variable that is defined elsewhere"
     for number, line in enumerate(bare.split("\n"), 1):
         header, beside = re.match(r'\s*#\s*include\s*"(common/.*?)"', line), os.path.dirname(source)
         if header and beside != ROOT and os.path.exists(os.path.join(beside, header[1])):

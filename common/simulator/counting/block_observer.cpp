@@ -310,7 +310,7 @@ void BlockObserver::check_shared(const Access& access) {
   const bool write = access.operation != Operation::kLoad;
   const bool atomic = access.operation == Operation::kAtomic;
   Touch now = touch_of(access);
-  now.stamp.strong = atomic;
+  now.stamp.strong = atomic || access.atomic;
   now.stamp.in_flight = access.operation == Operation::kCopy;
   const std::size_t first = (access.address - shared_begin_) / 4;
   const std::size_t last = (access.address + access.bytes - 1 - shared_begin_) / 4;
@@ -333,6 +333,7 @@ void BlockObserver::check_shared(const Access& access) {
     }
     const bool ordered = !write && !hopper.is_active() && word.read.present &&
                          is_ordered({word.read, word.read_code, word.read_bytes});
+    bool raced = false;
     for (const bool allowed : {false, true}) {
       const Touch before = write ? enter_write(word, now, Scope::kBlock, allowed)
                                  : enter_read(word, now, Scope::kBlock, allowed, ordered);
@@ -341,10 +342,16 @@ void BlockObserver::check_shared(const Access& access) {
                              : is_ordered(before)) {
         continue;
       }
+      raced = true;
       object(access, before.code, [&] { return race(access, Space::kShared, before); });
     }
     if (!hopper.is_active()) continue;
-    const std::string what = hopper.touch(i, write);
+    const Hopper::Reader* const other = write && !raced ? hopper.unknown_reader(i) : nullptr;
+    if (other && other->thread != thread_) {
+      Touch before{stamp(other->thread), other->code};
+      object(access, before.code, [&] { return race(access, Space::kShared, before); });
+    }
+    const std::string what = hopper.touch(i, write, now.stamp.strong, now.code);
     if (!what.empty()) object(access, 1, [&] { return complaint(access, Space::kShared, what); });
   }
 }

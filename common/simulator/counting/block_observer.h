@@ -34,6 +34,7 @@ struct Access {
   const void* pc;           // where the hook's call returns to
   uintptr_t other_end = 0;  // of a copy: its source, or NO_SOURCE; or its destination
   bool strong = false;      // an atomic operation, or a volatile access
+  bool atomic = false;      // an atomic operation, load or store
 };
 
 // It is told of accesses on this worker; null while no kernel's code runs. The hooks themselves,
@@ -86,6 +87,9 @@ class BlockObserver {
   void look_barrier(unsigned number) { look(told_here(number)); }
   void wait_for_kernel_before();
   uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
+
+  void atomic_next() { atomic_next_ = true; }
+  bool take_atomic() { return std::exchange(atomic_next_, false); }
 
   // From here on the running thread is in the simulator's own code, until it has its turn again, or
   // comes out of the call that said so.
@@ -312,6 +316,7 @@ class BlockObserver {
 
   // The running thread.
   unsigned thread_ = 0;
+  bool atomic_next_ = false;
   LaneLog* log_ = nullptr;
   const Fibre* fibre_ = nullptr;
   Stamp stamp_{};         // as stamp() has it of it now

@@ -129,7 +129,10 @@ const bool writes_report = [] {
   use_signal_stack();
   watch_signals();
   watch_for_an_end();
-  std::atexit(write_report);
+  std::atexit([] {
+    while (asked_by != 0) pause();  // the thread above writes it, and ends the program
+    write_report();
+  });
   return true;
 }();
 

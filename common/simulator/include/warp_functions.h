@@ -88,9 +88,13 @@ struct IsSame {
 
 template <typename T>
 uint64_t word_of(T value) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA matches values of 4 or 8 bytes");
   uint64_t word = 0;
-  std::memcpy(&word, &value, sizeof(value));
+  if constexpr (std::is_integral_v<T> && sizeof(T) < 4) {
+    return word_of(static_cast<int>(value));
+  } else {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA matches values of 4 or 8 bytes");
+    std::memcpy(&word, &value, sizeof(value));
+  }
   return word;
 }
 

@@ -95,6 +95,62 @@ __global__ void pipelines(const int* from) {
   CHECK(sum_tiles(pipe, held, from, 8) == 1024 * 1023 / 2);
 }
 
+// One warp copies, three add.
+__global__ void roles(const int* from, bool by_count) {
+  constexpr int STAGES = 2;
+  __shared__ alignas(16) int held[STAGES][128];
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, STAGES> state;
+  const auto block = cg::this_thread_block();
+  const bool copies = block.thread_rank() < 32;
+  auto pipe = by_count ? cuda::make_pipeline(block, &state, std::size_t{32})
+                       : cuda::make_pipeline(block, &state,
+                                             copies ? cuda::pipeline_role::producer
+                                                    : cuda::pipeline_role::consumer);
+  int sum = 0;
+  for (int tile = 0; tile < 8; ++tile) {
+    if (copies) {
+      pipe.producer_acquire();
+      cuda::memcpy_async(cg::tiled_partition<32>(block), held[tile % STAGES], from + tile * 128,
+                         sizeof(held[0]), pipe);
+      pipe.producer_commit();
+    } else {
+      pipe.consumer_wait();
+      for (int i = 0; i < 128; ++i) sum += held[tile % STAGES][i];
+      pipe.consumer_release();
+    }
+  }
+  CHECK(copies || sum == 1024 * 1023 / 2);
+}
+
+// A barrier that lies in global memory is one, too.
+__device__ cuda::barrier<cuda::thread_scope_device> of_device;
+__global__ void wait_in_global_memory(int* out) {
+  if (threadIdx.x == 0) init(&of_device, 64);
+  __syncthreads();
+  out[threadIdx.x] = threadIdx.x;
+  of_device.arrive_and_wait();
+  CHECK(out[63 - threadIdx.x] == 63 - int(threadIdx.x));
+}
+
+// Phases by their parity; a thread that leaves.
+__global__ void parities() {
+  __shared__ block_barrier barrier;
+  __shared__ int held[64];
+  const int t = threadIdx.x;
+  if (t == 0) init(&barrier, 64);
+  __syncthreads();
+  for (int round = 0; round < 4; ++round) {
+    held[t] = round;
+    static_cast<void>(barrier.arrive());
+    barrier.wait_parity(round % 2);
+    CHECK(held[t ^ 32] == round && barrier.try_wait_parity(round % 2));
+    __syncthreads();
+  }
+  if (t == 63) return barrier.arrive_and_drop();
+  barrier.arrive_and_wait();
+  barrier.arrive_and_wait();
+}
+
 __global__ void own_pipeline(const int* from) {
   __shared__ alignas(16) int held[2][32];
   cuda::pipeline<cuda::thread_scope_thread> pipe = cuda::make_pipeline();
@@ -146,7 +202,11 @@ int main() {
   cudaMemcpy(device, values, sizeof(values), cudaMemcpyHostToDevice);
   copy_with_barrier<<<2, 128>>>(device);
   pipelines<<<2, 128>>>(device);
+  roles<<<2, 128>>>(device, true);
+  roles<<<2, 128>>>(device, false);
+  parities<<<1, 64>>>();
   own_pipeline<<<1, 32>>>(device);
+  wait_in_global_memory<<<1, 64>>>(device);
   cudaMemset(device, 0, sizeof(values));
   atomics<<<2, 32>>>(device);
   check_atomics<<<1, 1>>>(device);

@@ -35,7 +35,12 @@
 // unaligned: not aligned
 // freed: out of bounds
 // nameless: data race: .* 4 bytes of shared memory \(mine|reads 4 bytes of shared memory .*that nobody has written
-// barrier_at_once: data race: .* 8 bytes of shared memory \(meeting \+ 0 bytes\) at .*mistakes.cu
+// barrier_at_once: uses the barrier meeting at .*mistakes.cu:\d+, and nothing orders that and mbarrier.init by thread \(0,0,0\)
+// copied_over: data race: copies 16 bytes of shared memory \(held .*{copied_over}; .* touched it at .*{read_before}
+// one_forgotten: data race: writes 4 bytes of shared memory \(held .*{one_forgotten}; block \(0,0,0\), thread \(5,0,0\) touched it
+// between: reads 4 bytes of shared memory \(held .*\), into which an asynchronous copy is under way: .*{between}
+// released_early: data race: copies 16 bytes of shared memory \(held .* touched it at .*{released_early}
+// not_released: waits for ever at .*{not_released} for the end of phase 0 \(parity 0\) of the barrier state \+ 8 bytes
 // anothers: : it is a local variable of thread \(5,0,0\), which no other can reach, at .*{anothers}
 // recursion: overflows its stack, at .*mistakes.cu:\d+
 // behind_heap: out of bounds, 0 bytes past the end of 16 bytes, at .*{behind_heap}
@@ -61,6 +66,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda/barrier>
+#include <cuda/pipeline>
 
 #include "check.h"
 
@@ -271,6 +277,63 @@ __global__ void barrier_at_once(int* out) {
   out[threadIdx.x] = 1;
   meeting.arrive_and_wait();  // before the others know that it is made
 }
+__global__ void copied_over(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  __shared__ alignas(16) int held[64];
+  if (threadIdx.x == 0) init(&barrier, blockDim.x);
+  const auto block = cooperative_groups::this_thread_block();
+  block.sync();
+  int sum = 0;
+  for (int i = 0; i < 3; ++i) {
+    cuda::memcpy_async(block, held, out + 64 * i, sizeof(held), barrier);  // copied_over
+    barrier.arrive_and_wait();
+    sum += held[63 - threadIdx.x];  // read_before
+  }
+  out[threadIdx.x + 192] = sum;
+}
+__global__ void one_forgotten(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> is_read;
+  __shared__ int held;
+  if (threadIdx.x == 0) init(&is_read, blockDim.x - 1), held = 3;
+  __syncthreads();
+  out[threadIdx.x] = held;
+  if (threadIdx.x == 63) is_read.arrive_and_wait(), held = 4;  // one_forgotten
+  if (threadIdx.x != 63 && threadIdx.x != 5) is_read.arrive();
+}
+__global__ void between(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  __shared__ int held[64];
+  if (threadIdx.x == 0) init(&barrier, blockDim.x);
+  __syncthreads();
+  cuda::memcpy_async(&held[threadIdx.x], &out[threadIdx.x], sizeof(int), barrier);
+  auto token = barrier.arrive();
+  out[threadIdx.x + 64] = held[threadIdx.x];  // between
+  barrier.wait(std::move(token));
+}
+__global__ void released_early(int* out) {
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 1> state;
+  __shared__ alignas(16) int held[64];
+  const auto block = cooperative_groups::this_thread_block();
+  auto pipe = cuda::make_pipeline(block, &state);
+  for (int i = 0; i < 2; ++i) {
+    pipe.producer_acquire();
+    cuda::memcpy_async(block, held, out + 64 * i, sizeof(held), pipe);
+    pipe.producer_commit();
+    pipe.consumer_wait();
+    pipe.consumer_release();
+    out[threadIdx.x + 128] += held[63 - threadIdx.x];  // released_early
+  }
+}
+__global__ void not_released(int* out) {
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 1> state;
+  auto pipe = cuda::make_pipeline(cooperative_groups::this_thread_block(), &state);
+  for (int i = 0; i < 2; ++i) {
+    pipe.producer_acquire();  // not_released
+    pipe.producer_commit();
+    pipe.consumer_wait();
+  }
+  out[threadIdx.x] = 1;
+}
 __global__ void anothers(int* out) {
   __shared__ int* shown;
   int own = threadIdx.x;
@@ -387,6 +450,11 @@ int main(int, char** arguments) {
                   {"freed", freed, 1},
                   {"nameless", nameless, 1},
                   {"barrier_at_once", barrier_at_once, 1},
+                  {"copied_over", copied_over, 1},
+                  {"one_forgotten", one_forgotten, 1},
+                  {"between", between, 1},
+                  {"released_early", released_early, 1},
+                  {"not_released", not_released, 1},
                   {"anothers", anothers, 1},
                   {"recursion", recursion, 1},
                   {"behind_heap", behind_heap, 1},
