@@ -41,7 +41,10 @@ INSTANTIATE_TEST_SUITE_P(
                                    {"pixels", "n=2 h=257 w=258 r=2 k=3"},
                                    {"filter_rows", "h=65540 r=65539 k=3"},
                                    {"filter_columns", "w=65540 s=65539 k=3"},
-                                   {"padded_rows", "h=5 pad_h=32769 r=2 k=3"},
+                                   {"rows_of_padding", "h=5 pad_h=65537 r=2 k=3"},
+                                   {"columns_of_padding", "w=5 pad_w=65538 s=2 k=3"},
+                                   {"rows_between_taps", "h=65541 r=2 k=3 dil_h=65537"},
+                                   {"columns_between_taps", "w=65542 s=2 k=3 dil_w=65538"},
                                    {"rows_of_a_stride", "h=131075 r=2 k=3 stride_h=65537"},
                                    {"columns_of_a_stride", "w=131075 s=2 k=3 stride_w=65537"}})),
     name_of);

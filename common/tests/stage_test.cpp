@@ -183,9 +183,11 @@ constexpr const char* SHAPES_FOR_NAN[] = {
     // Planes whose last tile has the next group's channels, or the next image's.
     "n=3 c=40 h=w=16 k=10 groups=2", "n=3 c=20 h=8 w=16 k=9"};
 
-// NaN at the first and last pixels of the middle image, and at one in between.
+// NaN at the first and last pixels of the middle image, and at one in between; some weights are 0, and 0 times NaN
+// is NaN.
 TestData data_with_nan(const ConvShape& shape) {
   TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  for (int64_t i = 1; i < shape.filter_count(); i += 3) data.filters[i] = 0;
   const int64_t pitch = shape.input_pitch();
   for (const int64_t i : {INT64_C(0), pitch / 2, pitch - 1}) {
     data.input[pitch + i] = std::nanf("");
@@ -256,6 +258,21 @@ TEST_F(StageTest, FactorsThatAreHardToCut) {
     }
   }
   RecordProperty("largest_error", std::to_string(largest_error));
+}
+
+// No number of fewer bits stands in between: those of 16 end at 65,504, and at 2^-24.
+TEST_F(StageTest, LargeAndSmallValues) {
+  const ConvShape shape = suited(shape_of(SHAPES_FOR_NAN[2]), stage());
+  for (const int exponent : {-60, -20, 20, 60}) {
+    TestData data = make_test_data(shape, DataKind::kUniform, 1);
+    for (float& value : data.input) value = std::ldexp(value, exponent);
+    for (float& value : data.filters) value = std::ldexp(value, -exponent);
+    const HostProblem problem = host_problem(shape, data);
+    const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+    const Comparison result = compare(output.data(), shape, compute_reference(problem),
+                                      Rule::kBounded, error_factor(shape, stage().precision));
+    EXPECT_TRUE(result.pass) << "the input times 2^" << exponent << ": " << result.message;
+  }
 }
 
 // A NaN in the input must reach the outputs whose windows hold it, through ReLU, too, and no other:

@@ -80,8 +80,9 @@ class Verdict:
     rows: dict = dataclasses.field(default_factory=dict)  # what was to be counted: {name: problem}
 
     def fail(self, kind, message):
-        if not self.kind:
-            self.kind, self.message = kind, message
+        if not self.kind:  # a terminal would obey some of what a kernel says
+            self.kind, self.message = kind, "".join(
+                letter if letter.isprintable() or letter == "\n" else "?" for letter in message)
 
 
 def shown(path):
@@ -180,7 +181,9 @@ def compile_kernel(build, source, folder, target="exercise_judge", start="", kep
 
 def machine_lacks(said, folder):
     """What a compiler or linker says of the machine, "" where the kernel is at fault, whose text it shows."""
-    lacks = re.search(".*No space left on device.*", said) if shutil.disk_usage(folder).free < ROOM else \
+    places = [folder, *filter(os.path.isdir, [os.environ.get("TMPDIR", "/tmp")])]
+    is_full = any(shutil.disk_usage(place).free < ROOM for place in places)
+    lacks = re.search(".*No space left on device.*", said) if is_full else \
         re.search(r".*[Ff]atal error: .*: Too many open files$", said, re.MULTILINE)
     return lacks[0] if lacks else ""
 
