@@ -219,8 +219,10 @@ auto cases_of(const std::vector<Problem>& problems) {
   std::vector<std::tuple<Stage, Problem>> cases;
   std::string first;  // of the stage's forms
   for (const Stage& stage : stages()) {
-    const bool is_further = !first.empty() && std::string(stage.name).rfind(first + "_", 0) == 0;
-    if (!is_further) first = stage.name;
+    const std::string name = stage.name;
+    const bool is_further =
+        name == first + "_tf32" || name == first + "_nhwc" || name == first + "_tf32_nhwc";
+    if (!is_further) first = name;
     for (const std::size_t place : places_for(stage, is_further, problems.size())) {
       cases.emplace_back(stage, problems[place]);
     }
