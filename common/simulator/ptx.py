@@ -86,6 +86,9 @@ class Assembly:
         if found := re.fullmatch(r"@(!?)([\w%$]+) (.*)", text):
             return f"if ({found[1]}{self.operand(found[2])}) {{ {self.statement(found[3])} }}"
         name, _, rest = text.partition(" ")
+        # ptxas takes an order behind the space, too.
+        name = re.sub(r"^(ld|st)(\.global|\.shared(?:::cta)?)(\.(?:volatile|relaxed|acquire|release)"
+                      r"(?:\.gpu|\.sys|\.cta)?)(?=\.)", r"\1\3\2", name)
         return self.instruction(name, rest) + ";"
 
     def operand(self, word):
