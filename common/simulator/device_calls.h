@@ -96,7 +96,8 @@ void end_atomic(bool changed, Place place);
 
 // What the thread has written before, and what has come to it by barriers, is for others to see:
 // those that have then read by an atomic operation or a volatile access what was written after it.
-void fence();
+// `in_block`: for others of its block alone.
+void fence(bool in_block = false);
 
 // From here on the thread may touch what the kernel before has, where its own was launched early.
 void wait_for_kernel_before();

@@ -391,6 +391,13 @@ void Hopper::store(void* to, const void* from, unsigned bytes, const void* pc) {
   begin_store(from, {{0, bytes, static_cast<char*>(to)}}, bytes, nullptr, pc);
 }
 
+void Hopper::require_of_the_device(const void* map, const void* pc) const {
+  if constexpr (COUNTING) {
+    if (worker_.observer_->is_of_the_host(map)) fail("a tensor map of the host's", code_offset(pc));
+  }
+  static_cast<void>(map), static_cast<void>(pc);
+}
+
 void Hopper::store(const TensorMap& map, const void* from, const int* at, const void* pc) {
   require(!map.is_im2col, "a tensor map of im2col stores nothing", pc);
   require(reinterpret_cast<uintptr_t>(from) % 128 == 0,
@@ -801,7 +808,7 @@ void Hopper::publish(Clock& to) {
   if constexpr (COUNTING) {
     join(to, clock());
     ++clock()[running()];
-    worker_.observer_->fence();
+    worker_.observer_->fence(true);
   }
   static_cast<void>(to);
 }
@@ -1079,6 +1086,7 @@ void tensor_copy(void* to_shared, const void* map, void* barrier, const int (&at
                  const int (&offsets)[3], bool im2col) {
   const void* const pc = CONVLADDER_PC;
   within([&](Hopper& hopper) {
+    hopper.require_of_the_device(map, pc);
     const TensorMap& found = read_tensor_map(map);
     if (found.is_im2col != im2col) {
       throw KernelError(cudaErrorIllegalInstruction,
@@ -1089,7 +1097,10 @@ void tensor_copy(void* to_shared, const void* map, void* barrier, const int (&at
 }
 void tensor_store(const void* map, const void* from_shared, const int (&at)[5]) {
   const void* const pc = CONVLADDER_PC;
-  within([&](Hopper& hopper) { hopper.store(read_tensor_map(map), from_shared, at, pc); });
+  within([&](Hopper& hopper) {
+    hopper.require_of_the_device(map, pc);
+    hopper.store(read_tensor_map(map), from_shared, at, pc);
+  });
 }
 void commit_stores() {
   within([](Hopper& hopper) { hopper.commit_stores(); });

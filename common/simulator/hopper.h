@@ -50,6 +50,8 @@ class Hopper {
             const void* pc);
   void store(void* to, const void* from, unsigned bytes, const void* pc);
   void store(const TensorMap& map, const void* from, const int* at, const void* pc);
+  // What a kernel gives as a tensor map may be its argument, or lie in the device's memory.
+  void require_of_the_device(const void* map, const void* pc) const;
   void commit_stores();
   void wait_for_stores(unsigned pending);
 
@@ -212,7 +214,8 @@ class Hopper {
   unsigned actors_ = 0;
   std::vector<Operation> operations_;  // the first stands for none
   std::vector<Word> words_;
-  std::unordered_map<std::size_t, std::vector<Reader>> others_;  // of a word, that the last reader doesn't know of
+  std::unordered_map<std::size_t, std::vector<Reader>>
+      others_;  // of a word, that the last reader doesn't know of
 };
 
 }  // namespace convladder::simulator

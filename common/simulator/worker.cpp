@@ -301,7 +301,7 @@ void Worker::named_barrier(unsigned number, unsigned threads, bool waits, Place 
   }
   if constexpr (COUNTING) {
     observer_->pause();
-    observer_->fence();
+    observer_->fence(true);
     observer_->tell_barrier(number);
     hopper_->meet(number, false);
   }
@@ -543,10 +543,10 @@ void Worker::note(Place place, const std::function<std::string()>& describe) {
   }
 }
 
-void Worker::fence() {
+void Worker::fence(bool in_block) {
   if constexpr (COUNTING) {
     observer_->pause();
-    observer_->fence();
+    observer_->fence(in_block);
     hopper_->fence();
     observer_->go_on();
   }
@@ -818,7 +818,7 @@ void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
   this_worker().begin_atomic(address, bytes, kind, __builtin_return_address(0));
 }
 void end_atomic(bool changed, Place place) { this_worker().end_atomic(changed, place); }
-void fence() { this_worker().fence(); }
+void fence(bool in_block) { this_worker().fence(in_block); }
 void wait_for_kernel_before() { this_worker().wait_for_kernel_before(); }
 std::size_t shared_offset(const void* pointer) {
   const SharedMemory& memory = this_worker().memory();

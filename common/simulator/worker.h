@@ -81,7 +81,7 @@ class Worker {
   void atomic_next() const;
   void begin_atomic(void* address, std::size_t bytes, Atomic kind, const void* pc);
   void end_atomic(bool changed, Place place);
-  void fence();
+  void fence(bool in_block = false);
   void wait_for_kernel_before();
   void pause()
       const;  // the simulator's own code runs: its accesses and memory are not the kernel's

@@ -51,6 +51,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   fences_.assign(threads_, 0);
   seen_.assign(threads_, 0);
   told_.assign(threads_, 0);
+  told_in_block_.assign(threads_, 0);
   asked_.assign(threads_, {});
   block_seen_ = block_told_ = 0;
   told_here_.clear();
@@ -149,6 +150,7 @@ void BlockObserver::sync_warp(unsigned thread) {
     for (unsigned lane = first; lane < end; ++lane) {
       seen_[thread] = std::max(seen_[thread], seen_[lane]);
       told_[thread] = std::max(told_[thread], told_[lane]);
+      told_in_block_[thread] = std::max(told_in_block_[thread], told_in_block_[lane]);
     }
   }
   if (overlaps()) {
@@ -179,10 +181,11 @@ void BlockObserver::wait_for_kernel_before() {
 
 // ---- What fences order ----
 
-void BlockObserver::fence() {
+void BlockObserver::fence(bool in_block) {
   constexpr uint8_t MOST = 3;
   look_again();
-  told_[thread_] = publish(stamp_, !waited_.empty() && waited_[thread_]);
+  (in_block ? told_in_block_ : told_)[thread_] =
+      publish(stamp_, !waited_.empty() && waited_[thread_]);
   fences_[thread_] = std::min<uint8_t>(fences_[thread_] + 1, MOST);
   stamp_ = stamp(thread_);
   forget_known();
@@ -201,25 +204,23 @@ void BlockObserver::look_again() {
   const Words asked = std::exchange(asked_[thread_], {});
   uint64_t time = 0;
   for (uintptr_t word = asked.begin; word < asked.end; ++word) {
-    time = std::max(time, is_shared(word * 4) ? told_here(word) : simulator::told(word));
+    time = std::max(time, told_here(word));
+    if (!is_shared(word * 4)) time = std::max(time, simulator::told(word));
   }
   look(time);
 }
 
 void BlockObserver::tell(const Access& access) {
-  if (told() == 0) return;
+  if (told_in_block() == 0) return;
   for (uintptr_t word = access.address / 4; word * 4 < access.address + access.bytes; ++word) {
-    if (is_shared(access.address)) {
-      tell_here(word);
-    } else {
-      simulator::tell(word, told());
-    }
+    tell_here(word);
+    if (!is_shared(access.address) && told() > 0) simulator::tell(word, told());
   }
 }
 
 void BlockObserver::tell_here(uintptr_t word) {
   uint64_t& time = told_here_[word];
-  time = std::max(time, told());
+  time = std::max(time, told_in_block());
 }
 
 uint64_t BlockObserver::told_here(uintptr_t word) const {
@@ -286,6 +287,13 @@ void BlockObserver::access_memory(const Access& access) {
 bool BlockObserver::is_own(const void* begin, std::size_t bytes) const {
   return bytes > 0 && !worker_.hopper().has_pending_sums() && fibre_->holds(begin) &&
          fibre_->holds(static_cast<const char*>(begin) + bytes - 1);
+}
+
+bool BlockObserver::is_of_the_host(const void* pointer) const {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  return address - reinterpret_cast<uintptr_t>(launch_->argument) >= launch_->argument_bytes &&
+         !fibre_->holds(pointer) && !is_device_variable(pointer) &&
+         !find(launch_->memory, address) && !find(device_memory(), address);
 }
 
 void BlockObserver::access_own(const Access& access) {

@@ -79,7 +79,8 @@ class BlockObserver {
     counts_.hopper.operand_wavefronts += wavefronts;
     counts_.pipe_wavefronts += wavefronts;
   }
-  void fence();       // the running thread publishes what it has done, ...
+  // The running thread publishes what it has done, to its block alone or to the grid, ...
+  void fence(bool in_block);
   void look_again();  // ... sees what the word that it has read last tells of, ...
   void look_all();    // ... or all that is published, ...
   // ... or what those tell of that come to a barrier of that number.
@@ -144,6 +145,8 @@ class BlockObserver {
   }
   // Whether all of it is the running thread's, and no sum of a product under way.
   bool is_own(const void* begin, std::size_t bytes) const;
+  // Whether it is neither the kernel's argument, nor the device's or a thread's memory.
+  bool is_of_the_host(const void* pointer) const;
   // A volatile read of the running thread; lets others have their turn where it only asks again.
   void poll(const Access& access);
   void note_progress() { worker_.note_progress(); }
@@ -247,6 +250,7 @@ class BlockObserver {
   // Until when the running thread has seen what is published; and of which time its strong writes tell.
   uint64_t seen() const { return std::max(block_seen_, seen_[thread_]); }
   uint64_t told() const { return std::max({block_told_, told_[thread_], seen()}); }
+  uint64_t told_in_block() const { return std::max(told(), told_in_block_[thread_]); }
   void look(uint64_t time);
   void tell(const Access& access);
   // The same of barriers and of words in shared memory.
@@ -292,7 +296,8 @@ class BlockObserver {
   std::vector<std::array<uint32_t, 32>> known_lanes_;  // Touch::known
   std::vector<uint8_t> fences_;                        // since the last barrier, at most 3
   std::vector<uint64_t> seen_;  // the latest time of which a word has told it
-  std::vector<uint64_t> told_;  // that of its last fence
+  std::vector<uint64_t> told_,
+      told_in_block_;  // that of its last fence, of the one kind and the other
   struct Words {
     uintptr_t begin = 0, end = 0;
   };

@@ -34,8 +34,8 @@ void hook_volatile(const void* address, unsigned bytes, Operation operation, con
   BlockObserver* const observer = watching;
   if (!observer) return;
   watching = nullptr;
-  const Access access = {reinterpret_cast<uintptr_t>(address), bytes, operation, pc, 0, true,
-                         observer->take_atomic()};
+  const Access access = {
+      reinterpret_cast<uintptr_t>(address), bytes, operation, pc, 0, true, observer->take_atomic()};
   if (operation == Operation::kLoad) {
     observer->poll(access);
   } else {

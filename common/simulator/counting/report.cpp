@@ -129,10 +129,12 @@ const bool writes_report = [] {
   use_signal_stack();
   watch_signals();
   watch_for_an_end();
-  std::atexit([] {
+  const auto at_the_end = [] {
     while (asked_by != 0) pause();  // the thread above writes it, and ends the program
     write_report();
-  });
+  };
+  std::atexit(at_the_end);
+  std::at_quick_exit(at_the_end);
   return true;
 }();
 

@@ -124,6 +124,6 @@ CONVLADDER_CAS(atomicCAS_system)
 #undef CONVLADDER_WORDS
 
 inline void __threadfence() { convladder::simulator::fence(); }
-inline void __threadfence_block() { convladder::simulator::fence(); }
+inline void __threadfence_block() { convladder::simulator::fence(true); }
 inline void __threadfence_system() { convladder::simulator::fence(); }
 // NOLINTEND(bugprone-reserved-identifier)

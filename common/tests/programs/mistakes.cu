@@ -17,6 +17,7 @@
 // half_a_store: waits for ever at store_matrix_sync\(\), .*{half_a_store}: thread \(16,0,0\) waits at __syncthreads\(\)
 // half_a_product: waits for ever at mma_sync\(\), .*{half_a_product}: thread \(16,0,0\) has left the kernel
 // no_fence: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
+// fence_of_block: data race: reads 4 bytes of global memory at .*mistakes.cu.*nothing orders the blocks of a grid
 // behind_fence: data race: reads 4 bytes of global memory at .*{read_behind_fence}; .* touched it at .*{behind_fence}
 // other_flag: data race: .* 4 bytes of global memory at .*mistakes.cu
 // behind_arrival: data race: .* 4 bytes of shared memory \(held .* at .*{behind_arrival}
@@ -168,6 +169,13 @@ __global__ void half_a_product(int*) {
   if (threadIdx.x < 16) wmma::mma_sync(sum, left, right, sum);  // half_a_product
 }
 __device__ unsigned arrived;
+__global__ void fence_of_block(int* out) {  // likewise, with one for its block alone
+  if (threadIdx.x > 0) return;
+  out[blockIdx.x] = 1;
+  __threadfence_block();
+  if (atomicAdd(&arrived, 1) != gridDim.x - 1) return;
+  for (unsigned i = 0; i < gridDim.x; ++i) out[64] = out[i];
+}
 __global__ void no_fence(int* out) {  // as flags.cu's sum(), without its __threadfence()
   if (threadIdx.x > 0) return;
   out[blockIdx.x] = 1;
@@ -431,6 +439,7 @@ int main(int, char** arguments) {
                   {"half_a_store", half_a_store, 1},
                   {"half_a_product", half_a_product, 1},
                   {"no_fence", no_fence, 8},
+                  {"fence_of_block", fence_of_block, 8},
                   {"behind_fence", behind_fence, 2},
                   {"other_flag", other_flag, 2},
                   {"behind_arrival", behind_arrival, 1},
