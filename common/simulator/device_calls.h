@@ -80,6 +80,9 @@ enum class Atomic : uint8_t {
 void ignore_result();
 // The next volatile access is an atomic load or store: it doesn't race with others in shared memory either.
 void atomic_next();
+// A strong load or store by PTX, which builds that don't count notice by nothing else: who loads the same again and
+// again lets others have their turn.
+void note_strong(const void* address, bool store, Place place = Place::here());
 
 template <typename T>
 using Same = std::enable_if_t<true, T>;  // a parameter that no type is deduced from

@@ -125,6 +125,7 @@ struct alignas(sizeof(T) * N) Packed {
 template <typename T, bool STRONG, typename... To>
 void load(const void* from, To&... to) {
   if constexpr (STRONG && sizeof...(To) == 1) {
+    note_strong(from, false);
     (put<T>(to, *static_cast<const volatile T*>(from)), ...);
     return;
   }
@@ -135,6 +136,7 @@ void load(const void* from, To&... to) {
 template <typename T, bool STRONG, typename... From>
 void store(void* to, const From&... from) {
   if constexpr (STRONG && sizeof...(From) == 1) {
+    note_strong(to, true);
     ((*static_cast<volatile T*>(to) = get<T>(from)), ...);
     return;
   }

@@ -201,7 +201,8 @@ def store(self, words, order, space, kind):
 
 
 def atomic(order):
-    return "::convladder::simulator::atomic_next(), " if order in ("relaxed", "acquire", "release", "acq_rel") else ""
+    is_atomic = order in ("relaxed", "acquire", "release", "acq_rel")
+    return "::convladder::simulator::atomic_next(), " if is_atomic else ""
 
 
 def strength(order):

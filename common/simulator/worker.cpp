@@ -72,6 +72,7 @@ struct Worker::Carrier {
   const char* verb = "";           // of the latter: asks, or waits
   const void* key = nullptr;       // with which it sleeps
   unsigned asked = 0;              // atomic operations in a row that changed nothing
+  const void* loaded = nullptr;    // by its last strong load
   uint64_t state = 0;              // of its thread, which asks again
 };
 
@@ -514,6 +515,12 @@ void Worker::atomic_next() const {
   if constexpr (COUNTING) observer_->atomic_next();
 }
 
+void Worker::note_strong(const void* address, bool store, Place place) {
+  if constexpr (COUNTING) return;
+  if (store) note_progress();
+  ask(store || std::exchange(running_->loaded, address) != address, place);
+}
+
 void Worker::ask(bool changed, Place place) {
   running_->asked = changed ? 0 : running_->asked + 1;
   if (running_->asked > 1) spin(place);
@@ -814,6 +821,9 @@ void sync_grid(Place place) { this_worker().sync_grid(place); }
 bool is_cooperative() { return this_worker().is_cooperative(); }
 void ignore_result() { this_worker().ignore_result(); }
 void atomic_next() { this_worker().atomic_next(); }
+void note_strong(const void* address, bool store, Place place) {
+  this_worker().note_strong(address, store, place);
+}
 void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
   this_worker().begin_atomic(address, bytes, kind, __builtin_return_address(0));
 }

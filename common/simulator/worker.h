@@ -79,6 +79,7 @@ class Worker {
   void ask(bool changed, Place place);
   void ignore_result() { result_ignored_ = true; }
   void atomic_next() const;
+  void note_strong(const void* address, bool store, Place place);
   void begin_atomic(void* address, std::size_t bytes, Atomic kind, const void* pc);
   void end_atomic(bool changed, Place place);
   void fence(bool in_block = false);

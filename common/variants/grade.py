@@ -37,7 +37,7 @@ def marks_of(task, record):
 
 
 def gradescope(entries, seconds, sandbox):
-    """`entries`: [(task, record or None)], of one student's: of an exercise in several files the best counts."""
+    """`entries`: [(task, record or None)] of one student: of several files of an exercise the best."""
     best = {}
     for task, record in entries:
         marks = [{**mark, **{key: task.goal[key] for key in ["visibility"] if key in task.goal}}
