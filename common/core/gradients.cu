@@ -142,8 +142,6 @@ class Work {
     used_ = before;
     if (asked_) return;
     conv.input = input, conv.filters = filters, conv.output = output;
-    conv.input_count = shape.input_count(), conv.filter_count = shape.filter_count();
-    conv.output_count = shape.output_count();
     stage.enqueue(conv, stream_);
   }
 

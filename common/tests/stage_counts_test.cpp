@@ -220,6 +220,10 @@ auto cases_of(const std::vector<Problem>& problems) {
   std::string first;  // of the stage's forms
   for (const Stage& stage : stages()) {
     const std::string name = stage.name;
+    if (!cases.empty() && name == std::get<Stage>(cases.back()).name) {
+      std::fprintf(stderr, "convladder: error: two stages are registered as '%s'\n", stage.name);
+      std::exit(1);
+    }
     const bool is_further =
         name == first + "_tf32" || name == first + "_nhwc" || name == first + "_tf32_nhwc";
     if (!is_further) first = name;
