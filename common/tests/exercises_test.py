@@ -309,8 +309,8 @@ class Command(FolderTest):
         pathlib.Path(self.path("<\x1b\udcff>")).mkdir()
         odd = self.path("\udcfe")  # no UTF-8
         os.mkdir(odd)
-        pathlib.Path(odd, "halo.cu").write_text("int x;", encoding="utf-8")
-        self.assertTrue(exercise.seed_for(os.path.join(odd, "halo.cu"), "\udcff"))
+        pathlib.Path(odd, "fragment.cu").write_text("int x;", encoding="utf-8")
+        self.assertTrue(exercise.seed_for(os.path.join(odd, "fragment.cu"), "\udcff"))
         pathlib.Path(self.path("a\nb\tc")).mkdir()
         pathlib.Path(self.path("a\nb\tc"), "slide.cu").write_text("int x;", encoding="utf-8")
         for name, make in {

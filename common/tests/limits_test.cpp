@@ -39,6 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
                                    {"output_rows", "h=65539 r=2 c=2 k=3"},
                                    {"output_columns", "w=65541 s=3 c=2 k=3"},
                                    {"pixels", "n=2 h=257 w=258 r=2 k=3"},
+                                   {"filters_beyond_24_bits", "c=4099 k=4100"},
                                    {"filter_rows", "h=65540 r=65539 k=3"},
                                    {"filter_columns", "w=65540 s=65539 k=3"},
                                    {"rows_of_padding", "h=5 pad_h=65537 r=2 k=3"},
