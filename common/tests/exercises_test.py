@@ -549,7 +549,7 @@ HOSTILE = {
     "a copy by assembly": (judge.REFUSED, "in shared memory as a number", "__cvta", KERNEL,
                            "__shared__ float x[4];\nunsigned y = __cvta_generic_to_shared(x);\n"
                            "if (y == 77) return;"),
-    "a barrier": (judge.REFUSED, "an atomic operation, which is not counted", "#include <cuda/barrier>",
+    "a barrier": (judge.REFUSED, "for assembly or a cuda::barrier", "#include <cuda/barrier>",
                   "#include \"common/core/stage.h\"",
                   "#include \"common/core/stage.h\"\n#include <cuda/barrier>", KERNEL,
                   "__shared__ cuda::barrier<cuda::thread_scope_block> x;\n"
@@ -876,7 +876,7 @@ class Dangers(unittest.TestCase):
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(*drawn[0])
         self.assertEqual(drawn[0][0][0][0], "alexnet_conv1_n1_k2_h41")
-        self.assertEqual(sum(test["score"] for test in marks["tests"]), 2 * 8)
+        self.assertEqual(sum(test["score"] for test in marks["tests"]), 8)  # as of one student's
         self.assertIn("not handed in", [test["output"] for test in marks["tests"]])
 
     def test_pages_of_what_only_some_may_do(self):

@@ -59,8 +59,8 @@ ELSEWHERE = re.compile(
     r"|convladder_dynamic_shared"
     r"|convladder::(StageRegistration::StageRegistration|add_bias|add_parts|window_map|simulator::run_grid)"
     r")(\(.*)?")
-WHY = {"convladder::simulator::shared_": "an address in shared memory as a number, for assembly: copy_async()"
-                                         " of common/core/copy_async.h is counted",
+WHY = {"convladder::simulator::shared_": "an address in shared memory as a number, for assembly or a"
+                                         " cuda::barrier; copy_async() of copy_async.h is counted",
        "alloca_with_align": "an array whose size is no constant",
        "convladder::simulator::begin_atomic": "an atomic operation, which is not counted",
        "__tsan_atomic8_load": "a static variable that is initialised when the function runs",

@@ -185,7 +185,7 @@ void BlockObserver::fence(bool in_block) {
   constexpr uint8_t MOST = 3;
   look_again();
   (in_block ? told_in_block_ : told_)[thread_] =
-      publish(stamp_, !waited_.empty() && waited_[thread_]);
+      publish(stamp_, !waited_.empty() && waited_[thread_], in_block);
   fences_[thread_] = std::min<uint8_t>(fences_[thread_] + 1, MOST);
   stamp_ = stamp(thread_);
   forget_known();
@@ -561,7 +561,7 @@ void BlockObserver::poll(const Access& access) {
 
 // Whether fences order it: what it did was published, and this thread has looked since.
 bool BlockObserver::is_ordered(const Touch& before) {
-  return seen() > 0 && was_published(before.stamp, seen());
+  return seen() > 0 && was_published(before.stamp, seen(), stamp_.block);
 }
 
 // What the kernel before has done to the word and nothing orders with `now`. Where others have waited, and published that,

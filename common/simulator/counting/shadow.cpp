@@ -294,8 +294,8 @@ Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed, u
     overwritten_ = true;
   }
   if (!write && repeats_read(shadow.read, now) && !shadow.write.present) return {};
-  const bool ordered =
-      !write && seen > 0 && shadow.read.present && was_published(shadow.read, seen);
+  const bool ordered = !write && seen > 0 && shadow.read.present &&
+                       was_published(shadow.read, seen, now.stamp.block);
   const Touch before = write ? enter_write(shadow, now, Scope::kGrid, allowed)
                              : enter_read(shadow, now, Scope::kGrid, allowed, ordered);
   if (before.stamp.present) return before;
@@ -405,7 +405,7 @@ namespace {
 // When threads first came to a fence, by who() and by the block's intervals; and what words tell of.
 struct Publications {
   std::mutex mutex;
-  std::unordered_map<uint64_t, uint64_t> times;
+  std::unordered_map<uint64_t, uint64_t> times, times_in_block;
   std::unordered_map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>>
       intervals;  // (interval, time), in order
   std::unordered_map<uintptr_t, uint64_t> told;
@@ -424,8 +424,15 @@ uint64_t whose_warp(Stamp stamp, unsigned phase) {
 }
 }  // namespace
 
-uint64_t publish(Stamp now, bool waited) {
+uint64_t publish(Stamp now, bool waited, bool in_block) {
   const std::lock_guard lock(publications.mutex);
+  if (in_block) {
+    auto& times = publications.times_in_block;
+    if (times.emplace(who(now), publication_count + 1).second) {
+      times.emplace(whose_warp(now, now.phase), ++publication_count);
+    }
+    return publication_count;
+  }
   // The first covers what comes later: a race may go unseen, and none is invented.
   if (publications.times.emplace(who(now), publication_count + 1).second) {
     ++publication_count;
@@ -441,14 +448,18 @@ uint64_t publish(Stamp now, bool waited) {
 
 uint64_t publication_time() { return publication_count; }
 
-bool was_published(Stamp touch, uint64_t time) {
+bool was_published(Stamp touch, uint64_t time, uint64_t block) {
   if (touch.in_flight)
     touch.fences = 0;  // who updates a word has read what the update before left there
   constexpr uint64_t HALF = INTERVALS / 2;
   const std::lock_guard lock(publications.mutex);
+  const auto was_among = [&](const auto& times, uint64_t who) {
+    const auto found = times.find(who);
+    return found != times.end() && found->second <= time;
+  };
   const auto was = [&](uint64_t who) {
-    const auto found = publications.times.find(who);
-    return found != publications.times.end() && found->second <= time;
+    return was_among(publications.times, who) ||
+           (touch.block == block && was_among(publications.times_in_block, who));
   };
   if (was(who(touch))) return true;
   for (unsigned phase = 0; phase < PHASES; ++phase) {
@@ -482,6 +493,7 @@ bool was_wait_published(uint64_t time) { return wait_published > 0 && wait_publi
 void forget_publications(bool keeps) {
   const std::lock_guard lock(publications.mutex);
   publications.times.clear();
+  publications.times_in_block.clear();
   publications.intervals.clear();
   publications.told.clear();
   publication_count = wait_published = 0;

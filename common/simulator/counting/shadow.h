@@ -280,11 +280,12 @@ class Allocation {
 // of the same word.
 
 // The thread of `now` has come to a fence: what it has touched, and what barriers have ordered before
-// it, is published. `waited`: that the kernel before has ended is among it. Returns the time.
-uint64_t publish(Stamp now, bool waited);
+// it, is published, to its block alone or to the grid. `waited`: that the kernel before has ended is among it.
+// Returns the time.
+uint64_t publish(Stamp now, bool waited, bool in_block);
 uint64_t publication_time();  // now
-// Whether what `touch` did had been published at that time.
-bool was_published(Stamp touch, uint64_t time);
+// Whether what `touch` did had been published to that block at that time.
+bool was_published(Stamp touch, uint64_t time, uint64_t block);
 // A word of global memory tells of that time from here on; and the latest of which it tells.
 void tell(uintptr_t word, uint64_t time);
 uint64_t told(uintptr_t word);
