@@ -487,7 +487,7 @@ HOSTILE = {
                                    'extern "C" { extern const float __dso_handle[]; }'),
     "says what a small GPU says": (
         judge.WRONG, "needs compute capability 9.0", "", ENQUEUE,
-        'if (grid.x > 0) throw std::runtime_error("needs compute capability 9.0");'),
+        'if (conv.shape.N > 0) throw std::runtime_error("needs compute capability 9.0");'),
     "many brackets": (judge.REFUSED, "so many brackets", "", KERNEL,
                       "".join(f'if (kpq < -{i}) printf("{"[<" * 2000}");\n' for i in range(40))),
     "says what a full disk says": (judge.COMPILE, "No space left", "No space", FILE,

@@ -113,8 +113,8 @@ TOKEN = re.compile(r"""
 STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)|^puts$|^putchar$" \
           "|^__dso_handle$|^_GLOBAL_OFFSET_TABLE_$|^convladder_dynamic_shared$|^cudaLaunchKernel$"
 # A variable that is defined elsewhere: loads from one that is constant have no hooks.
-EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?:(?!\b__shared__\b)[^;{(=\[])*'
-                    r"(?:[;=\[]|\(\s*[*&]*\s*\w+\s*\)\s*\[)")
+EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?=[^;{(=]*\bconst)'
+                    r"(?:(?!\b__shared__\b)[^;{(=\[])*(?:[;=\[]|\(\s*[*&]*\s*\w+\s*\)\s*\[)")
 # By these attributes, and by `asm` behind a declaration, another function is called than the source names.
 RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy|section)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}

@@ -431,6 +431,7 @@ uint64_t publish(Stamp now, bool waited, bool in_block) {
     if (times.emplace(who(now), publication_count + 1).second) {
       times.emplace(whose_warp(now, now.phase), ++publication_count);
     }
+    if (waited && wait_published == 0) wait_published = publication_count.load();
     return publication_count;
   }
   // The first covers what comes later: a race may go unseen, and none is invented.
