@@ -26,7 +26,13 @@ class thread_group {
            (kind_ == kBlock ? 0ull : uint64_t{sim::block_rank()} * sim::block_size());
   }
   bool is_valid() const { return kind_ != kGrid || sim::is_cooperative(); }
-  unsigned lanes() const { return kind_ == kLanes ? mask_ : ~0u; }  // the simulator's own
+  // The simulator's own.
+  bool is_of_lanes() const { return kind_ == kLanes; }
+  unsigned lanes() const { return is_of_lanes() ? mask_ : ~0u; }
+
+  struct arrival_token {};
+  arrival_token barrier_arrive() const { return {}; }  // nobody goes on before the other
+  void barrier_wait(arrival_token&&, CONVLADDER_HERE) const { sync(place); }
 
  protected:
   enum Kind { kLanes, kBlock, kGrid };
@@ -61,7 +67,8 @@ inline grid_group this_grid() { return {}; }
 // Ranks count the group's lanes; what a vote finds is by rank.
 class coalesced_group : public thread_group {
  public:
-  explicit coalesced_group(unsigned mask) : thread_group(kLanes, mask) {}
+  explicit coalesced_group(unsigned mask, unsigned meta_rank = 0, unsigned meta_size = 1)
+      : thread_group(kLanes, mask), meta_rank_(meta_rank), meta_size_(meta_size) {}
 
   template <typename T>
   T shfl(T value, int rank, CONVLADDER_HERE) const {
@@ -90,8 +97,8 @@ class coalesced_group : public thread_group {
   unsigned match_all(T value, int& all_same, CONVLADDER_HERE) const {
     return by_rank(__match_all_sync(lanes(), value, &all_same, place));
   }
-  unsigned long long meta_group_rank() const { return 0; }
-  unsigned long long meta_group_size() const { return 1; }
+  unsigned long long meta_group_rank() const { return meta_rank_; }
+  unsigned long long meta_group_size() const { return meta_size_; }
 
  protected:
   unsigned own_rank() const { return static_cast<unsigned>(thread_rank()); }
@@ -110,6 +117,8 @@ class coalesced_group : public thread_group {
     }
     return result;
   }
+
+  unsigned meta_rank_, meta_size_;
 };
 inline coalesced_group coalesced_threads(CONVLADDER_HERE) {
   return coalesced_group(__activemask(place));
@@ -163,15 +172,31 @@ template <unsigned SIZE, typename Group>
 thread_block_tile<SIZE, Group> tiled_partition(const Group&) {
   return {};
 }
-inline coalesced_group tiled_partition(const thread_group&, unsigned size) {
-  return coalesced_group(detail::tile_mask(size));
+// Of so many ranks each; a block's last may have fewer.
+inline coalesced_group tiled_partition(const thread_group& group, unsigned size) {
+  const unsigned lane = sim::lane_id(), left = sim::block_size() - (sim::thread_rank() - lane);
+  const unsigned lanes = group.is_of_lanes() ? group.lanes() : left < 32 ? (1u << left) - 1 : ~0u;
+  const unsigned tile = __popc(lanes & ((1u << lane) - 1)) / size;
+  unsigned mask = 0;
+  for (unsigned other = 0; other < 32; ++other) {
+    const bool is_in = lanes >> other & 1;
+    if (is_in && __popc(lanes & ((1u << other) - 1)) / size == tile) mask |= 1u << other;
+  }
+  return coalesced_group(mask, static_cast<unsigned>(group.thread_rank() / size),
+                         static_cast<unsigned>((group.size() + size - 1) / size));
 }
+// The one with the lowest lane is the first.
 template <typename T>
 coalesced_group labeled_partition(const coalesced_group& group, T label, CONVLADDER_HERE) {
-  return coalesced_group(__match_any_sync(group.lanes(), label, place));
+  const unsigned own = __match_any_sync(group.lanes(), label, place), first = own & -own;
+  const unsigned all = __ballot_sync(group.lanes(), first == 1u << sim::lane_id(), place);
+  return coalesced_group(own, __popc(all & (first - 1)), __popc(all));
 }
 inline coalesced_group binary_partition(const coalesced_group& group, bool side, CONVLADDER_HERE) {
-  return coalesced_group(__match_any_sync(group.lanes(), static_cast<int>(side), place));
+  const unsigned where_true = __ballot_sync(group.lanes(), side, place);
+  const bool both = where_true != 0 && where_true != group.lanes();
+  return coalesced_group(side ? where_true : group.lanes() & ~where_true, both && side,
+                         both ? 2 : 1);
 }
 
 // One thread of the group calls it, here the first.

@@ -71,7 +71,24 @@ __global__ void groups() {
   }
   const auto parts = cg::labeled_partition(tile, tile.thread_rank() % 3);
   CHECK(parts.size() == (tile.thread_rank() % 3 < 2 ? 11u : 10u) &&
-        parts.thread_rank() == tile.thread_rank() / 3);
+        parts.thread_rank() == tile.thread_rank() / 3 && parts.meta_group_size() == 3 &&
+        parts.meta_group_rank() == tile.thread_rank() % 3);
+  const auto half = cg::binary_partition(tile, tile.thread_rank() < 12);
+  CHECK(half.size() == (tile.thread_rank() < 12 ? 12u : 20u) && half.meta_group_size() == 2 &&
+        half.meta_group_rank() == (tile.thread_rank() < 12));
+  CHECK(cg::binary_partition(tile, true).meta_group_size() == 1);
+  const cg::coalesced_group fours = cg::tiled_partition(half, 8);  // by rank, not by lane
+  CHECK(fours.thread_rank() == half.thread_rank() % 8 &&
+        fours.meta_group_rank() == half.thread_rank() / 8 &&
+        fours.size() == (half.thread_rank() / 8 * 8 + 8 <= half.size() ? 8 : 4));
+  CHECK(fours.shfl(int(half.thread_rank()), 0) == int(half.thread_rank()) / 8 * 8);
+  block.barrier_wait(block.barrier_arrive());
+}
+
+// The last tile of a block of 40 threads has eight.
+__global__ void last_tile() {
+  const auto tile = cg::tiled_partition(cg::this_thread_block(), 32);
+  CHECK(tile.size() == (threadIdx.x < 32 ? 32u : 8u) && tile.thread_rank() == threadIdx.x % 32);
 }
 
 __global__ void copy(const int* from, int* to) {
@@ -102,6 +119,7 @@ __global__ void check(const int* values, const int* copied) {
 
 int main() {
   groups<<<2, dim3(32, 4)>>>();
+  last_tile<<<1, 40>>>();
   int values[1024], *device, rounds = 5;
   for (int i = 0; i < 1024; ++i) values[i] = i;
   cudaMalloc(&device, 2 * sizeof(values));
