@@ -97,7 +97,7 @@ def compile_program(options, folder):
         if file.endswith(".cu"):
             command = [*TRANSLATE, "--kernels-alone", *kept, *common]
         else:
-            command = [kept[0], "-O2", "-g1", *common]
+            command = [kept[0], "-O2", "-gdwarf-4", "-g1", *common]
         done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())
         print(done.stdout, end="", file=sys.stderr)
         if done.returncode:

@@ -793,7 +793,7 @@ void Hopper::activate() {
     for (unsigned thread = 0; thread < actors_; ++thread) clocks_[thread][thread] = 1;
     operations_.assign(1, {});
     words_.assign(worker_.memory().bytes / 4 + 1, {});
-    others_.clear();
+    others_.assign(1, {});
   }
 }
 
@@ -876,11 +876,12 @@ bool Hopper::knows(std::size_t word, bool write, unsigned by) const {
 }
 
 const Hopper::Reader* Hopper::unknown_reader(std::size_t word, const Clock& known) const {
-  if (!words_[word].has_others) return nullptr;
-  for (const Reader& reader : others_.at(word)) {
-    if (at(known, reader.thread) < reader.epoch) return &reader;
-  }
-  return nullptr;
+  const Others& others = others_[words_[word].others];
+  const auto end = others.readers + others.count;
+  const auto found = std::find_if(others.readers, end, [&](const Reader& reader) {
+    return at(known, reader.thread) < reader.epoch;
+  });
+  return found == end ? nullptr : found;
 }
 
 std::string Hopper::objection(const Word& word, bool write, const Clock& known) const {
@@ -904,21 +905,18 @@ std::string Hopper::touch(std::size_t index, bool write, bool strong, uint32_t c
   std::string text = objection(word, write, clock());
   const uint32_t epoch = clock()[running()];
   if (write) {
-    if (word.has_others) others_.erase(index);
-    word = {epoch, 0, {}, word.last};
+    others_[word.others].count = 0;
+    word = {epoch, 0, {}, word.last, word.others};
     return text;
   }
   if (strong) return text;
-  constexpr std::size_t MOST = 64;  // readers that are remembered
-  const auto is_known = [&](const Reader& reader) {
-    return at(clock(), reader.thread) >= reader.epoch;
-  };
-  if (word.has_others || !is_known(word.last)) {
-    std::vector<Reader>& others = others_[index];
-    others.erase(std::remove_if(others.begin(), others.end(), is_known), others.end());
-    if (!is_known(word.last) && others.size() < MOST) others.push_back(word.last);
-    word.has_others = !others.empty();
-    if (others.empty()) others_.erase(index);
+  if (at(clock(), word.last.thread) < word.last.epoch) {
+    if (word.others == 0) {
+      word.others = others_.size();
+      others_.emplace_back();
+    }
+    Others& others = others_[word.others];
+    if (others.count < std::size(others.readers)) others.readers[others.count++] = word.last;
   }
   word.last = {running(), epoch, code};
   return text;
@@ -989,8 +987,8 @@ void Hopper::enter(unsigned number, const char* begin, unsigned bytes, bool writ
       });
     }
     if (write) {
-      if (word.has_others) others_.erase(i);
-      word = {0, number, {}, {}};
+      others_[word.others].count = 0;
+      word = {0, number, {}, {}, word.others};
       if constexpr (COUNTING) worker_.observer_->forget_touches(i);
     } else {
       word.readers[operation.actor % 2] = number;

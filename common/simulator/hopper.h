@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "common/simulator/copy_queue.h"
@@ -151,11 +150,15 @@ class Hopper {
     unsigned store_actor = 0;
     uint32_t stores_committed = 0;
   };
+  struct Others {
+    unsigned count = 0;
+    Reader readers[32];
+  };
   struct Word {
     uint32_t written = 0;                  // the thread's epoch
     uint32_t writer = 0, readers[2] = {};  // operations; of two warpgroups, or of others
     Reader last{};                         // who has read it; with epoch 0 nobody
-    bool has_others = false;
+    uint32_t others = 0;                   // in others_, once there were some
   };
 
   unsigned running() const;
@@ -214,8 +217,8 @@ class Hopper {
   unsigned actors_ = 0;
   std::vector<Operation> operations_;  // the first stands for none
   std::vector<Word> words_;
-  std::unordered_map<std::size_t, std::vector<Reader>>
-      others_;  // of a word, that the last reader doesn't know of
+  // Of a word, since it was written: readers of whom the next one didn't know; the first stands for none.
+  std::deque<Others> others_;
 };
 
 }  // namespace convladder::simulator

@@ -111,7 +111,7 @@ TOKEN = re.compile(r"""
   | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | [A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|'?\w|\.)*""", re.S | re.X)
 # Names of the simulator, and what is otherwise when it is worked out beforehand.
 STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|constant_p)|^puts$|^putchar$" \
-          "|^__dso_handle$|^_GLOBAL_OFFSET_TABLE_$|^convladder_dynamic_shared$|^cudaLaunchKernel$"
+          "|^thread_local$|^__thread$|^__dso_handle$|^_GLOBAL_OFFSET_TABLE_$|^convladder_dynamic_shared$|^cudaLaunchKernel$"
 # A variable that is defined elsewhere: loads from one that is constant have no hooks.
 EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?=[^;{(=]*\bconst)'
                     r"(?:(?!\b__shared__\b)[^;{(=\[])*(?:[;=\[]|\(\s*[*&]*\s*\w+\s*\)\s*\[)")
@@ -142,7 +142,10 @@ def refused(source, folder, start):
 
 def plain(symbol):
     """a::b<8>(int) -> b"""
-    return re.sub(r"<.*|\([^()]*\)$", "", symbol).split("::")[-1]
+    bare = symbol
+    while bare != (bare := re.sub(r"<[^<>]*>", "", bare)):
+        continue
+    return re.sub(r"\([^()]*\)$", "", bare).split("::")[-1]
 
 
 def line_with(text, symbol):
@@ -282,7 +285,8 @@ def directive(text, start, source):
     if (found := EXTERN.search(bare)) and found[0] not in start:
         return bare.count("\n", 0, found.start()) + 1, f"{found[0]}: a variable that is defined elsewhere"
     for number, line in enumerate(bare.split("\n"), 1):
-        header, beside = re.match(r'\s*#\s*include\s*"(common/.*?)"', line), os.path.dirname(source)
+        header = re.match(r'\s*(?:#|%:|\?\?=)\s*include\s*"(common/.*?)"', line)
+        beside = os.path.dirname(source)
         if header and beside != ROOT and os.path.exists(os.path.join(beside, header[1])):
             return number, f"'{line.strip()}': there is such a file beside yours, which hides the project's"
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{PLAIN})\w", line) and \

@@ -35,7 +35,7 @@ endfunction()
 
 # How the simulator has kernels compiled: messages name lines (a last call too is called from its line), and
 # assertions hold.
-set(CONVLADDER_DEVICE_OPTIONS -g1 -UNDEBUG -fno-optimize-sibling-calls)
+set(CONVLADDER_DEVICE_OPTIONS -gdwarf-4 -g1 -UNDEBUG -fno-optimize-sibling-calls)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   list(APPEND CONVLADDER_DEVICE_OPTIONS -Wno-unused-command-line-argument)  # of the translated source
 endif()

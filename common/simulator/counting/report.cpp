@@ -84,7 +84,8 @@ void write_report() {
   }
   Json all = {{"kernels", kernels}, {"findings", findings}};
   if (!report().ended.empty()) all.push_back({"ended", report().ended});
-  std::ofstream(report().path) << all << "\n";
+  // A text or a file's name may be no UTF-8.
+  std::ofstream(report().path) << all.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
 // Whoever loses patience with a program gets to know what was found until then. A thread waits for these
