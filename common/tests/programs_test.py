@@ -170,16 +170,18 @@ class Programs(unittest.TestCase):
 
     def test_a_kernel_in_a_header_and_a_text_that_is_no_utf8(self):
         with tempfile.TemporaryDirectory() as folder:
-            files.write(f"{folder}/k.h", "__global__ void k(int* a) {\n  int i = threadIdx.x;\n  a[i] = 1;\n}\n")
+            files.write(f"{folder}/k.h",
+                        "__global__ void k(int* a) {\n  int i = threadIdx.x;\n  a[i] = 1;\n}\n")
             pathlib.Path(folder, "a.cu").write_bytes(
-                b'#include "k.h"\n__global__ void check(int* a) { assert(a == nullptr && "gr\xf6\xdfer"); }\n'
-                b"int main() {\n  int* a;\n  cudaMalloc(&a, 40);\n  k<<<1, 32>>>(a);\n  cudaDeviceSynchronize();\n"
-                b"  cudaDeviceReset();\n  check<<<1, 1>>>(a);\n  cudaDeviceSynchronize();\n}\n")
+                b'#include <cassert>\n#include "k.h"\n'
+                b'__global__ void check(int* a) { assert(a == nullptr && "gr\xf6\xdfer"); }\n'
+                b"int main() {\n  int* a;\n  cudaMalloc(&a, 40);\n  k<<<1, 32>>>(a);\n"
+                b"  cudaDeviceSynchronize();\n  cudaDeviceReset();\n  check<<<1, 1>>>(a);\n  cudaDeviceSynchronize();\n}\n")
             done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cu"],
                                   cwd=ROOT, capture_output=True, check=False)
             said = done.stdout.decode("utf-8", "replace")
             self.assertRegex(said, r"out of bounds, [^\n]*/k\.h:3\n")
-            self.assertRegex(said, r"assertion `a == nullptr && .*failed at [^\n]*/a\.cu:2")
+            self.assertRegex(said, r"assertion `a == nullptr && .*failed at [^\n]*/a\.cu:3")
 
     def test_what_another_build_has_removed(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -135,32 +135,56 @@ constexpr uint64_t BLOCKS = 256;
 constexpr int64_t OUTPUTS = 1000;  // that are checked, at most
 constexpr int64_t INPUTS = 10000;  // that are not zero: more than those outputs see
 
-// How many outputs these blocks compute of a problem of that kind, with so many outputs in all.
-int64_t computed_by_the_last(ConvArguments arguments, int64_t outputs) {
-  const int64_t smaller = make_conv_shape(arguments).output_count() / outputs;
-  (arguments.n > 1 ? arguments.n : arguments.h) /= smaller;
-  const auto shape = find_suited(make_conv_shape(arguments), stage());
-  if (!shape) return 1;
-  const DeviceBuffer input(shape->input_count());
-  DeviceBuffer output(shape->output_count());
-  output.fill_nan();
-  const TestData data = filters_and_bias(*shape);
-  simulator::run_last_blocks_only(BLOCKS);
-  run_stage({*shape, input.data(), data.filters.data()}, output.data(),
-            workspace_bytes(stage(), *shape));
-  return std::count_if(output.data(), output.data() + output.count(),
-                       [](float value) { return !std::isnan(value); });
-}
+// A smaller problem of a kind, on tensors of its own.
+class SmallerProblem {
+ public:
+  SmallerProblem(ConvArguments arguments, int64_t outputs)
+      : shape_(suited(make_conv_shape(smaller(arguments, outputs)), stage())),
+        data_(filters_and_bias(shape_)),
+        input_(shape_.input_count()),
+        output_(shape_.output_count()),
+        workspace_(floats_for(workspace_bytes(stage(), shape_))) {
+    output_.fill_nan();
+  }
+
+  Convolution conv() const {
+    return arguments_of({shape_, input_.data(), data_.filters.data()}, output_.data(),
+                        workspace_.data(), workspace_bytes(stage(), shape_));
+  }
+  // How many outputs the last blocks compute; 0 where the last outputs aren't all among them.
+  int64_t computed_by_the_last_blocks() const {
+    simulator::run_last_blocks_only(BLOCKS);
+    run(stage(), conv(), nullptr);
+    const auto is_computed = [](float value) { return !std::isnan(value); };
+    const float *const begin = output_.data(), *const end = begin + output_.count();
+    return std::all_of(end - OUTPUTS, end, is_computed) ? std::count_if(begin, end, is_computed)
+                                                        : 0;
+  }
+
+ private:
+  static ConvArguments smaller(ConvArguments arguments, int64_t outputs) {
+    const int64_t times = make_conv_shape(arguments).output_count() / outputs;
+    (arguments.n > 1 ? arguments.n : arguments.h) /= times;
+    return arguments;
+  }
+
+  ConvShape shape_;
+  TestData data_;
+  DeviceBuffer input_, output_, workspace_;
+};
 
 // Whether these blocks compute the last outputs of a problem, and no others. In a grid of fixed size they go round,
-// and one such kernel is enough to touch as much more as there is; in one that ends somewhere the last outputs may be
-// other blocks'.
+// and one such kernel is enough to touch as much more as there is. In one that ends somewhere, or has its blocks in
+// another order, the last outputs are other blocks'.
 bool computes_only_the_last(const ConvArguments& arguments, const HostProblem& problem,
                             float* output, std::size_t bytes) {
-  HostProblem without_bias = problem;  // whose pass has blocks enough
+  constexpr int64_t FEW = int64_t{1} << 23;
+  const SmallerProblem few(arguments, FEW), more(arguments, 2 * FEW);
+  if (launches_of(stage(), few.conv()).size() > 100) return false;  // one for each image, say
+  HostProblem without_bias = problem;                               // whose pass has blocks enough
   without_bias.bias = nullptr;
   const DeviceBuffer workspace(floats_for(bytes));
-  const auto launches =
+  const std::vector<KernelLaunch> launches =
       launches_of(stage(), arguments_of(without_bias, output, workspace.data(), bytes));
   const auto has_blocks = [&](double outputs_of_one) {
     const double needed = static_cast<double>(problem.shape.output_count()) / outputs_of_one;
@@ -169,9 +193,8 @@ bool computes_only_the_last(const ConvArguments& arguments, const HostProblem& p
     });
   };
   if (!has_blocks(1 << 18)) return false;  // nor does one that runs at a time, and waits for all
-  constexpr int64_t FEW = int64_t{1} << 23;
-  const auto computed = static_cast<double>(computed_by_the_last(arguments, FEW));
-  return static_cast<double>(computed_by_the_last(arguments, 2 * FEW)) < 1.5 * computed &&
+  const auto computed = static_cast<double>(few.computed_by_the_last_blocks());
+  return computed > 0 && static_cast<double>(more.computed_by_the_last_blocks()) < 1.5 * computed &&
          has_blocks(2 * computed / BLOCKS);
 }
 

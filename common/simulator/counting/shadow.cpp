@@ -309,7 +309,7 @@ Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed, u
 
 bool Allocation::touch_first(uintptr_t address, unsigned bytes, const Touch& now, bool write) {
   const std::size_t offset = address - begin_, first = offset / 4, last = (offset + bytes - 1) / 4;
-  if ((address | offset) % bytes != 0 || last >= words()) return false;
+  if ((address | offset) % bytes != 0 || offset + bytes > bytes_) return false;
   for (std::size_t word = first; word <= last; ++word) {
     const MemoryState is = state(word);
     if (is != MemoryState::kDefined && (!write || is == MemoryState::kForbidden)) return false;

@@ -217,7 +217,7 @@ class Allocation {
   // in this launch, and none has written them.
   bool is_settled(uintptr_t address, unsigned bytes) const {
     const std::size_t first = (address - begin_) / 4, last = (address + bytes - 1 - begin_) / 4;
-    if (address - begin_ >= bytes_ || address % bytes != 0) return false;
+    if (address - begin_ + bytes > bytes_ || address % bytes != 0) return false;
     for (std::size_t word = first; word <= last; ++word) {
       if (state_[word] != settled_) return false;
     }

@@ -43,6 +43,7 @@
 // not_released: waits for ever at .*{not_released} for the end of phase 0 \(parity 0\) of the barrier state \+ 8 bytes
 // anothers: : it is a local variable of thread \(5,0,0\), which no other can reach, at .*{anothers}
 // recursion: overflows its stack, at .*mistakes.cu:\d+
+// across_the_end: writes 4 bytes of global memory out of bounds, .*, at .*{across_the_end}
 // behind_heap: out of bounds, 0 bytes past the end of 16 bytes, at .*{behind_heap}
 // freed_heap: out of bounds: it has been freed, at .*{freed_heap}
 // freed_twice: frees what is not allocated, or has been freed, at .*{freed_twice}
@@ -331,6 +332,11 @@ __global__ void not_released(int* out) {
   }
   out[threadIdx.x] = 1;
 }
+__global__ void across_the_end(int*) {
+  char* const own = static_cast<char*>(malloc(63));
+  for (int i = 0; i < 16; ++i) reinterpret_cast<int*>(own)[i] = i;  // across_the_end
+  free(own);
+}
 __global__ void anothers(int* out) {
   __shared__ int* shown;
   int own = threadIdx.x;
@@ -452,6 +458,7 @@ int main(int, char** arguments) {
                   {"one_forgotten", one_forgotten, 1},
                   {"released_early", released_early, 1},
                   {"not_released", not_released, 1},
+                  {"across_the_end", across_the_end, 1},
                   {"anothers", anothers, 1},
                   {"recursion", recursion, 1},
                   {"behind_heap", behind_heap, 1},
