@@ -160,6 +160,15 @@ void Hopper::object(uint32_t code, uint32_t other, const std::function<std::stri
 // The shared address of `bytes` bytes.
 uint32_t Hopper::address_of(const void* pointer, std::size_t bytes, const void* pc) const {
   require(worker_.memory().contains(pointer, bytes), "the address is not in shared memory", pc);
+  if constexpr (COUNTING) {
+    if (!worker_.observer_->is_in_a_variable(pointer, bytes)) {
+      object(code_offset(pc), 0, [&] {
+        return fmt::format("{} of shared memory ({}) out of bounds, at {}", plural(bytes, "byte"),
+                           name_of(static_cast<uint32_t>(shared_offset(pointer))),
+                           called_line(code_offset(pc)));
+      });
+    }
+  }
   return static_cast<uint32_t>(shared_offset(pointer));
 }
 

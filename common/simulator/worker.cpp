@@ -334,7 +334,9 @@ void Worker::advance() {
 // Called when no thread can go on: all wait, ask again, or have left, or the kernel is wrong.
 void Worker::release_block() {
   if (release_converged()) return;
-  advance();
+  // Where all have come to __syncthreads(), nobody waits for what runs on by itself.
+  const bool waits = !spinning_.empty() || !asleep_.empty() || at_barrier_.size() < order_.size();
+  if (waits) advance();
   if (error_ || next_ready_ < ready_.size()) return;
   if (!spinning_.empty()) return go_round();
   if (!asleep_.empty()) return fail_asleep();

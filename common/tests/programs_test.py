@@ -176,7 +176,8 @@ class Programs(unittest.TestCase):
                 b'#include <cassert>\n#include "k.h"\n'
                 b'__global__ void check(int* a) { assert(a == nullptr && "gr\xf6\xdfer"); }\n'
                 b"int main() {\n  int* a;\n  cudaMalloc(&a, 40);\n  k<<<1, 32>>>(a);\n"
-                b"  cudaDeviceSynchronize();\n  cudaDeviceReset();\n  check<<<1, 1>>>(a);\n  cudaDeviceSynchronize();\n}\n")
+                b"  cudaDeviceSynchronize();\n  cudaDeviceReset();\n  check<<<1, 1>>>(a);\n"
+                b"  cudaDeviceSynchronize();\n}\n")
             done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cu"],
                                   cwd=ROOT, capture_output=True, check=False)
             said = done.stdout.decode("utf-8", "replace")

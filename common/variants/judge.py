@@ -118,7 +118,11 @@ def unreadable(source):
         return f"can't be read: {error}"
     if re.search(rb":\d+:\d+.*\]", path):  # as a place in a dump of the compiler
         return "has ':', numbers and ']' in its path"
-    return "has a line's end or a tab in its path" if re.search(rb"[\t\n\v\f\r]", path) else ""
+    if b'"' in path:  # as a text there
+        return "has '\"' in its path"
+    if len(os.fsdecode(path).splitlines()) > 1 or b"\t" in path:
+        return "has a line's end or a tab in its path"
+    return ""
 
 
 def keep_names_to_itself(compiled):
@@ -263,7 +267,7 @@ def judge(build, source, asked, start="", seconds=9, kept=()):
             if relu := re.search(r"enqueue[^,]*,[^,]*, (true|false)\b", registered):
                 words += ["--relu", relu[1]]
         done = run_limited([*words, "--secret", "stdin"], said=secret + "\n", **limits)
-        told = findings(done.stdout.splitlines(), secret)
+        told = findings(done.stdout.split("\n"), secret)
         lacks = [each["message"] for each in told if LACKS.match(each.get("message", ""))]
         if needs_newer and lacks:  # else a hand-in may have thrown it
             verdict.note = lacks[0]

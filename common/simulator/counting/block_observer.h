@@ -145,6 +145,14 @@ class BlockObserver {
   }
   // Whether all of it is the running thread's, and no sum of a product under way.
   bool is_own(const void* begin, std::size_t bytes) const;
+  // Whether one variable in shared memory, the dynamic one maybe, has all of it.
+  bool is_in_a_variable(const void* begin, std::size_t bytes) const {
+    const std::size_t offset = reinterpret_cast<uintptr_t>(begin) - shared_begin_;
+    return std::any_of(variables_.begin(), variables_.end(), [&](const SharedVariable& variable) {
+      const std::size_t inside = offset - variable.begin;
+      return inside < variable.bytes && inside + bytes <= variable.bytes;
+    });
+  }
   // Whether it is neither the kernel's argument, nor the device's or a thread's memory.
   bool is_of_the_host(const void* pointer) const;
   // A volatile read of the running thread; lets others have their turn where it only asks again.
