@@ -712,7 +712,7 @@ if (others[0] + seen[0] < 0) return;""", "#include \"common/core/stage.h\"", """
                                   "__shared__ const volatile float y[8] = {}; if (y[7] == 1e9f) return;"),
     "an own stack": (judge.REFUSED, "alloca is called", "__builtin", KERNEL,
                      "auto y = static_cast<volatile float*>(__builtin_alloca(8 * (k + 1))); y[k] = 1;"),
-    "a thread_local": (judge.STRAY, "writes 4 bytes of shared memory out of bounds", "y[7]", FILE,
+    "a thread_local": (judge.REFUSED, "thread_local: no name of CUDA", "thread_local", FILE,
                        "thread_local volatile float y[99];", KERNEL, "y[7] = 1;"),
     "new in a kernel": (judge.REFUSED, "operator new", "new float", KERNEL,
                         "volatile float* y = new float[100]; y[kpq % 100] = 1;"),

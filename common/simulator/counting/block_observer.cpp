@@ -592,7 +592,10 @@ std::string BlockObserver::distance(const Access& access) const {
     const std::string near = nearest_variable(access.address);
     return near.empty() ? near : ", " + near;
   }
-  const Allocation& memory = *find(launch_->memory, access.address);
+  const Allocations all = device_memory();  // of which some may be a kernel's `new`
+  const Allocation* const found = find(all, access.address);
+  if (!found) return "";
+  const Allocation& memory = *found;
   const auto allowed = [&](std::size_t word) {
     return word < memory.words() && memory.state(word) != MemoryState::kForbidden;
   };
