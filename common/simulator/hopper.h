@@ -152,7 +152,7 @@ class Hopper {
   };
   struct Others {
     unsigned count = 0;
-    Reader readers[32];
+    Reader readers[64];
   };
   struct Word {
     uint32_t written = 0;                  // the thread's epoch

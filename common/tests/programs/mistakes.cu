@@ -38,7 +38,7 @@
 // nameless: data race: .* 4 bytes of shared memory \(mine|reads 4 bytes of shared memory .*that nobody has written
 // barrier_at_once: uses the barrier meeting at .*mistakes.cu.*nothing orders that and mbarrier.init by thread \(0,0,0\)|no barrier has been made \(mbarrier.init\) meeting, at .*mistakes.cu
 // copied_over: data race: copies 16 bytes of shared memory \(held .*{copied_over}; .* touched it at .*{read_before}
-// one_forgotten: data race: writes 4 bytes of shared memory \(held .*{one_forgotten}; block \(0,0,0\), thread \(5,0,0\) touched it
+// one_forgotten: data race: writes 4 bytes of shared memory \(held .*{one_forgotten}; block \(0,0,0\), thread \(5,0,0\) touched it|data race: reads 4 bytes of shared memory \(held
 // released_early: data race: copies 16 bytes of shared memory \(held .* touched it at .*{released_early}
 // not_released: waits for ever at .*{not_released} for the end of phase 0 \(parity 0\) of the barrier state \+ 8 bytes
 // anothers: : it is a local variable of thread \(5,0,0\), which no other can reach, at .*{anothers}
