@@ -81,8 +81,7 @@ class Verdict:
 
     def fail(self, kind, message):
         if not self.kind:  # a terminal would obey some of what a kernel says
-            self.kind, self.message = kind, "".join(
-                letter if letter.isprintable() or letter == "\n" else "?" for letter in message)
+            self.kind, self.message = kind, "\n".join(map(printable, message.split("\n")))
 
 
 def shown(path):
