@@ -81,15 +81,21 @@ inline std::optional<ConvShape> find_suited(const ConvShape& shape, const Stage&
       [](ConvArguments& a) {
         a.c = ceil_div(a.c, 32 * a.groups) * 32 * a.groups,
         a.k = ceil_div(a.k, 32 * a.groups) * 32 * a.groups;
-      }};
+      },
+      [](ConvArguments& a) { a.n = ceil_div(a.n, 8) * 8; },
+      [](ConvArguments& a) { a.n = 1; },
+      [](ConvArguments& a) { a.h = ceil_div(a.h, 16) * 16, a.w = ceil_div(a.w, 16) * 16; }};
   const auto size = [](const ConvShape& s) {
     return s.input_count() + s.output_count() + s.filter_count();
   };
-  std::vector<unsigned> sets(1u << ways.size());
-  std::iota(sets.begin(), sets.end(), 0u);
-  const auto changes = [](unsigned set) { return std::bitset<32>(set).count(); };
-  std::stable_sort(sets.begin(), sets.end(),
-                   [&](unsigned a, unsigned b) { return changes(a) < changes(b); });
+  static const std::vector<unsigned> sets = [] {  // those with few changes first
+    std::vector<unsigned> all(1u << ways.size());
+    std::iota(all.begin(), all.end(), 0u);
+    const auto changes = [](unsigned set) { return std::bitset<32>(set).count(); };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](unsigned a, unsigned b) { return changes(a) < changes(b); });
+    return all;
+  }();
   for (const unsigned set : sets) {
     ConvArguments changed = to_arguments(shape);
     for (std::size_t i = 0; i < ways.size(); ++i) {

@@ -137,7 +137,7 @@ def refused(source, folder, start):
     return (not_its_own(text, compiled) or moves(text, hooked, source) or
             in_functions(text, dump, source, calls, tables_in(compiled)) or
             unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
-            too_much_of_its_own(files.read_existing(usage), source))
+            too_much_of_its_own(files.read_existing(usage), dump, source))
 
 
 def plain(symbol):
@@ -447,10 +447,12 @@ def too_much_shared(text, compiled):
     return None
 
 
-def too_much_of_its_own(usage, source):
+def too_much_of_its_own(usage, dump, source):
     """Where a thread keeps more in memory than registers could hold."""
+    kernels = {plain(name_of(function)) for function in re.split(r"^;; Function ", dump, flags=re.M)[1:]
+               if KERNEL in attributes_of(function)}
     for line, function, size in re.findall(rf"^{re.escape(source)}:(\d+):\d+:(.*)\t(\d+)\t", usage, re.M):
-        if int(size) > OWN_BYTES:
+        if int(size) > OWN_BYTES and plain(re.sub(r"[(\[].*", "", function)) in kernels:
             return int(line), (f"a thread of {plain(function)} keeps {int(size):,} bytes of its own; more "
                                f"than {OWN_BYTES:,} would not be in registers")
     return None

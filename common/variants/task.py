@@ -288,7 +288,8 @@ def read_folder(folder):
             found.append(task)
         except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, StopIteration,
                 SyntaxError, TypeError, ValueError) as error:
-            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            kind = "" if isinstance(error, ValueError) else "missing, or unknown: " if isinstance(
+                error, KeyError) else f"{type(error).__name__}: "
             raise BadTask(f"{path}: {kind}{error}") from None
     return found
 

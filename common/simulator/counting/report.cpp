@@ -112,6 +112,9 @@ void watch_for_an_end() {
   action.sa_sigaction = ask_for_an_end;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   for (const int number : {SIGINT, SIGTERM, SIGXCPU}) sigaction(number, &action, nullptr);
+  struct sigaction before = {};  // nohup ignores it
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   std::thread([] {
     while (sem_wait(&end_asked_for)) continue;
     const std::string progress = progress_of_launch();
