@@ -246,6 +246,7 @@ uint32_t next_jump(uint32_t code_offset) {
     char* end = nullptr;
     const auto offset = static_cast<uint32_t>(std::strtoul(line.c_str(), &end, 16));
     const std::string instruction = end;
+    if (instruction.rfind(":\tret", 0) == 0) break;  // the block ends without one
     // x86's j.., ARM's b... and cb...; source_line() takes places behind an instruction
     for (const char* jump : {":\tj", ":\tb.", ":\tb ", ":\tcb", ":\ttb"}) {
       if (instruction.rfind(jump, 0) == 0) return offset + 1;

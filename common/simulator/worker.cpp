@@ -712,11 +712,14 @@ void Worker::fail_apart(const Carrier& first, const Carrier& other) {
   open_barrier();
 }
 
-// The branch before the thread's last block.
+// The branch before the thread's last block; or where it has been last, if there is none.
 std::string Worker::line_of_leaving(unsigned thread) const {
   if constexpr (COUNTING) {
-    const auto before = observer_->code_before_last(thread);
-    return source_line(next_jump(code_offset(reinterpret_cast<const void*>(before))));
+    const auto offset = [](uint64_t code) {
+      return code_offset(reinterpret_cast<const void*>(code));
+    };
+    const uint64_t before = observer_->code_before_last(thread);
+    return source_line(before ? next_jump(offset(before)) : offset(observer_->last_code(thread)));
   }
   static_cast<void>(thread);
   return "";

@@ -598,6 +598,10 @@ HOSTILE = {
                                KERNEL, "float d[4] = {};\nmma_tf32(d, d, input - 40, d);"),
     "renamed by an attribute": (judge.REFUSED, "another's name", "weakref", FILE, "static int __pipeline_mine"
                                 "(void*, const void*, unsigned long) __attribute__((weakref(\"memcpy\")));"),
+    "renamed by another attribute": (
+        judge.REFUSED, "another's name", "weakref", FILE,
+        '[[using gnu: weakref("memcpy")]] static int mine(void*, const void*, unsigned long);'),
+    "many words extern": (judge.REFUSED, "more than 50 times extern", "", FILE, "extern " * 40000),
     "renamed by asm": (judge.REFUSED, "another's name", "asm", FILE,
                        "void mine(void*, const void*, unsigned long) asm(\"memcpy\");"),
     "a text": (judge.REFUSED, "a text, whose loads", "\"abcd\"", LOOPS, "sum += 0.0f * \"abcd\"[c % 4]"),

@@ -85,6 +85,7 @@ LAUNCHES = re.compile(r"\.(?:__kernel|pointer|__pointer) = |\b(?:(?<!simulator::
 MOVES = re.compile(r"(__builtin_)?_*(w?mem|w?c?s(tr|tp)|b(copy|zero|cmp))\w*")
 # A dump's line, and all of it, at most: what the patterns here look through in a second.
 LONGEST_LINE, LONGEST_DUMP = 10_000, 16 << 20
+MOST_EXTERNS = 50  # each is compared with what follows
 MOST_PLACES = 1 << 28  # characters, each as often as something like a place stands in its line
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 # What a stage does that calls it.
@@ -261,7 +262,7 @@ def directive(text, start, source):
         return text.count("\n", 0, text.index("\0")) + 1, "a NUL byte, which could hide something"
     known = set(map(str.strip, start.splitlines()))
     text, before = spliced(text), ""
-    has_attributes = re.search(r"\b__attribute|\b_*gnu_*\s*::", text)
+    has_attributes = re.search(r"\b__attribute|\b_*gnu_*\b", text)
     for place, token in tokens(text):
         before, behind = token, before
         if token in ("$", "\\") or token[0] not in "'\"" and not token.isascii():
@@ -282,6 +283,8 @@ def directive(text, start, source):
                     r"\s*(__)?volatile(__)?\b", text[place + len(token):]):
             return text.count("\n", 0, place) + 1, f"{token}: could give something another's name"
     bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
+    if bare.count("extern") > MOST_EXTERNS:
+        return 0, f"a text with more than {MOST_EXTERNS} times extern can't be looked through"
     if (found := EXTERN.search(bare)) and found[0] not in start:
         return bare.count("\n", 0, found.start()) + 1, f"{found[0]}: a variable that is defined elsewhere"
     for number, line in enumerate(bare.split("\n"), 1):

@@ -88,6 +88,7 @@ class BlockObserver {
   void look_barrier(unsigned number) { look(told_here(number)); }
   void wait_for_kernel_before();
   uint64_t code_before_last(unsigned thread) const { return logs_[thread].code_before_last(); }
+  uint64_t last_code(unsigned thread) const { return logs_[thread].last_code(); }
 
   void atomic_next() { atomic_next_ = true; }
   bool take_atomic() { return std::exchange(atomic_next_, false); }
