@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "common/check/backend.h"
@@ -100,7 +103,23 @@ Convolution Trial::arguments() const {
   return conv;
 }
 
-void Trial::enqueue(cudaStream_t stream) const { run(stage_, arguments(), stream); }
+// Whatever a stage throws is its own failure, and ends nothing else.
+void Trial::enqueue(cudaStream_t stream) const {
+  const std::string thrown = std::string(stage_.name) + ": its enqueue has thrown ";
+  try {
+    run(stage_, arguments(), stream);
+  } catch (const CudaError&) {
+    throw;
+  } catch (const std::invalid_argument&) {  // of the arguments, or of a setting
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw CudaError(thrown + "an exception: " + error.what());
+  } catch (...) {
+    throw CudaError(thrown + "what is no std::exception");
+  }
+}
 
 void Trial::wait() const { check_cuda(cudaDeviceSynchronize(), stage_.name); }
 

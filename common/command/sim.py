@@ -90,14 +90,15 @@ def compile_program(options, folder):
     _, words = build.compile_words(build.exemplar("program"))
     kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
     headers = [word for word in words if word.startswith("-I")]  # not -isystem: what is there is translated
-    common = ["-w", *options.flags, *headers, *["-fdiagnostics-color"] * sys.stderr.isatty()]
+    common = ["-w", *options.flags, *headers]
     objects = []
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))
         if file.endswith(".cu"):
             command = [*TRANSLATE, "--kernels-alone", *kept, *common]
         else:
-            command = [kept[0], "-O2", "-gdwarf-4", "-g1", *common]
+            coloured = ["-fdiagnostics-color"] * sys.stderr.isatty()  # what translate.py reads is not
+            command = [kept[0], "-O2", "-gdwarf-4", "-g1", *common, *coloured]
         done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())
         print(done.stdout, end="", file=sys.stderr)
         if done.returncode:

@@ -82,7 +82,8 @@ std::map<char*, Block>& allocations() {
   static auto* all = new std::map<char*, Block>;  // outlives every other static
   return *all;
 }
-std::size_t heap_bytes = 0;  // in use
+std::size_t heap_bytes = 0;    // in use
+std::size_t device_bytes = 0;  // of a program, managed ones among them
 bool heap_is_used = false;
 int in_reach = 0, out_of_reach = 0;  // DeviceMemoryInReach and its opposite
 
@@ -93,6 +94,14 @@ std::map<char*, Block>::iterator find_allocation(const void* address) {
   --found;
   const std::size_t offset = static_cast<const char*>(address) - found->first;
   return offset < found->second.bytes ? found : allocations().end();
+}
+
+bool is_on_device(Kind kind) { return kind == Kind::kDevice || kind == Kind::kManaged; }
+
+// What a program's device has, in all: what the host could give at first.
+std::size_t device_capacity() {
+  static const std::size_t all = host_memory().free;
+  return all;
 }
 
 bool is_out_of_reach() { return in_reach == 0 && (is_program() || out_of_reach > 0); }
@@ -121,6 +130,12 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind, std::size_t o
   if (fault_due(Call::kMalloc) || bytes > host_memory().free) {
     return set_last_error(cudaErrorMemoryAllocation);
   }
+  if (is_program() && is_on_device(kind)) {
+    const std::lock_guard lock(allocations_mutex);
+    if (bytes > device_capacity() - std::min(device_capacity(), device_bytes)) {
+      return set_last_error(cudaErrorMemoryAllocation);
+    }
+  }
   void* const memory = allocate(bytes);
   if (!memory) return set_last_error(cudaErrorMemoryAllocation);
   const bool undefined = kind == Kind::kDevice;
@@ -128,6 +143,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, Kind kind, std::size_t o
   if (undefined && !is_program()) std::memset(memory, 0xff, bytes);
   const std::lock_guard lock(allocations_mutex);
   const Block& block = allocations()[static_cast<char*>(memory)] = {bytes, kind, of_heap};
+  if (is_on_device(kind)) device_bytes += bytes;
   if constexpr (COUNTING) {
     memory_allocated(memory, bytes, !undefined);
     if (!undefined) set_memory_state(memory, bytes, MemoryState::kDefined);
@@ -159,6 +175,7 @@ cudaError_t free_memory(const char* call, void* pointer, bool of_host) {
         (found->second.kind == Kind::kHost) == of_host) {
       bytes = found->second.bytes;
       heap_bytes -= found->second.of_heap;
+      if (is_on_device(found->second.kind)) device_bytes -= bytes;
       allocations().erase(found);
       if constexpr (COUNTING) memory_freed(pointer);
     }
@@ -350,7 +367,7 @@ void free_device_memory() {
     if (about.kind < Kind::kRegistered) release(begin, about.bytes);
     block = allocations().erase(block);
   }
-  heap_bytes = 0;
+  heap_bytes = device_bytes = 0;
   heap_is_used = false;
 }
 
@@ -506,6 +523,9 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const convladder::HostMemory memory = convladder::host_memory();
   *free = memory.free;
   *total = memory.total;
+  if (!is_program()) return cudaSuccess;
+  const std::lock_guard lock(allocations_mutex);
+  *free = device_capacity() - std::min(device_capacity(), device_bytes);
   return cudaSuccess;
 }
 

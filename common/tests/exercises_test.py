@@ -486,7 +486,7 @@ HOSTILE = {
     "an address of the linker's": (judge.REFUSED, "__dso_handle: no name", "__dso_handle", FILE,
                                    'extern "C" { extern const float __dso_handle[]; }'),
     "says what a small GPU says": (
-        judge.WRONG, "needs compute capability 9.0", "", ENQUEUE,
+        judge.CRASH, "has thrown an exception: needs compute capability 9.0", "", ENQUEUE,
         'if (conv.shape.N > 0) throw std::runtime_error("needs compute capability 9.0");'),
     "many brackets": (judge.REFUSED, "so many brackets", "", KERNEL,
                       "".join(f'if (kpq < -{i}) printf("{"[<" * 2000}");\n' for i in range(40))),
@@ -598,6 +598,9 @@ HOSTILE = {
                                KERNEL, "float d[4] = {};\nmma_tf32(d, d, input - 40, d);"),
     "renamed by an attribute": (judge.REFUSED, "another's name", "weakref", FILE, "static int __pipeline_mine"
                                 "(void*, const void*, unsigned long) __attribute__((weakref(\"memcpy\")));"),
+    "a volatile table of the host": (
+        judge.REFUSED, "a table of constants", "tab[4]", FILE, "const volatile float tab[4] = {1, 2, 3, 4};",
+        KERNEL, "if (tab[kpq % 4] == 12345.0f) return;"),
     "renamed by another attribute": (
         judge.REFUSED, "another's name", "weakref", FILE,
         '[[using gnu: weakref("memcpy")]] static int mine(void*, const void*, unsigned long);'),

@@ -12,6 +12,7 @@ import glob
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -183,6 +184,18 @@ class Programs(unittest.TestCase):
             said = done.stdout.decode("utf-8", "replace")
             self.assertRegex(said, r"out of bounds, [^\n]*/k\.h:3\n")
             self.assertRegex(said, r"assertion `a == nullptr && .*failed at [^\n]*/a\.cu:3")
+
+    def test_at_a_terminal_it_says_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files.write(f"{folder}/a.cu", "__global__ void k(float* x, int n) { x[n] = 1; }\n"
+                                          "int main() {\n  float* x = nullptr;\n  k<<<1, 1>>>(x);\n}\n")
+            ours, theirs = pty.openpty()
+            done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cu"],
+                                  cwd=ROOT, stderr=theirs, check=False)
+            said = os.read(ours, 10000).decode()
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(said, r"^\S*a.cu:4: error: the launch's arguments [^\n]*\n$")
+            os.close(ours), os.close(theirs)
 
     def test_what_another_build_has_removed(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -136,7 +136,7 @@ def refused(source, folder, start):
         return 0, "a text with so many brackets can't be looked through"
     calls = "|".join([IN_KERNELS, *(names for word, names in IF_SPOKEN_OF.items() if word in start)])
     return (not_its_own(text, compiled) or moves(text, hooked, source) or
-            in_functions(text, dump, source, calls, tables_in(compiled)) or
+            in_functions(text, dump, source, calls, [*tables_in(compiled)]) or
             unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), dump, source))
 
@@ -304,13 +304,15 @@ def attributes_of(function):
 
 
 def tables_in(compiled):
-    """Its variables that are constants: g++ gives no hook of theirs."""
+    """Its variables that are constants, and those of the host that may be volatile ones, which are not known
+    as such: g++ gives no hook for either."""
     symbols = [subprocess.run(["objdump", how, compiled], capture_output=True, text=True, check=True).stdout
                for how in ("-t", "-tC")]
-    constant = r"^[0-9a-f]+ .{7} \.(?:rodata|data\.rel\.ro)\S*\t[0-9a-f]+ +(?:\.hidden )?(.*)$"
-    names = [re.findall(constant, text, re.M) for text in symbols]
-    return [mangled if mangled.startswith("_ZGR") else plain(shown) for mangled, shown in zip(*names)
-            if not re.match(r"(typeinfo|vtable|guard|\.|$)", shown)]
+    for sections in (r"rodata|data\.rel\.ro", r"data|bss"):
+        variable = rf"^[0-9a-f]+ .{{7}} \.(?:{sections})\S*\t[0-9a-f]+ +(?:\.hidden )?(.*)$"
+        names = [re.findall(variable, text, re.M) for text in symbols]
+        yield [mangled if mangled.startswith("_ZGR") else plain(shown) for mangled, shown in zip(*names)
+               if not re.match(r"(typeinfo|vtable|guard|\.|$)", shown)]
 
 
 def name_of(function):
@@ -342,7 +344,7 @@ def moves(text, dump, source):
 
 
 def in_functions(text, dump, source, calls, tables):
-    """As refused(); `calls`: the names that kernels may call; `tables`: variables that they may not read."""
+    """As refused(); `calls`: the names that kernels may call; `tables`: as tables_in()."""
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
     kernels = {plain(name_of(function)) for function in functions
                if KERNEL in attributes_of(function)}
@@ -374,7 +376,9 @@ def in_functions(text, dump, source, calls, tables):
         if "__asm__" in function:
             return line_with(text, "asm"), "assembly, which nobody counts"
         bare = re.sub(WHERE, "", function) if KERNEL in words else ""
-        if table := next((each for each in tables if re.search(rf"\b{re.escape(each)}\b", bare)), None):
+        volatile = "\n".join(line for line in bare.split("\n") if " ={v} " in line)
+        if table := next((each for names, where in zip(tables, (bare, volatile)) for each in names
+                          if re.search(rf"\b{re.escape(each)}\b", where)), None):
             table = re.sub(r"_ZGR.*?\d(\D\w*?)_\d*", r"\1", table)  # what a reference is bound to
             return line_with(text, table), (
                 f"{table} is a table of constants, whose loads nobody counts: make it __device__, and not "

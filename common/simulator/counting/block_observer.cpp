@@ -507,6 +507,24 @@ bool BlockObserver::is_shared_variable(const Access& access) {
   stop(access, Space::kShared, " out of bounds");
 }
 
+// Whether a pointer of the host's leads to an address that is nobody's on the device: the kernel was given one, or
+// everything of the device is far away.
+bool BlockObserver::comes_from_the_host(uintptr_t address) const {
+  constexpr uintptr_t REACH = uintptr_t{1} << 32;  // of a wrong index
+  const auto is_near = [&](uintptr_t other) {
+    return std::min(address - other, other - address) < REACH;
+  };
+  const char* const arguments = static_cast<const char*>(launch_->argument);
+  for (std::size_t i = 0; i + sizeof(uintptr_t) <= launch_->argument_bytes;
+       i += sizeof(uintptr_t)) {
+    uintptr_t word = 0;
+    std::memcpy(&word, arguments + i, sizeof(word));
+    if (is_near(word) && is_mapped(word) && !find(launch_->memory, word)) return true;
+  }
+  return std::none_of(launch_->memory.begin(), launch_->memory.end(),
+                      [&](const auto& allocation) { return is_near(allocation->begin()); });
+}
+
 // The allocation that holds all bytes of the access; null for a variable of the program.
 Allocation* BlockObserver::require_allocation(const Access& access) {
   Allocation* allocation = recent(access.address);
@@ -534,7 +552,8 @@ Allocation* BlockObserver::require_allocation(const Access& access) {
              ": it is a local variable of thread " + to_string(worker_.thread_index(owner)) +
                  ", which no other can reach");
       }
-      const bool is_host = near.empty() && is_mapped(access.address);
+      const bool is_host =
+          near.empty() && is_mapped(access.address) && comes_from_the_host(access.address);
       stop(access, Space::kGlobal, is_host ? ", which is the host's" : " out of bounds" + near);
     }
     allocation = found;

@@ -238,6 +238,7 @@ class BlockObserver {
   void check_global(const Access& access);
   void require_aligned(const Access& access);
   bool is_shared_variable(const Access& access);
+  bool comes_from_the_host(uintptr_t address) const;
   Allocation* require_allocation(const Access& access);
   bool is_shared(uintptr_t address) const { return address - shared_begin_ < shared_bytes_; }
 

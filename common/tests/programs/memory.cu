@@ -2,6 +2,7 @@
 // seen: pitched 7, cubes 9, symbol 11 12, managed 13, pinned 14
 // seen: step 0.5, peer: invalid device ordinal
 // seen: in bounds: no error
+// seen: less free by 64 MB, too much: out of memory
 // seen: cudaMemcpy() at {too long}: 2048 bytes, but its destination has 1024 bytes from there to its end
 // seen: cudaMemcpy2D() at {too many rows}: 1028 bytes, but its source has 1024 bytes from there to its end
 // seen: cudaMemcpy3D() at {too many planes}: 2048 bytes, but its destination has 1024 bytes from there to its end
@@ -10,6 +11,7 @@
 // seen: cudaMemcpy() at {from symbol}: a variable of the device is named where an address belongs
 // seen: writes 4 bytes of global memory, which is the host's, at {out}
 // seen: writes 4 bytes of global memory out of bounds, 0 bytes past the end of 1024 bytes, at {out}
+// seen: writes 4 bytes of global memory out of bounds, at {far}
 // seen: out: 2 launches, 2 found
 // seen: still: an illegal memory access was encountered, an illegal memory access was encountered
 // seen: after cudaDeviceReset: no error
@@ -26,6 +28,7 @@ __constant__ T steps[2];
 __managed__ int shared_by_both;
 __global__ void in(int* x) { x[threadIdx.x] = scale * factors[1]; }  // in
 __global__ void out(int* x) { x[256] = 1; }                          // out
+__global__ void far_out(int* x) { x[1 << 20] = 1; }                  // far
 __global__ void step(float* x) { x[threadIdx.x] = steps<float>[1]; }
 __global__ void rows(char* x, size_t pitch) {
   *reinterpret_cast<int*>(x + threadIdx.x * pitch) = 7;
@@ -84,6 +87,15 @@ int main() {
   printf("pitched %d, cubes %d, symbol %d %d, managed %d, pinned %d\n", packed[3][0], to[1][2][1],
          first, host[255] / 11, shared_by_both, *pinned);
   printf("in bounds: %s\n", cudaGetErrorString(cudaGetLastError()));
+  std::size_t before = 0, after = 0, total = 0;
+  void *large = nullptr, *too_large = nullptr;
+  cudaMemGetInfo(&before, &total);
+  cudaMalloc(&large, 64 << 20);
+  cudaMemGetInfo(&after, &total);
+  printf("less free by %zu MB, too much: %s\n", (before - after) >> 20,
+         cudaGetErrorString(cudaMalloc(&too_large, before)));
+  cudaGetLastError();
+  cudaFree(large);
   cudaMemcpy(x, host.data(), 2048, cudaMemcpyHostToDevice);              // too long
   cudaMemcpy2D(host.data(), 256, x, 256, 4, 5, cudaMemcpyDeviceToHost);  // too many rows
   copy.srcPtr = make_cudaPitchedPtr(host.data(), 256, 256, 4);
@@ -100,6 +112,9 @@ int main() {
   out<<<1, 1>>>(x);
   printf("still: %s,", cudaGetErrorString(cudaDeviceSynchronize()));
   printf(" %s\n", cudaGetErrorString(cudaMemset(x, 0, 4)));
+  cudaDeviceReset();
+  cudaMalloc(&x, 1024);
+  far_out<<<1, 1>>>(x);
   cudaDeviceReset();
   in<<<1, 4>>>(host.data());
   cudaDeviceReset();
