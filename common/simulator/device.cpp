@@ -442,6 +442,9 @@ std::size_t bytes_left_out(std::size_t bytes) {
 }
 
 void run_grid(Grid grid) {
+  if constexpr (COUNTING) {
+    if (is_program()) require_main();
+  }
   note_work(grid.stream);
   const dim3 blocks = grid.blocks;
   const std::string refused = reason_to_refuse(grid);
@@ -469,6 +472,9 @@ void run_grid(Grid grid) {
     return;
   }
   grid.seed = order_seed();
+  // One after the other, also of several host threads: from the question whether it must run to its end.
+  static std::mutex one_launch;
+  const std::lock_guard lock(one_launch);
   if constexpr (COUNTING) {
     if (is_program()) {
       const bool repeats = repeats_earlier_launch(grid);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <iterator>
 #include <mutex>
+#include <thread>
 
 #include "common/core/platform.h"
 #include "common/core/program.h"
@@ -25,6 +26,32 @@ namespace {
 
 thread_local Enqueueing* current = nullptr;
 std::atomic<Enqueueing*> latest{nullptr};  // of any thread: it may have begun others
+
+// An `enqueue` that waits, for a lock or for input, takes no time of a processor: a thread looks every second.
+constexpr int IDLE_SECONDS = 20;
+std::atomic<bool> is_idle{false};
+std::mutex latest_mutex;  // guards this, with `latest`
+pthread_t latest_thread;
+
+void watch_for_idleness() {
+  const auto processor_time = [] {
+    timespec now = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * 1e3 + now.tv_nsec * 1e-6;  // milliseconds
+  };
+  const Enqueueing* seen = nullptr;
+  double before = 0;
+  for (int idle = 0;; sleep(1)) {
+    const double now = processor_time();
+    const std::lock_guard lock(latest_mutex);
+    idle = latest && latest == seen && now - before < 5 ? idle + 1 : 0;
+    seen = latest, before = now;
+    if (idle < IDLE_SECONDS) continue;
+    is_idle = true;
+    pthread_kill(latest_thread, NO_END);
+    return;
+  }
+}
 
 constexpr int WATCHED[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, NO_END};
 struct sigaction before[std::size(WATCHED)];
@@ -75,6 +102,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
     if (is_in_library(code)) return;  // the timer comes again
     end_in_enqueue("has come to no end in 20 seconds of the processor's time");
   }
+  if (number == NO_END && is_idle) end_in_enqueue("waits for what doesn't come");
   if (number == SIGFPE && runs_kernel() && finish_division(context)) return;
   const bool must_end = number == SIGABRT || (is_program() && is_in_library(code));
   if (!must_end || number == NO_END)
@@ -86,12 +114,13 @@ void on_signal(int number, siginfo_t* info, void* context) {
     alarm(PATIENCE);
   }
   const bool is_access = number == SIGSEGV || number == SIGBUS;
-  const std::string memory = is_access ? describe_address(info->si_addr) : "";
+  std::string memory = is_access ? describe_address(info->si_addr) : "";
   if (!memory.empty()) end_in_enqueue("touches " + memory + " on the host");
   end_in_enqueue("is ended by " + signal_name(number));
   if constexpr (COUNTING) {
     if (is_program()) {
       note_end_of_running_kernel(number);
+      if (is_access && memory.empty() && !runs_kernel()) memory = "memory that is not allocated";
       end_program(memory);
     }
   }
@@ -112,6 +141,9 @@ void watch_signals() {
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     for (std::size_t i = 0; i < std::size(WATCHED); ++i) sigaction(WATCHED[i], &action, &before[i]);
     std::atexit([] { end_in_enqueue("ends the process"); });
+#ifdef __linux__
+    if (!is_program()) std::thread(watch_for_idleness).detach();
+#endif
   });
 #endif
 }
@@ -154,10 +186,14 @@ Enqueueing::Enqueueing(const char* stage, cudaStream_t stream)
   watch_signals();
   use_signal_stack();  // this thread's recursion may have no end
   note("hands over to another stage");
-  latest = current = this;
+  const std::lock_guard lock(latest_mutex);
+  latest = current = this, latest_thread = pthread_self();
 }
 
-Enqueueing::~Enqueueing() { latest = current = outer_; }
+Enqueueing::~Enqueueing() {
+  const std::lock_guard lock(latest_mutex);
+  latest = current = outer_;
+}
 
 void Enqueueing::forget() { current = nullptr; }
 

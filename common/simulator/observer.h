@@ -44,6 +44,7 @@ enum class MemoryState : uint8_t {
   kUndefined,  // as cudaMalloc leaves it: nobody has written it
   kDefined,
   kForbidden,  // see forbid_memory()
+  kPartial     // some bytes of the word are written, others not
 };
 void memory_allocated(void* begin, std::size_t bytes, bool host_writes = false);
 void memory_freed(void* begin);

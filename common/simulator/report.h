@@ -20,6 +20,9 @@ void end_program(const std::string& memory);
 
 int64_t finding_count();  // with those found again
 
+// Ends a program that launches before main() or after it: what a launch needs isn't there then.
+void require_main();
+
 // A launch that runs; or one that need not, as repeats_earlier_launch() says.
 void note_launch(const Grid& grid, bool repeats);
 

@@ -770,10 +770,16 @@ class Unit:
         return "".join(parts + [self.text[at:]])
 
 
+LONGEST_SAID = 4000  # of a line: a type's name may have megabytes
+
+
 def run(command, explained=lambda said: said):
     """Ends with the command's status if that is an error; explained() makes of what it says what is shown."""
     done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
-    said = re.sub(r"^.*: note: disable pass .*\n", "", done.stderr, flags=re.MULTILINE)  # as it was asked to
+    short = (line if len(line) <= LONGEST_SAID else line[:LONGEST_SAID] + "..."
+             for line in done.stderr.split("\n"))
+    # as it was asked to
+    said = re.sub(r"^.*: note: disable pass .*\n", "", "\n".join(short), flags=re.MULTILINE)
     sys.stderr.write(explained(said))
     if done.returncode:
         sys.exit(done.returncode)

@@ -608,6 +608,8 @@ HOSTILE = {
     "renamed by asm": (judge.REFUSED, "another's name", "asm", FILE,
                        "void mine(void*, const void*, unsigned long) asm(\"memcpy\");"),
     "a text": (judge.REFUSED, "a text, whose loads", "\"abcd\"", LOOPS, "sum += 0.0f * \"abcd\"[c % 4]"),
+    "a text in another spelling": (judge.REFUSED, "a text, whose loads", "\"a\" \"\\1cd\"", LOOPS,
+                                   "sum += 0.0f * (\"a\" \"\\1cd\")[c % 4]"),
     "a template's table": (judge.REFUSED, "table of constants", "table", FILE,
                            "template <class T> constexpr T table[4] = {1, 2, 3, 4};", LOOPS,
                            "sum += 0.0f * table<float>[c % 4]"),

@@ -185,12 +185,27 @@ constexpr const char* SHAPES_FOR_NAN[] = {
 
 // NaN at the first and last pixels of the middle image, and at one in between; some weights are 0, and 0 times NaN
 // is NaN.
+// A pixel of the first channel that the output in the middle multiplies: with strides, not all are.
+int64_t pixel_of_a_window(const ConvShape& shape) {
+  const auto first_inside = [](int corner, int dilation, int taps, int extent) {
+    for (int tap = 0; tap < taps; ++tap) {
+      if (corner + tap * dilation >= 0 && corner + tap * dilation < extent)
+        return corner + tap * dilation;
+    }
+    return 0;
+  };
+  return int64_t{first_inside(shape.P() / 2 * shape.stride_h - shape.pad_h, shape.dil_h, shape.R,
+                              shape.H)} *
+             shape.W +
+         first_inside(shape.Q() / 2 * shape.stride_w - shape.pad_w, shape.dil_w, shape.S, shape.W);
+}
+
 TestData data_with_nan(const ConvShape& shape) {
   TestData data = make_test_data(shape, DataKind::kUniform, 1);
   for (int64_t i = 1; i < shape.filter_count(); i += 3) data.filters[i] = 0;
   const int64_t pitch = shape.input_pitch();
-  for (const int64_t i : {INT64_C(0), pitch / 2, pitch - 1}) {
-    data.input[pitch + i] = std::nanf("");
+  for (const int64_t i : {INT64_C(0), pitch / 2, pitch - 1, pixel_of_a_window(shape)}) {
+    data.input[(shape.N > 1 ? pitch : 0) + i] = std::nanf("");
   }
   return data;
 }

@@ -90,15 +90,18 @@ MOST_PLACES = 1 << 28  # characters, each as often as something like a place sta
 HANDS_ON = ("convladder::launch<", "convladder::simulator::")
 # What a stage does that calls it.
 OF_NO_STAGE = {
-    "prints": r"v?f?printf|puts|putchar|f?putc|fputs|fwrite|write|__v?f?printf_chk|std::(cout|cerr|clog)|"
+    "prints": r"v?[fd]?printf|puts|putchar|f?putc|fputs|fwrite|write|__v?[fd]?printf_chk|perror"
+              r"|std::(cout|cerr|clog)|psignal|psiginfo|freopen(64)?|v?syslog|v?warnx?|"
               r"std::(basic_)?(ofstream|filebuf).*",  # others write to a text
-    "ends the process": r"_?exit|_Exit|abort|quick_exit|std::terminate|raise|kill|execv?\w*|"
-                        r"__longjmp_chk|longjmp",
+    "ends the process": r"_?exit|_Exit|abort|quick_exit|std::terminate|raise|kill|tgkill|sigqueue|execv?\w*|"
+                        r"pthread_(kill|exit|cancel)|u?alarm|setitimer|timer_create|v?errx?|__longjmp_chk|longjmp",
     "changes the environment": r"setenv|putenv|unsetenv|clearenv",
     "hands over to another stage": r"convladder::(find_stage|stages|run|in_tf32|simulator::plan_launches)",
-    "waits": r"u?sleep|nanosleep|poll|select|pthread_join|std::this_thread::.*|std::thread::join",
+    "waits": r"u?sleep|(clock_)?nanosleep|p?poll|p?select|pause|sig(suspend|wait\w*)|pthread_join|"
+             r"pthread_cond_\w*wait|std::this_thread::.*|std::thread::join|std::condition_variable::wait.*",
     "begins threads or processes": r"fork|vfork|clone|system|popen|pthread_create|std::thread::.*|syscall",
-    "reads what is no argument": r"getenv|secure_getenv|f?open(64)?|fopen64|mmap(64)?|dlopen|dlsym|time|rand|"
+    "reads what is no argument": r"f?getc(har)?|getline|fgets|fread|read|v?f?scanf|__isoc\w+scanf|std::cin|"
+                                 r"getenv|secure_getenv|f?open(64)?|fopen64|mmap(64)?|dlopen|dlsym|time|rand|"
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 # What hides nothing.
@@ -383,9 +386,11 @@ def in_functions(text, dump, source, calls, tables):
             return line_with(text, table), (
                 f"{table} is a table of constants, whose loads nobody counts: make it __device__, and not "
                 "const, or write a function in its place")
-        if read := re.search(r'^ +\S+ = (?:MEM[^\n"]*)?("(?:[^"\\\n]|\\.)*")(?:\[|[^\n]*\])', bare, re.M):
-            place = text.find(read[1])
-            return text.count("\n", 0, place) + 1, f"{read[1]} is a text, whose loads nobody counts"
+        for line, shown in zip(function.split("\n"), bare.split("\n")):
+            if read := re.match(r' +\S+ = (?:MEM[^"]*)?("(?:[^"\\]|\\.)*")(?:\[|.*\])', shown):
+                path, _, place = (re.match(r"\s+" + WHERE, line)["where"] or "").partition(":")
+                return (int(place.split(":")[0]) if path == source else line_with(text, name),
+                        f"{read[1]} is a text, whose loads nobody counts")
         if re.search(r"printf \([^;\n]*, (?:\*|MEM|D\.|(?!\w*_\d)[a-z]\w*[,)])", re.sub(TOKEN, lambda token: (
                 "" if token[0][0] == '"' else token[0]), bare)):
             return line_with(text, "printf"), "printf() gets an argument that is no number"
@@ -474,14 +479,17 @@ def asked_by_stage(compiled):
     asked = {re.sub(r"\(.*", "", line.split(maxsplit=1)[1]) for line in printed("nm", "-uC")}
     if not any(re.fullmatch(names, name) for names in OF_NO_STAGE.values() for name in asked):
         return []
-    source, found, place = re.search(r"([^/]*\.cu)\.o|$", compiled)[1] or ".cu", {}, ""
-    for line in printed("objdump", "-dlrC", "--no-show-raw-insn"):  # slow
-        if at := re.fullmatch(rf"(\S*{re.escape(source)}:\d+)( \(discriminator \d+\))?", line):
-            place = at[1]
-        elif called := re.search(r"\sR_\w+\s+(.*?)(\(.*\).*)?([-+@]\S*)?$", line):
-            what = next((what for what, names in OF_NO_STAGE.items() if re.fullmatch(names, called[1])), None)
-            if what:
-                found.setdefault(what, f"{place}: {called[1]}: a stage that {what}")
+    source, found, section = re.search(r"([^/]*\.cu)\.o|$", compiled)[1] or ".cu", {}, ""
+    for line in printed("objdump", "-drC", "--no-show-raw-insn"):  # slow
+        if at := re.fullmatch(r"Disassembly of section (.*):", line):
+            section = at[1]
+        elif called := re.search(r"\s([0-9a-f]+): R_\w+\s+(.*?)(\(.*\).*)?([-+@]\S*)?$", line):
+            what = next((what for what, names in OF_NO_STAGE.items() if re.fullmatch(names, called[2])), None)
+            if what and found.get(what, ":")[0] == ":":  # no place yet
+                # From the innermost function on, which may be a library's.
+                places = printed("addr2line", "-i", "-j", section, called[1], "-e")
+                place = next((place for place in places if f"{source}:" in place), "").split(" (")[0]
+                found[what] = f"{place}: {called[2]}: a stage that {what}"
     return list(found.values())
 
 

@@ -186,9 +186,11 @@ def machine_lacks(said, folder):
     """What a compiler or linker says of the machine, "" where the kernel is at fault, whose text it shows."""
     places = [folder, *filter(os.path.isdir, [os.environ.get("TMPDIR", "/tmp")])]
     is_full = any(shutil.disk_usage(place).free < ROOM for place in places)
-    lacks = re.search(".*No space left on device.*", said) if is_full else \
-        re.search(r".*[Ff]atal error: .*: Too many open files$", said, re.MULTILINE)
-    return lacks[0] if lacks else ""
+    def lacks(line):
+        return "No space left on device" in line if is_full else \
+            "atal error: " in line and line.endswith(": Too many open files")
+
+    return next(filter(lacks, said.split("\n")), "")
 
 
 def compiler_message(done, source):

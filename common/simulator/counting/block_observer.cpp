@@ -62,6 +62,8 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   counts_ = {};
   products_ = 0;
   block_products_ = launch_->products;
+  if (any_partly_written_) std::fill(partly_written_.begin(), partly_written_.end(), uint8_t{0});
+  any_partly_written_ = false;
   if (launch_->number == launch_number_) return;
 
   launch_number_ = launch_->number;
@@ -71,6 +73,7 @@ void BlockObserver::begin_block(const Grid& grid, uint64_t block) {
   shared_begin_ = reinterpret_cast<uintptr_t>(worker_.memory().begin);
   shared_bytes_ = worker_.memory().bytes;
   shared_shadow_.resize(shared_bytes_ / 4 + 1);
+  partly_written_.resize(shared_shadow_.size());
   worker_.memory().for_each_part(grid.dynamic_bytes, [&](std::size_t offset, std::size_t bytes) {
     std::fill_n(shared_shadow_.begin() + offset / 4, (bytes + 3) / 4, ShadowWord());
   });
@@ -335,12 +338,13 @@ void BlockObserver::check_shared(const Access& access) {
       });
       continue;
     }
-    if ((!write || atomic) && !written) {
+    if ((!write || atomic) && (!written || is_unwritten(i, now.bytes))) {
       object(access, 0,
              [&] { return complaint(access, Space::kShared, " that nobody has written"); });
     }
     const bool ordered = !write && !hopper.is_active() && word.read.present &&
                          is_ordered({word.read, word.read_code, word.read_bytes});
+    if (write) note_written(i, now.bytes, written);
     bool raced = false;
     for (const bool allowed : {false, true}) {
       const Touch before = write ? enter_write(word, now, Scope::kBlock, allowed)
@@ -403,7 +407,7 @@ void BlockObserver::check_global(const Access& access) {
           complain(before.code, [&] { return race_with_kernel_before(access, before); });
         }
       }
-      if ((!write || atomic) && allocation->state(i) == MemoryState::kUndefined) {
+      if ((!write || atomic) && allocation->is_unwritten(i, now.bytes)) {
         complain(0, [&] { return complaint(access, Space::kGlobal, " that nobody has written"); });
       }
       for (const bool allowed : {false, true}) {
@@ -413,7 +417,7 @@ void BlockObserver::check_global(const Access& access) {
         complain(before.code, [&] { return race(access, Space::kGlobal, before); });
       }
     }
-    if (write) allocation->set_state(first, last - first + 1, MemoryState::kDefined);
+    if (write) allocation->set_written(first, last, now.bytes);
     if (objected || access.strong || access.operation == Operation::kCopy) return;
     known_[place_of_known(access.address, access.pc)] = {turn_, access.address, access.pc,
                                                          access.bytes, access.operation};

@@ -127,6 +127,7 @@ class BlockObserver {
     word.write = stamp_;
     --word.write.interval;
     word.write_bytes = 15;
+    note_written(index, 15, true);
   }
   void object(uint32_t code, uint32_t other, const std::function<std::string()>& text);
 
@@ -213,14 +214,31 @@ class BlockObserver {
     const Touch now = touch_of(access);
     for (std::size_t i = offset / 4; i <= (offset + access.bytes - 1) / 4; ++i) {
       ShadowWord& word = shared_shadow_[i];
+      if (!write && is_unwritten(i, now.bytes)) return false;
       if (!write && join_readers(word, now)) continue;
       const bool written = word.write.present && word.write.block == block_;
       if (written ? word.write.in_flight : !write) return false;
       const Touch before =
           write ? enter_write(word, now, Scope::kBlock) : enter_read(word, now, Scope::kBlock);
       if (before.stamp.present) return false;
+      if (write) note_written(i, now.bytes, written);
     }
     return true;
+  }
+  // These bytes (bits) of a word in shared memory are written; others were before, in this block.
+  void note_written(std::size_t index, unsigned bytes, bool others) {
+    if (bytes == 15 && !any_partly_written_) return;
+    uint8_t& written = partly_written_[index];
+    if (bytes == 15) {
+      written = 0;
+    } else if (!others) {
+      written = static_cast<uint8_t>(bytes), any_partly_written_ = true;
+    } else if (written) {
+      written = static_cast<uint8_t>((written | bytes) % 15);
+    }
+  }
+  bool is_unwritten(std::size_t index, unsigned bytes) const {
+    return any_partly_written_ && partly_written_[index] && !(partly_written_[index] & bytes);
   }
 
   // Whether the running thread has touched it before by this instruction, and has called nothing since
@@ -327,6 +345,8 @@ class BlockObserver {
   uintptr_t shared_begin_ = 0;
   std::size_t shared_bytes_ = 0;
   std::vector<ShadowWord> shared_shadow_;
+  std::vector<uint8_t> partly_written_;  // of a word some bytes of which are written, which; else 0
+  bool any_partly_written_ = false;      // in this block
   std::vector<SharedVariable> variables_;
 
   // The running thread.

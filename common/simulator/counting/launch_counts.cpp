@@ -124,7 +124,7 @@ std::string find_undefined(const Allocations& memory, const MatrixView& matrix) 
       const Allocation* allocation = find(memory, address);
       if (!allocation) continue;  // the host's
       const MemoryState state = allocation->state((address - allocation->begin()) / 4);
-      if (state == MemoryState::kDefined) continue;
+      if (state == MemoryState::kDefined || state == MemoryState::kPartial) continue;
       return (state == MemoryState::kForbidden ? "global memory out of bounds"
                                                : "global memory that nobody has written") +
              (", row " + std::to_string(row)) + " of column " + std::to_string(column);

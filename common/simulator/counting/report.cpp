@@ -181,11 +181,18 @@ int64_t finding_count() {
   return count;
 }
 
+void require_main() {
+  static std::atomic<bool> has_ended{false};
+  static const bool asked [[maybe_unused]] = std::atexit([] { has_ended = true; }) == 0;
+  if (writes_report && !has_ended) return;
+  std::fputs(writes_report ? "convladder: error: a launch after main() has ended is not simulated\n"
+                           : "convladder: error: a launch before main() begins is not simulated\n",
+             stderr);
+  if (writes_report) end_program("");
+  _exit(1);
+}
+
 void note_launch(const Grid& grid, bool repeats) {
-  if (!writes_report) {
-    std::fputs("convladder: error: a launch before main() begins is not simulated\n", stderr);
-    _exit(1);
-  }
   const std::string name = read_symbols(grid.kernel).name;
   const std::lock_guard lock(report().mutex);
   std::vector<Launched>& all = report().launches;

@@ -282,6 +282,21 @@ void Allocation::set_state(std::size_t first, std::size_t count, MemoryState sta
   std::fill_n(state_ + first, count, static_cast<uint8_t>(state));
 }
 
+void Allocation::set_written(std::size_t first, std::size_t last, unsigned bytes) {
+  constexpr unsigned ALL = 15;
+  for (std::size_t word = first; word <= last; ++word) {
+    uint8_t before = __atomic_load_n(&state_[word], __ATOMIC_RELAXED), after = 0;
+    do {
+      const auto is = static_cast<MemoryState>(before & 3);
+      unsigned written = is == MemoryState::kPartial ? before >> 2 | bytes : bytes;
+      if (is == MemoryState::kDefined) written = ALL;
+      after = static_cast<uint8_t>(written == ALL ? static_cast<unsigned>(MemoryState::kDefined)
+                                                  : written << 2 | unsigned(MemoryState::kPartial));
+    } while (!__atomic_compare_exchange_n(&state_[word], &before, after, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+  }
+}
+
 Touch Allocation::enter(std::size_t word, Touch now, bool write, bool allowed, uint64_t seen) {
   if (!write && state_[word] == settled_) return {};
   if (write) note_write();
@@ -312,7 +327,9 @@ bool Allocation::touch_first(uintptr_t address, unsigned bytes, const Touch& now
   if ((address | offset) % bytes != 0 || offset + bytes > bytes_) return false;
   for (std::size_t word = first; word <= last; ++word) {
     const MemoryState is = state(word);
-    if (is != MemoryState::kDefined && (!write || is == MemoryState::kForbidden)) return false;
+    if (is != MemoryState::kDefined && (!write || bytes < 4 || is == MemoryState::kForbidden)) {
+      return false;
+    }
   }
   Line& line = lines_[first / Line::WORDS];
   {

@@ -207,6 +207,14 @@ class Allocation {
 
   void set_state(std::size_t first, std::size_t count, MemoryState state);
   MemoryState state(std::size_t word) const { return static_cast<MemoryState>(state_[word] & 3); }
+  // These bytes of the words (bits, 15: all) are written now; several workers may be at it at a time.
+  void set_written(std::size_t first, std::size_t last, unsigned bytes);
+  // Whether nobody has written any of them. (Of a structure that is copied, those between its members are not.)
+  bool is_unwritten(std::size_t word, unsigned bytes) const {
+    const MemoryState is = state(word);
+    return is == MemoryState::kUndefined ||
+           (is == MemoryState::kPartial && (state_[word] >> 2 & bytes) == 0);
+  }
 
   // As enter_read() and enter_write(); several workers may be at it at a time.
   // `seen`: until when the thread has seen what fences publish.
@@ -260,7 +268,8 @@ class Allocation {
   uintptr_t begin_;
   std::size_t bytes_;
   bool host_writes_;  // to managed memory, and its own that kernels may touch
-  // A MemoryState; above it, of a settled word, the launch's number modulo 2^6, but never 0.
+  // A MemoryState; above it, of a settled word, the launch's number modulo 2^6, but never 0; of a partial one,
+  // the bytes that are written.
   uint8_t* state_;
   uint8_t settled_;
   uint32_t launch_ = 1;

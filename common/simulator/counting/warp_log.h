@@ -102,8 +102,10 @@ class LaneLog {
     last_block_ = last_code_ = begin;
   }
 
-  void clear() { events_.clear(), steps_ = 0; }              // at a barrier
-  void restart() { clear(), last_block_ = last_code_ = code_before_ = 0; }  // at the begin of a thread
+  void clear() { events_.clear(), steps_ = 0; }  // at a barrier
+  void restart() {
+    clear(), last_block_ = last_code_ = code_before_ = 0;
+  }  // at the begin of a thread
   const std::vector<Event>& events() const { return events_; }
   // Memory for events. Warps that take turns share it, so that it stays in the processor's cache.
   bool has_memory() const { return events_.capacity() > 0; }
@@ -113,7 +115,7 @@ class LaneLog {
   // Of the block before the last one: its last access, or its begin; 0 if there is none.
   uint64_t code_before_last() const { return code_before_; }
   uint64_t last_code() const { return last_code_; }  // its last access, or its last block's begin
-  std::size_t steps() const { return steps_; }  // accesses and jumps back, also those left out
+  std::size_t steps() const { return steps_; }       // accesses and jumps back, also those left out
 
   static constexpr uint64_t JUMP = 0xff;        // no instruction's low byte
   static constexpr unsigned ADDRESS_BITS = 48;  // above them: the low bits of `other_end`

@@ -11,6 +11,7 @@
 // seen: cudaMemcpy() at {from symbol}: a variable of the device is named where an address belongs
 // seen: writes 4 bytes of global memory, which is the host's, at {out}
 // seen: writes 4 bytes of global memory out of bounds, 0 bytes past the end of 1024 bytes, at {out}
+// seen: reads 1 byte of global memory that nobody has written, at {byte}
 // seen: writes 4 bytes of global memory out of bounds, at {far}
 // seen: out: 2 launches, 2 found
 // seen: still: an illegal memory access was encountered, an illegal memory access was encountered
@@ -29,6 +30,10 @@ __managed__ int shared_by_both;
 __global__ void in(int* x) { x[threadIdx.x] = scale * factors[1]; }  // in
 __global__ void out(int* x) { x[256] = 1; }                          // out
 __global__ void far_out(int* x) { x[1 << 20] = 1; }                  // far
+__global__ void byte(char* x) {
+  x[4 * threadIdx.x + 1] = 1;
+  x[4 * threadIdx.x] = x[4 * threadIdx.x + 2];  // byte
+}
 __global__ void step(float* x) { x[threadIdx.x] = steps<float>[1]; }
 __global__ void rows(char* x, size_t pitch) {
   *reinterpret_cast<int*>(x + threadIdx.x * pitch) = 7;
@@ -95,6 +100,7 @@ int main() {
   printf("less free by %zu MB, too much: %s\n", (before - after) >> 20,
          cudaGetErrorString(cudaMalloc(&too_large, before)));
   cudaGetLastError();
+  byte<<<1, 32>>>(static_cast<char*>(large));
   cudaFree(large);
   cudaMemcpy(x, host.data(), 2048, cudaMemcpyHostToDevice);              // too long
   cudaMemcpy2D(host.data(), 256, x, 256, 4, 5, cudaMemcpyDeviceToHost);  // too many rows

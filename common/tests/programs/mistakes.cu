@@ -5,6 +5,7 @@
 // masks_apart: with the mask 0x0000000., but thread \(\d,0,0\) of the same warp is at __syncwarp\(\), .*with the mask
 // never_comes: waits for ever at __shfl_sync\(\), .*: thread \(16,0,0\) waits at __syncthreads\(\), .*mistakes.cu:
 // left_barrier: 32 of 64 threads have come to __syncthreads\(\) at common/tests/programs/{barrier}, .* at common/tests/programs/{left}
+// unwritten_byte: reads 1 byte of shared memory \(held_bytes \+ \d+ bytes?\) that nobody has written, at .*{unwritten_byte}
 // left_by_else: 32 of 64 threads have come to __syncthreads\(\) at common/tests/programs/{before_else}, .* at common/tests/programs/{by_else}
 // undefined: __shfl_down_sync\(\), .*mistakes.cu:\d+: lane 0 reads of lane 8, but the lanes that take part are 0x000000ff
 // bad_width: __shfl_sync\(\): the width is no power of two up to 32, at .*mistakes.cu
@@ -86,6 +87,12 @@ __global__ void masks_apart(int*) {
 __global__ void never_comes(int* out) {
   if (threadIdx.x < 16) out[threadIdx.x] = __shfl_sync(ALL, int(threadIdx.x), 0);
   __syncthreads();
+}
+__global__ void unwritten_byte(int* out) {
+  __shared__ unsigned char held_bytes[128];
+  held_bytes[threadIdx.x * 2] = 1;
+  __syncthreads();
+  out[threadIdx.x] = held_bytes[threadIdx.x * 2 + 1];  // unwritten_byte
 }
 __global__ void left_by_else(int* out) {
   if (threadIdx.x < 32)
@@ -430,6 +437,7 @@ int main(int, char** arguments) {
                   {"never_comes", never_comes, 1},
                   {"left_barrier", left_barrier, 1},
                   {"left_by_else", left_by_else, 1},
+                  {"unwritten_byte", unwritten_byte, 1},
                   {"undefined", undefined, 1},
                   {"bad_width", bad_width, 1},
                   {"atomic_and_plain", atomic_and_plain, 1},
