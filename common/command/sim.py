@@ -143,9 +143,10 @@ def run_program(program, options, path):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         answer(lambda *_: running.terminate())
         status = running.wait()
-    status = status if status >= 0 else 128 - status
+    died, status = status < 0, abs(status) + 128 if status < 0 else status
     number = status - 128
-    if number in set(signal.Signals) - {signal.SIGPIPE}:
+    ended = died or os.path.exists(path) and b'"ended"' in files.read_bytes(path)  # not by its own status
+    if ended and number in set(signal.Signals) - {signal.SIGPIPE}:
         say(f"the program was ended by {signal.Signals(number).name}")
     elif status not in (2, 128 + signal.SIGPIPE) and not os.path.exists(path):  # 2: it has said what is wrong
         say("the program has left no report: it calls nothing of CUDA, "

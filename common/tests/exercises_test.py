@@ -125,6 +125,7 @@ class Formulas(unittest.TestCase):
                          '"check": [{"shape": "nasty_primes", "n": 100000}]', '"vary": {"h": [1, 400]}',
                          '"check": [{"shape": "nasty_primes", "bias": 2}]', '"visibility": "nosuch"',
                          '"count": [{"shape": "nasty_primes", "groups": 2}]', '"predict": {"a": "b"}',
+                         f'"goals": [{{{goal}, "at_most": 1}}, {{{goal}, "at_most": 2}}]', '"points": true',
                          '"next": null', f'"goals": [{{{goal}, "at_most": 1, "at_least": 1}}]',
                          '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
@@ -134,7 +135,8 @@ class Formulas(unittest.TestCase):
                 if text == example[1]:
                     self.assertEqual(len(tasks.read_folder(folder)), 1)
                 else:
-                    self.assertRaises(tasks.BadTask, tasks.read_folder, folder)
+                    with self.assertRaisesRegex(tasks.BadTask, "^" + re.escape(folder)):
+                        tasks.read_folder(folder)
 
     def test_goals_on_what_did_not_run_are_missed(self):
         for task in TASKS:

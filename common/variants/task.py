@@ -286,6 +286,8 @@ def read_folder(folder):
                 task = dataclasses.replace(like, name=task.name, goal=like.goal | task.goal)
             _try(task)
             found.append(task)
+        except BadTask as error:
+            raise BadTask(f"{path}: {error}") from None
         except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, StopIteration,
                 SyntaxError, TypeError, ValueError) as error:
             kind = "" if isinstance(error, ValueError) else "missing, or unknown: " if isinstance(
@@ -305,6 +307,8 @@ def _try(task):
             raise ValueError(f"goal {place} has no {lacking[0]}")
         if len({*each} & {*RELATIONS}) != 1:
             raise ValueError(f'"{each["name"]}": a goal needs one of {", ".join(RELATIONS)}, and one alone')
+    if len({each["name"] for each in goal["goals"]}) < len(goal["goals"]):
+        raise ValueError("two goals have one name")
     if lacking := [key for key in ("idea", "next") if not isinstance(goal[key], str)]:
         raise ValueError(f'"{lacking[0]}" must be a text')
     drawn = [goal["count"][0] | dict(zip(spans, ends)) for ends in itertools.product(*spans.values())]
@@ -323,7 +327,8 @@ def _try(task):
         kernel = {**metrics, "kernel": each.get("kernel", ""), "name": each["name"]}
         task.results({problem: [kernel] for problem in rows}, rows)
     task.predictable({})
-    if not 0 <= goal.get("points", 0) < math.inf or not task.start():
+    points = goal.get("points", 0)
+    if type(points) not in (int, float) or not 0 <= points < math.inf or not task.start():
         raise ValueError("points must be a number, not below 0")
     if goal.get("visibility", "visible") not in VISIBILITIES:
         raise ValueError(f"visibility must be one of {', '.join(VISIBILITIES)}")
