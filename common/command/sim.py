@@ -128,7 +128,7 @@ def answer(handler):
 def run_program(program, options, path):
     """The program's status; its report goes to `path`."""
     environment = {**os.environ, "CONVLADDER_SIM_REPORT": path}
-    environment |= {"CONVLADDER_SIM_SEED": str(options.seed)} if options.seed else {}
+    environment |= {"CONVLADDER_SIM_SEED": str(options.seed)} if options.seed is not None else {}
     environment |= {"CONVLADDER_SIM_COUNT": "1"} if options.count else {}
     def limit():
         if options.seconds:

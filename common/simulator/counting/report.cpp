@@ -55,7 +55,7 @@ Json kernel_json(const Launched& launched, const std::vector<KernelCounts>& all_
   Json members = {
       {"kernel", launched.kernel}, {"launches", launched.launches}, {"repeats", launched.repeats}};
   for (const KernelCounts& counts : all_counts) {
-    if (counts.kernel != launched.kernel) continue;
+    if (counts.kernel != launched.kernel || !counts_accesses()) continue;
     std::vector<const LaunchWork*> work;
     for (const LaunchWork& launch : counts.work) work.push_back(&launch);
     members.push_back({"library", counts.library});
