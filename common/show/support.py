@@ -43,6 +43,8 @@ def run_main(main):
     when a file is no good, or can't be written or read, or nobody reads what it prints."""
     if sys.stdout is None:
         fail("standard output is closed")
+    if os.environ.get("TMPDIR"):  # compilers may run in other folders
+        os.environ["TMPDIR"] = os.path.abspath(os.environ["TMPDIR"])
     sys.stdout.reconfigure(errors="as_it_was")
     if sys.stderr:
         sys.stderr = io.TextIOWrapper(io.BufferedWriter(Lossy(sys.stderr.fileno(), "w", closefd=False)),
