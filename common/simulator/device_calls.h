@@ -80,6 +80,8 @@ enum class Atomic : uint8_t {
 void ignore_result();
 // The next volatile access is an atomic load or store: it doesn't race with others in shared memory either.
 void atomic_next();
+// For cuda::atomic, which the host may use as well: whether it does. Then its next operation is the host's.
+bool host_atomic();
 // A strong load or store by PTX, which builds that don't count notice by nothing else: who loads the same again and
 // again lets others have their turn.
 void note_strong(const void* address, bool store, Place place = Place::here());

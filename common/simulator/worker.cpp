@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <new>
 #include <numeric>
 
@@ -829,10 +830,22 @@ void atomic_next() { this_worker().atomic_next(); }
 void note_strong(const void* address, bool store, Place place) {
   this_worker().note_strong(address, store, place);
 }
+thread_local bool is_host_atomic = false;  // for workers it means nothing: theirs is filled before each block
+std::mutex host_atomics;
+
+bool host_atomic() {
+  if (!current_worker) is_host_atomic = true;
+  return !current_worker;
+}
 void begin_atomic(void* address, std::size_t bytes, Atomic kind) {
+  if (!current_worker && is_host_atomic) return host_atomics.lock();
   this_worker().begin_atomic(address, bytes, kind, __builtin_return_address(0));
 }
-void end_atomic(bool changed, Place place) { this_worker().end_atomic(changed, place); }
+void end_atomic(bool changed, Place place) {
+  if (current_worker || !is_host_atomic) return this_worker().end_atomic(changed, place);
+  is_host_atomic = false;
+  host_atomics.unlock();
+}
 void fence(bool in_block) { this_worker().fence(in_block); }
 void wait_for_kernel_before() { this_worker().wait_for_kernel_before(); }
 std::size_t shared_offset(const void* pointer) {

@@ -42,7 +42,7 @@ OTHERS = (r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect|eh_pointer
 IN_KERNELS = rf"{HOOKS}|{MATHS}|{DEVICE}|{OTHERS}|\.(?!.*(LOAD|STORE|ASM))[A-Z_]+"
 # What kernels may ask for besides, where the start has this word: elsewhere goals would not count it.
 IF_SPOKEN_OF = {HOPPER_HEADER: r"convladder::simulator::(shared_(offset|pointer)|ptx::\w+)",
-                "atomicAdd()": r"convladder::simulator::((begin|end)_atomic|ignore_result)"}
+                "atomicAdd()": r"convladder::simulator::((begin|end|host)_atomic|ignore_result)"}
 
 OF_C = ctypes.CDLL(None)  # this process has C's library, too
 # What host code may ask of others.
