@@ -363,9 +363,13 @@ class Unit:
                 self.refuse(i, "CUDA takes no initializer of a __shared__ variable")
             end = (self.closing(end) if self.words[end] in OPENING else end) + 1
         around = {self.words[j]: j for j in range(begin, end)}
-        if "alignas" in around:  # which C++ wants before the rest
-            self.replace(around["alignas"], "__attribute__((aligned")
-            self.insert(self.closing(around["alignas"] + 1) + 1, "))")
+        if "alignas" in around:  # which C++ wants before the rest; dynamic memory has more
+            first, last = around["alignas"], self.closing(around["alignas"] + 1)
+            if first > begin and "extern" not in around:
+                self.insert(begin, self.flat(first, last + 1) + " ")
+            if first > begin or "extern" in around:
+                for j in range(first, last + 1):
+                    self.replace(j, "")
         if "extern" in around:
             return self.declare_dynamic(i, around, end)
         for word in {"static", "const"} & set(around):  # no hook sees what is const

@@ -830,7 +830,8 @@ void atomic_next() { this_worker().atomic_next(); }
 void note_strong(const void* address, bool store, Place place) {
   this_worker().note_strong(address, store, place);
 }
-thread_local bool is_host_atomic = false;  // for workers it means nothing: theirs is filled before each block
+thread_local bool is_host_atomic =
+    false;  // for workers it means nothing: theirs is filled before each block
 std::mutex host_atomics;
 
 bool host_atomic() {

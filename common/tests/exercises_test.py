@@ -600,6 +600,10 @@ HOSTILE = {
                                KERNEL, "float d[4] = {};\nmma_tf32(d, d, input - 40, d);"),
     "renamed by an attribute": (judge.REFUSED, "another's name", "weakref", FILE, "static int __pipeline_mine"
                                 "(void*, const void*, unsigned long) __attribute__((weakref(\"memcpy\")));"),
+    "a variable of the device on the host": (
+        judge.REFUSED, "enqueue is the host's, and reads or writes a variable of the device", "enqueue", FILE,
+        "__device__ float seen[4];", ENQUEUE, "if (seen[1] == 12345.0f) return;",
+        KERNEL, "if (kpq == 0) seen[1] = 1.0f;"),
     "a volatile table of the host": (
         judge.REFUSED, "a table of constants", "tab[4]", FILE, "const volatile float tab[4] = {1, 2, 3, 4};",
         KERNEL, "if (tab[kpq % 4] == 12345.0f) return;"),

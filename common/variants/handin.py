@@ -140,7 +140,8 @@ def refused(source, folder, start):
     calls = "|".join([IN_KERNELS, *(names for word, names in IF_SPOKEN_OF.items() if word in start)])
     return (not_its_own(text, compiled) or moves(text, hooked, source) or
             in_functions(text, dump, source, calls, [*tables_in(compiled)]) or
-            unknown_symbol(text, dump, compiled, source) or too_much_shared(text, compiled) or
+            unknown_symbol(text, dump, compiled, source) or
+            device_variable_of_the_host(text, dump, compiled) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), dump, source))
 
 
@@ -442,6 +443,37 @@ def unknown_symbol(text, dump, compiled, source):
         found = re.search(rf"\[{re.escape(source)}:(\d+):\d+\] (?:[\w:]+::)?(?:__builtin_)?{name} \(", dump)
         return (int(found[1]) if found else line_with(text, symbol),
                 why(symbol, f"{symbol} is called, but nowhere defined, or not for kernels"))
+    return None
+
+
+def device_variable_of_the_host(text, dump, compiled):
+    """Where host code reads or writes a variable of the device. On a GPU it has another one of that name."""
+    def printed(*options):
+        done = subprocess.run(["objdump", *options, compiled], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def bare(name):
+        name = name.replace("(anonymous namespace)", "{anonymous}")
+        while name != (name := re.sub(r"<[^<>]*>", "", name)):
+            continue
+        return re.sub(r"^(static )?void |[(\[].*", "", name)
+
+    held = set(re.findall(r"^[0-9a-f]+ .{7} (convladder_\w+)\t", printed("-t"), re.M))
+    if not held:
+        return None
+    held |= set(re.findall(r"^[0-9a-f]+ .{7} convladder_\w+\t[0-9a-f]+ +(?:\.hidden )?(.*)$",
+                           printed("-tC"), re.M))
+    functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
+    of_kernels = {bare(name_of(each)) for each in functions if KERNEL in attributes_of(each)} - {
+        bare(name_of(each)) for each in functions if KERNEL not in attributes_of(each)}
+    name = ""
+    for line in printed("-drC", "--no-show-raw-insn").split("\n"):
+        if begin := re.fullmatch(r"[0-9a-f]+ <(.*)>:", line):
+            name = bare(begin[1])
+        elif (place := re.search(r"\sR_\w+\s+(.*?)([-+]0x[0-9a-f]+)?$", line)) and place[1] in held and \
+                name not in of_kernels:
+            return (line_with(text, name),
+                    f"{plain(name)} is the host's, and reads or writes a variable of the device")
     return None
 
 

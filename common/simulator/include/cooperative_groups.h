@@ -46,6 +46,10 @@ class thread_group {
 class thread_block : public thread_group {
  public:
   thread_block() : thread_group(kBlock, ~0u) {}
+  static void sync(CONVLADDER_HERE) { static_cast<void>(sim::sync_threads(false, place)); }
+  static unsigned size() { return sim::block_size(); }
+  static unsigned num_threads() { return size(); }
+  static unsigned thread_rank() { return sim::thread_rank(); }
   static dim3 group_index() { return blockIdx; }
   static dim3 thread_index() { return threadIdx; }
   static dim3 group_dim() { return blockDim; }
@@ -97,12 +101,15 @@ class coalesced_group : public thread_group {
   unsigned match_all(T value, int& all_same, CONVLADDER_HERE) const {
     return by_rank(__match_all_sync(lanes(), value, &all_same, place));
   }
-  unsigned long long meta_group_rank() const { return meta_rank_; }
-  unsigned long long meta_group_size() const { return meta_size_; }
+  unsigned size() const { return __popc(lanes()); }
+  unsigned num_threads() const { return size(); }
+  unsigned thread_rank() const { return __popc(lanes() & ((1u << sim::lane_id()) - 1)); }
+  unsigned meta_group_rank() const { return meta_rank_; }
+  unsigned meta_group_size() const { return meta_size_; }
 
  protected:
-  unsigned own_rank() const { return static_cast<unsigned>(thread_rank()); }
-  unsigned rank_count() const { return static_cast<unsigned>(size()); }
+  unsigned own_rank() const { return thread_rank(); }
+  unsigned rank_count() const { return size(); }
   template <typename T>
   T from(const char* name, T value, unsigned rank, sim::Place place) const {
     return sim::exchange(name, place, lanes(), value,
@@ -155,18 +162,17 @@ class thread_block_tile : public coalesced_group {
   thread_block_tile() : coalesced_group(detail::tile_mask(SIZE)) {}
   template <typename Other>
   thread_block_tile(const thread_block_tile<SIZE, Other>&) : thread_block_tile() {}
-  static constexpr unsigned long long size() { return SIZE; }
-  static constexpr unsigned long long num_threads() { return SIZE; }
+  static constexpr unsigned size() { return SIZE; }
+  static constexpr unsigned num_threads() { return SIZE; }
+  static unsigned thread_rank() { return sim::lane_id() % SIZE; }
   template <typename T>
   T shfl_xor(T value, unsigned bits, CONVLADDER_HERE) const {
     return from("shfl_xor", value, (own_rank() ^ bits) % SIZE, place);
   }
-  unsigned long long meta_group_rank() const {
+  static unsigned meta_group_rank() {
     return sim::thread_rank() % detail::Cut<Parent>::size() / SIZE;
   }
-  unsigned long long meta_group_size() const {
-    return (detail::Cut<Parent>::size() + SIZE - 1) / SIZE;
-  }
+  static unsigned meta_group_size() { return (detail::Cut<Parent>::size() + SIZE - 1) / SIZE; }
 };
 template <unsigned SIZE, typename Group>
 thread_block_tile<SIZE, Group> tiled_partition(const Group&) {
