@@ -218,8 +218,7 @@ TEST_F(StageTest, WideIntegersAreExactInFp32) {
   const TestData data = make_test_data(shape, DataKind::kWideInteger, 1);
   const HostProblem problem = host_problem(shape, data);
   const std::vector<float> output = OnDevice(stage(), problem).run_stage();
-  const Comparison result =
-      compare(output.data(), shape, compute_reference(problem), Rule::kExact);
+  const Comparison result = compare(output.data(), shape, compute_reference(problem), Rule::kExact);
   EXPECT_TRUE(result.pass) << result.message;
 }
 
