@@ -14,6 +14,7 @@ namespace convladder {
 #ifndef CUDART_VERSION
 std::vector<KernelLaunch> launches_of(const Stage& stage, const Convolution& conv) {
   std::vector<KernelLaunch> launches;
+  const simulator::DeviceMemoryOutOfReach out_of_reach;
   for (const simulator::LaunchWork& work :
        simulator::plan_launches([&] { run(stage, conv, nullptr); })) {
     if (work.code) launches.push_back({read_symbols(work.code).name, work.blocks, work.blocks_y});

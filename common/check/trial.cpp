@@ -106,6 +106,9 @@ Convolution Trial::arguments() const {
 // Whatever a stage throws is its own failure, and ends nothing else.
 void Trial::enqueue(cudaStream_t stream) const {
   const std::string thrown = std::string(stage_.name) + ": its enqueue has thrown ";
+#ifndef CUDART_VERSION
+  const simulator::DeviceMemoryOutOfReach also_of_its_other_functions;
+#endif
   try {
     run(stage_, arguments(), stream);
   } catch (const CudaError&) {

@@ -145,7 +145,8 @@ def run_program(program, options, path):
         status = running.wait()
     died, status = status < 0, abs(status) + 128 if status < 0 else status
     number = status - 128
-    ended = died or os.path.exists(path) and b'"ended"' in files.read_bytes(path)  # not by its own status
+    # Else it is the program's own status.
+    ended = died or not os.path.exists(path) or b'"ended"' in files.read_bytes(path)
     if ended and number in set(signal.Signals) - {signal.SIGPIPE}:
         say(f"the program was ended by {signal.Signals(number).name}")
     elif status not in (2, 128 + signal.SIGPIPE) and not os.path.exists(path):  # 2: it has said what is wrong
