@@ -1,6 +1,8 @@
 // What CUDA's device functions (include/) ask of the simulator, from inside a kernel.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -173,3 +175,5 @@ void note_matrix(const char* name, Place place, unsigned stride, unsigned multip
 [[noreturn]] void fail_kernel(const char* what, Place place, const char* more = "");
 
 }  // namespace convladder::simulator
+
+#include "common/simulator/include/names_end.h"

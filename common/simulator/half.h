@@ -2,6 +2,8 @@
 // float, rounded once more, which comes to the same as a single rounding.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -137,3 +139,5 @@ H multiply_add(H a, H b, H c) {
 }
 
 }  // namespace convladder::simulator
+
+#include "common/simulator/include/names_end.h"

@@ -1,6 +1,8 @@
 // What takes the place of kernel<<<grid, block, bytes, stream>>>(args...): the simulator's own names.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -326,3 +328,5 @@ inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const v
 }
 inline void cudaGridDependencySynchronize() { convladder::simulator::wait_for_kernel_before(); }
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
+
+#include "common/simulator/include/names_end.h"

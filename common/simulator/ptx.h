@@ -2,6 +2,8 @@
 // bits count.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -291,3 +293,5 @@ __attribute__((always_inline)) inline void warpgroup_multiply(void* first_sum, F
 
 }  // namespace convladder::simulator::ptx
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

@@ -1,6 +1,8 @@
 // The random numbers behind the order of blocks and threads.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -30,3 +32,5 @@ class Random {
 };
 
 }  // namespace convladder::simulator
+
+#include "common/simulator/include/names_end.h"

@@ -126,6 +126,7 @@ class Formulas(unittest.TestCase):
                          '"check": [{"shape": "nasty_primes", "bias": 2}]', '"visibility": "nosuch"',
                          '"count": [{"shape": "nasty_primes", "groups": 2}]', '"predict": {"a": "b"}',
                          f'"goals": [{{{goal}, "at_most": 1}}, {{{goal}, "at_most": 2}}]', '"points": true',
+                         '"think": "a text"', f'"goals": [{{{goal}, "at_most": "2,5"}}]',
                          '"next": null', f'"goals": [{{{goal}, "at_most": 1, "at_least": 1}}]',
                          '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
@@ -603,6 +604,11 @@ HOSTILE = {
     "a variable of the device on the host": (
         judge.REFUSED, "enqueue is the host's, and reads or writes a variable of the device", "enqueue", FILE,
         "__device__ float seen[4];", ENQUEUE, "if (seen[1] == 12345.0f) return;",
+        KERNEL, "if (kpq == 0) seen[1] = 1.0f;"),
+    "a pointer of the host to the device": (
+        judge.REFUSED, "a variable of the host holds the address", "", FILE,
+        "__device__ float seen[4];\nfloat* volatile where = seen;",
+        ENQUEUE, "if (where[1] == 12345.0f) return;",
         KERNEL, "if (kpq == 0) seen[1] = 1.0f;"),
     "a volatile table of the host": (
         judge.REFUSED, "a table of constants", "tab[4]", FILE, "const volatile float tab[4] = {1, 2, 3, 4};",

@@ -49,7 +49,10 @@ def evaluate(formula, names):
     if wrong := re.search(r"\*\*|__|[^\w\s+\-*/(),.]|\.\s*[^\W\d]", str(formula)):  # may not end
         raise BadTask(f"'{formula}': '{wrong[0]}' is in no formula")
     try:
-        return eval(str(formula), {"__builtins__": {}, **FUNCTIONS}, names)
+        value = eval(str(formula), {"__builtins__": {}, **FUNCTIONS}, names)
+        if not isinstance(value, (int, float)):
+            raise BadTask(f"'{formula}': is no number")
+        return value
     except ZeroDivisionError:
         return math.nan  # meets no goal
     except (SyntaxError, NameError, TypeError) as error:
@@ -327,6 +330,8 @@ def _try(task):
         kernel = {**metrics, "kernel": each.get("kernel", ""), "name": each["name"]}
         task.results({problem: [kernel] for problem in rows}, rows)
     task.predictable({})
+    if not isinstance(goal.get("think", {}), dict):
+        raise ValueError('"think" must have a text for each kind of failure')
     points = goal.get("points", 0)
     if type(points) not in (int, float) or not 0 <= points < math.inf or not task.start():
         raise ValueError("points must be a number, not below 0")

@@ -1,6 +1,8 @@
 // The simulator's <cooperative_groups.h>: blocks, tiles of a warp, lanes that are together, the grid.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
@@ -216,3 +218,5 @@ inline unsigned long long thread_rank(const thread_group& group) { return group.
 inline unsigned long long group_size(const thread_group& group) { return group.size(); }
 
 }  // namespace cooperative_groups
+
+#include "common/simulator/include/names_end.h"

@@ -1,6 +1,8 @@
 // The simulator's <cuComplex.h>: complex numbers in CUDA's vectors. Products and quotients are the plain ones
 // of the definition, on scaled numbers where squares might not be numbers any more.
 #pragma once
+
+#include "common/simulator/include/names_begin.h"
 #include <cmath>
 
 #include "vector_types.h"
@@ -39,3 +41,5 @@ inline cuDoubleComplex cuComplexFloatToDouble(cuFloatComplex z) { return {z.x, z
 inline cuFloatComplex cuComplexDoubleToFloat(cuDoubleComplex z) {
   return {static_cast<float>(z.x), static_cast<float>(z.y)};
 }
+
+#include "common/simulator/include/names_end.h"

@@ -2,6 +2,8 @@
 // Matrices are column-major, as in cuBLAS.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cuda_runtime.h>
 
 typedef struct cublasContext* cublasHandle_t;
@@ -82,3 +84,5 @@ cublasStatus_t cublasIdamax(cublasHandle_t handle, int n, const double* x, int i
 CONVLADDER_MOVES(Set, cudaMemcpyHostToDevice)
 CONVLADDER_MOVES(Get, cudaMemcpyDeviceToHost)
 #undef CONVLADDER_MOVES
+
+#include "common/simulator/include/names_end.h"

@@ -1,6 +1,8 @@
 // Of the driver API there are tensor maps alone. Programs include its header without need, too, for what the
 // runtime's brings.
 #pragma once
+
+#include "common/simulator/include/names_begin.h"
 #include <cuda_runtime.h>
 
 #define CUDA_VERSION CUDART_VERSION
@@ -67,3 +69,5 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
                                  cuuint32_t pixels, const cuuint32_t* steps,
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill);
+
+#include "common/simulator/include/names_end.h"

@@ -1,6 +1,8 @@
 // The simulator's <cuda_bf16.h>.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include "common/simulator/half.h"
 
@@ -21,3 +23,5 @@ using nv_bfloat162 = __nv_bfloat162;
 #undef PAIR
 #undef BOTH
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

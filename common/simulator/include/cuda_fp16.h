@@ -1,6 +1,8 @@
 // The simulator's <cuda_fp16.h>.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include "common/simulator/half.h"
 
@@ -23,3 +25,5 @@ using nv_half2 = __half2;
 #undef PAIR
 #undef BOTH
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

@@ -1,6 +1,8 @@
 // The simulator's <cuda_pipeline.h>: asynchronous copies from global to shared memory.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <cstddef>
 
@@ -35,3 +37,5 @@ inline void __pipeline_wait_prior(std::size_t pending) {
 }
 #endif
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

@@ -2,6 +2,8 @@
 // CUDA's; where the simulator differs, it is said here. How kernels run: docs/simulator.md.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <cuda_runtime_api.h>
 #include <limits.h>
@@ -72,3 +74,5 @@ inline thread_local convladder::simulator::built_in::Apart<dim3> blockDim{}, gri
 
 #include "common/simulator/launch.h"
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

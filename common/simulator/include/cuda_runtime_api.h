@@ -3,6 +3,8 @@
 // GPU.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <vector_types.h>
 
 #include <cstddef>
@@ -754,3 +756,5 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t byt
                : cudaMemcpyAsync(to, static_cast<char*>(address_of_symbol(symbol)) + offset, bytes,
                                  kind, stream);
 }
+
+#include "common/simulator/include/names_end.h"

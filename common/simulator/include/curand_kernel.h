@@ -4,6 +4,8 @@
 // sizes, since they lie in memory.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -266,3 +268,5 @@ double curand_log_normal_double(State* state, double mean, double deviation) {
       state->boxmuller_extra_double,
       [&] { return curand_log_normal2_double(state, mean, deviation); });
 }
+
+#include "common/simulator/include/names_end.h"

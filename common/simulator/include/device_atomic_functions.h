@@ -1,6 +1,8 @@
 // Atomic operations and fences; part of <cuda_runtime.h>. Each takes the types that CUDA has it for.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <type_traits>
 
@@ -127,3 +129,5 @@ inline void __threadfence() { convladder::simulator::fence(); }
 inline void __threadfence_block() { convladder::simulator::fence(true); }
 inline void __threadfence_system() { convladder::simulator::fence(); }
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

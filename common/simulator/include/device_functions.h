@@ -2,6 +2,8 @@
 // Approximations (__expf, __fdividef) are exact to rounding here, which is within CUDA's bounds.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <cuda_runtime.h>
 
@@ -412,3 +414,5 @@ inline void __nanosleep(unsigned, CONVLADDER_HERE) { convladder::simulator::spin
 inline void __builtin_assume(bool) {}
 #endif
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

@@ -3,6 +3,8 @@
 // numbers lane 4 * g + t has the numbers 2 * t and 2 * t + 1 of the row g (or column, as memory has them).
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -226,3 +228,5 @@ void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, 
 }
 
 }  // namespace nvcuda::wmma
+
+#include "common/simulator/include/names_end.h"

@@ -2,6 +2,8 @@
 // <cuda_runtime.h>.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 namespace convladder::simulator {
 
@@ -135,3 +137,5 @@ CONVLADDER_TAKEN(int, s32)
 CONVLADDER_TAKEN(unsigned, u32)
 #undef CONVLADDER_TAKEN
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

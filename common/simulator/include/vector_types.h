@@ -2,6 +2,8 @@
 // bytes. They have no operators.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // 2 and 4 elements are aligned as one piece, of at most 16 bytes; 1 and 3 as their elements.
 #define CONVLADDER_VECTORS(name, type)                                        \
   struct name##1 {                                                            \
@@ -41,3 +43,5 @@ struct dim3 {
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
   constexpr operator uint3() const { return {x, y, z}; }
 };
+
+#include "common/simulator/include/names_end.h"

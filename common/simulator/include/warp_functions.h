@@ -2,6 +2,8 @@
 // CUDA's Programming Guide wants it fails the kernel: docs/simulator.md.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #include <string>
 #include <type_traits>
@@ -236,3 +238,5 @@ CONVLADDER_REDUCTION(__reduce_or_sync, unsigned, a | b)
 CONVLADDER_REDUCTION(__reduce_xor_sync, unsigned, a ^ b)
 #undef CONVLADDER_REDUCTION
 // NOLINTEND(bugprone-reserved-identifier)
+
+#include "common/simulator/include/names_end.h"

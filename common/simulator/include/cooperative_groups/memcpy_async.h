@@ -1,6 +1,8 @@
 // The simulator's <cooperative_groups/memcpy_async.h>: copies that the threads of a group share out.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cooperative_groups.h>
 
 namespace convladder::simulator {
@@ -49,3 +51,5 @@ void wait(const Group& group, CONVLADDER_HERE) {
 }
 
 }  // namespace cooperative_groups
+
+#include "common/simulator/include/names_end.h"

@@ -1,6 +1,8 @@
 // The simulator's <cooperative_groups/reduce.h>, which is also <cooperative_groups/scan.h>.
 #pragma once
 
+#include "common/simulator/include/names_begin.h"
+
 #include <cooperative_groups.h>
 
 namespace cooperative_groups {
@@ -43,3 +45,5 @@ T exclusive_scan(const coalesced_group& group, T value, const Combine& combine =
 }
 
 }  // namespace cooperative_groups
+
+#include "common/simulator/include/names_end.h"
