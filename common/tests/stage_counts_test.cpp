@@ -92,7 +92,7 @@ TEST_P(StageCounts, CleanAndTheSameInAnotherOrder) {
 TEST_P(StageCountsInMoreOrders, CleanAndTheSame) { expect_same_counts({2, 3}); }
 
 // Tensors need no more than the alignment of a float.
-TEST_P(StageOffAlignment, Clean) { count_stage(stage(), problem(), {{1, 2, 3, 2}, true}); }
+TEST_P(StageOffAlignment, Clean) { count_stage(stage(), problem(), {{1, 2, 3, 3}, true}); }
 TEST_P(LayerOffAlignment, Clean) {
   count_stage(stage(), problem(), {{1, 2, 3, 2}, false});
   count_stage(stage(), problem(), {{2, 3, 1, 3}, true});
