@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/simulator/include/names_begin.h"
+
 #include <cmath>
 
 #include "vector_types.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/simulator/include/names_begin.h"
+
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

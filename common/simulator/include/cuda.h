@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/simulator/include/names_begin.h"
+
 #include <cuda_runtime.h>
 
 #define CUDA_VERSION CUDART_VERSION
