@@ -895,6 +895,12 @@ class Dangers(unittest.TestCase):
                 drawn.append([[(goal["problem"], goal["counted"]) for goal in record["goals"]]
                               for record in json.loads(files.read(f"{path}/found.json"))])
             marks = json.loads(files.read(f"{path}/marks.json"))
+            (path / "empty").mkdir()
+            status, _, _ = called(exercise.main, ["--all", "--folder", f"{path}/empty", "--tasks",
+                                                  f"{path}/tasks", "--grade", f"{path}/none.json"])
+            none = json.loads(files.read(f"{path}/none.json"))
+        self.assertEqual((status, sum(test["score"] for test in none["tests"])), (1, 0))
+        self.assertIn("not handed in", [test["output"] for test in none["tests"]])
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(*drawn[0])
         self.assertEqual(drawn[0][0][0][0], "alexnet_conv1_n1_k2_h41")
