@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 
@@ -88,13 +89,23 @@ bool next_line(std::istream& file, std::string& line, int64_t& number) {
 
 using Columns = std::map<std::string, std::size_t>;  // name -> field number
 
+// Whether one letter too few, too many or another makes the one of the other.
+bool is_misspelled(const std::string& word, const std::string& right) {
+  const auto ends = std::mismatch(word.begin(), word.end(), right.begin(), right.end());
+  const auto rest = std::mismatch(word.rbegin(), std::make_reverse_iterator(ends.first),
+                                  right.rbegin(), std::make_reverse_iterator(ends.second));
+  return right.size() > 3 && rest.first.base() - ends.first < 2 && rest.second.base() - ends.second < 2;
+}
+
 // What a column that is not known is probably meant to be; "" where nobody can tell.
 std::string meant_by(const std::string& name) {
   std::string lower = name;
   for (char& letter : lower) letter = static_cast<char>(std::tolower(letter));
   for (const Extent& e : EXTENTS) {
     if (name == e.name) return "";
-    if (lower == e.name || lower + "s" == e.name) return e.name;
+  }
+  for (const Extent& e : EXTENTS) {
+    if (lower == e.name || lower + "s" == e.name || is_misspelled(lower, e.name)) return e.name;
   }
   for (const std::string axes : {"stride", "pad", "dil"}) {  // "stride", "Padding": for both axes
     if (lower.rfind(axes, 0) == 0) return axes + "_h and " + axes + "_w";

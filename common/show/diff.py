@@ -40,7 +40,8 @@ def main(words):
             status = foreground(*profile, "--stage", before, "--stage", after, "--json", path, *options,
                                 stdout=file)
         if status:
-            print(files.read(said), end="")
+            print("".join(line for line in files.read(said).splitlines(keepends=True)
+                          if not line.startswith("wrote " + path)), end="")
             return status
         profiles = records.read_profiles(path)
         for stage in (before, after):

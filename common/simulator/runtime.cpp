@@ -478,6 +478,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) { return handles().destroy(st
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 
 cudaError_t cudaStreamQuery(cudaStream_t) {
+  Enqueueing::note("asks how far the device is");
   last_kernel_may_run = false;
   return failed_before();
 }
@@ -527,6 +528,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  Enqueueing::note("asks how far the device is");
   last_kernel_may_run = false;
   return handles().hold(event) ? failed_before() : set_last_error(cudaErrorInvalidResourceHandle);
 }

@@ -200,12 +200,12 @@ int64_t pixel_of_a_window(const ConvShape& shape) {
          first_inside(shape.Q() / 2 * shape.stride_w - shape.pad_w, shape.dil_w, shape.S, shape.W);
 }
 
-TestData data_with_nan(const ConvShape& shape) {
+TestData data_with(float value, const ConvShape& shape) {
   TestData data = make_test_data(shape, DataKind::kUniform, 1);
   for (int64_t i = 1; i < shape.filter_count(); i += 3) data.filters[i] = 0;
   const int64_t pitch = shape.input_pitch();
   for (const int64_t i : {INT64_C(0), pitch / 2, pitch - 1, pixel_of_a_window(shape)}) {
-    data.input[(shape.N > 1 ? pitch : 0) + i] = std::nanf("");
+    data.input[(shape.N > 1 ? pitch : 0) + i] = value;
   }
   return data;
 }
@@ -297,7 +297,7 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
   const double tolerance = stage().precision == FP32 ? 1e-3 : 5e-2;
   for (const char* extents : SHAPES_FOR_NAN) {
     const ConvShape shape = suited(shape_of(extents), stage());
-    const TestData data = data_with_nan(shape);
+    const TestData data = data_with(NAN, shape);
     for (const bool relu : {false, true}) {
       if (relu && !stage().fuses_relu) continue;
       const HostProblem problem = host_problem(shape, data, true, relu);
@@ -312,6 +312,23 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
         nans += std::isnan(output[i]);
       }
       EXPECT_GT(nans, 0);
+    }
+  }
+}
+
+// It may become NaN on the way, and so may a sum of it and of its opposite.
+TEST_F(StageTest, InfinityReachesItsOutputsAndNoOthers) {
+  const double tolerance = stage().precision == FP32 ? 1e-3 : 5e-2;
+  for (const char* extents : SHAPES_FOR_NAN) {
+    const ConvShape shape = suited(shape_of(extents), stage());
+    const TestData data = data_with(INFINITY, shape);
+    const HostProblem problem = host_problem(shape, data);
+    const Reference reference = compute_reference(problem);
+    SCOPED_TRACE(to_string(shape));
+    const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+    for (int64_t i = 0; i < shape.output_count(); ++i) {
+      ASSERT_EQ(std::isfinite(output[i]), std::isfinite(reference.value[i])) << "output " << i;
+      if (std::isfinite(output[i])) ASSERT_NEAR(output[i], reference.value[i], tolerance) << i;
     }
   }
 }

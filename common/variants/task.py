@@ -35,6 +35,8 @@ RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", opera
 # What a goal.json may say, and one of its goals.
 KEYS = {"check", "count", "goals", "idea", "like", "next", "place", "points", "predict", "score", "start",
         "think", "time", "timed_start", "vary", "visibility", "watch"}
+KINDS = {"goals": [{"name": "..."}], "count": [{"shape": "alexnet_conv1"}], "check": [{"k": 3}],
+         "time": [{"shape": "alexnet_conv1"}], "vary": {"k": [20, 40]}, "predict": {"loads": "loads"}}
 LAUNCHED = re.compile(r"(\w+)(?:<\w+>)? *<<<")
 GOAL_KEYS = {"because", "counter", "kernel", "name", "think", *RELATIONS}
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")  # Gradescope's
@@ -302,6 +304,17 @@ def read_folder(folder):
 def _try(task):
     """Uses all that goal.json says, before anybody is judged by it."""
     goal, spans = task.goal, task.goal.get("vary", {})
+    for name, example in KINDS.items():
+        if not isinstance(goal.get(name, example), type(example)):
+            raise ValueError(f'"{name}" must be {json.dumps(example)} or the like')
+    for each in [*goal["goals"], *goal["count"]]:
+        if not isinstance(each, dict):
+            raise ValueError(f"{json.dumps(each)} stands where {{ ... }} should")
+    if not goal["goals"] or not goal["count"]:
+        raise ValueError("there must be goals, and problems to count")
+    for name, ends in spans.items():
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise ValueError(f'"{name}": two numbers, the least and the most, vary it')
     strange = {*goal} - KEYS | {key for each in goal["goals"] for key in {*each} - GOAL_KEYS}
     if strange:
         raise ValueError(f"what is {', '.join(sorted(strange))}?")
