@@ -174,7 +174,7 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
   self.thread = thread;
   self.copies.immediate = immediate_copies_;
   take_turn(self);
-  if (setjmp(self.start) == 0) run_body();
+  if (setjmp(self.start) == 0) run_body(self);
   if constexpr (COUNTING) observer_->leave(thread);
   try {
     if (!error_) hopper_->leave(thread);
@@ -194,12 +194,13 @@ void Worker::run_thread(Carrier& self, unsigned thread) {
   asm volatile("" ::"r"(below) : "memory");
 }
 
-void Worker::run_body() {
+void Worker::run_body(Carrier& self) {
   try {
     if constexpr (COUNTING) spoil_stack();
     grid_->body(grid_->argument);
   } catch (...) {
     if constexpr (COUNTING) observer_->pause();
+    self.waits = false;
     try {
       throw;
     } catch (const Abandoned&) {
@@ -217,6 +218,7 @@ void Worker::run_body() {
 }
 
 void Worker::stop_thread(cudaError_t code, const std::string& message) {
+  if (!advancing_) running_->waits = false;
   fail(code, running_->thread, message);
   std::longjmp(advancing_ ? *advancing_ : running_->start, 1);
 }
@@ -253,7 +255,10 @@ void Worker::take_turn(Carrier& self) {
 }
 
 // Lets others have their turn until the thread of `self` may go on.
-void Worker::wait(Carrier& self) { switch_to(self, next_turn()); }
+void Worker::wait(Carrier& self) {
+  self.waits = true;  // already: if the block fails now, this thread must unwind as well
+  switch_to(self, next_turn());
+}
 
 void Worker::switch_to(Carrier& self, Fibre& next) {
   self.waits = true;

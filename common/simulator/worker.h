@@ -124,7 +124,7 @@ class Worker {
   void set_block_dim(dim3 threads);
   void run_threads(Carrier& self);
   void run_thread(Carrier& self, unsigned thread);
-  void run_body();
+  void run_body(Carrier& self);
   void take_turn(Carrier& self);
   void wait(Carrier& self);
   void switch_to(Carrier& self, Fibre& next);

@@ -147,6 +147,18 @@ __global__ void loop_forever(float* y, float step, bool barriers) {
   }
 }
 
+struct Alive {
+  float* y;
+  ~Alive() { *y = 0.0f; }
+};
+
+__global__ void wait_for_one_who_left(float* y) {
+  y[threadIdx.x] = threadIdx.x == 5 ? 0.0f : 1.0f;
+  if (threadIdx.x == 5) return;
+  const Alive alive = {y + threadIdx.x};
+  __shfl_sync(~0u, 1, 0);
+}
+
 template <typename... Params, typename... Args>
 std::function<void()> launching(void (*kernel)(Params...), dim3 grid, Args... args) {
   return [=] { launch(kernel, grid, THREADS, nullptr, args...); };
@@ -285,6 +297,18 @@ TEST(BugFinding, NamesTheBugAndItsPlaceAndNothingElse) {
       expect_parts(error, parts);
       EXPECT_EQ(error_of(launching(stray, 1, x, y, 0, 0)), "") << "the device is none the worse";
     }
+  }
+  simulator::set_thread_order_seed(0);
+}
+
+// Also the one whose wait came last, and made the block fail: else its fibre would go on when the worker ends.
+TEST(BugFinding, AllThreadsOfABlockThatFailsUnwind) {
+  DeviceBuffer output(THREADS);
+  for (const uint64_t seed : {0, 1, 2}) {
+    simulator::set_thread_order_seed(seed);
+    expect_parts(error_of(launching(wait_for_one_who_left, 1, output.data())),
+                 {"waits for ever at __shfl_sync()"});
+    EXPECT_EQ(output.download(), std::vector<float>(THREADS, 0.0f));
   }
   simulator::set_thread_order_seed(0);
 }
