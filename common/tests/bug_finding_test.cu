@@ -152,11 +152,11 @@ struct Alive {
   ~Alive() { *y = 0.0f; }
 };
 
-__global__ void wait_for_one_who_left(float* y) {
-  y[threadIdx.x] = threadIdx.x == 5 ? 0.0f : 1.0f;
-  if (threadIdx.x == 5) return;
+__global__ void wait_at_two_places(float* y) {
+  y[threadIdx.x] = 1.0f;
   const Alive alive = {y + threadIdx.x};
-  __shfl_sync(~0u, 1, 0);
+  if (threadIdx.x % 32 == 5) __syncthreads();
+  if (threadIdx.x % 32 != 5) __shfl_sync(~0u, 1, 0);
 }
 
 template <typename... Params, typename... Args>
@@ -306,9 +306,11 @@ TEST(BugFinding, AllThreadsOfABlockThatFailsUnwind) {
   DeviceBuffer output(THREADS);
   for (const uint64_t seed : {0, 1, 2}) {
     simulator::set_thread_order_seed(seed);
-    expect_parts(error_of(launching(wait_for_one_who_left, 1, output.data())),
+    expect_parts(error_of(launching(wait_at_two_places, 1, output.data())),
                  {"waits for ever at __shfl_sync()"});
-    EXPECT_EQ(output.download(), std::vector<float>(THREADS, 0.0f));
+    std::vector<float> alive(THREADS, 1.0f);
+    output.download(alive.data());
+    EXPECT_EQ(alive, std::vector<float>(THREADS, 0.0f));
   }
   simulator::set_thread_order_seed(0);
 }

@@ -308,7 +308,9 @@ TEST_F(StageTest, NanReachesItsOutputsAndNoOthers) {
       for (int64_t i = 0; i < shape.output_count(); ++i) {
         ASSERT_EQ(std::isnan(output[i]), std::isnan(reference.value[i])) << "output " << i;
         // What a stage computes again where another group's NaN came in has its right value, too.
-        if (!std::isnan(output[i])) ASSERT_NEAR(output[i], reference.value[i], tolerance) << i;
+        if (!std::isnan(output[i])) {
+          ASSERT_NEAR(output[i], reference.value[i], tolerance) << i;
+        }
         nans += std::isnan(output[i]);
       }
       EXPECT_GT(nans, 0);
@@ -328,7 +330,9 @@ TEST_F(StageTest, InfinityReachesItsOutputsAndNoOthers) {
     const std::vector<float> output = OnDevice(stage(), problem).run_stage();
     for (int64_t i = 0; i < shape.output_count(); ++i) {
       ASSERT_EQ(std::isfinite(output[i]), std::isfinite(reference.value[i])) << "output " << i;
-      if (std::isfinite(output[i])) ASSERT_NEAR(output[i], reference.value[i], tolerance) << i;
+      if (std::isfinite(output[i])) {
+        ASSERT_NEAR(output[i], reference.value[i], tolerance) << i;
+      }
     }
   }
 }
