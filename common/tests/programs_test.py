@@ -197,24 +197,29 @@ class Programs(unittest.TestCase):
             self.assertRegex(said, r"^\S*a.cu:4: error: the launch's arguments [^\n]*\n$")
             os.close(ours), os.close(theirs)
 
-    def test_launches_after_main_counters_and_a_status_that_looks_like_a_signal(self):
+    def test_counters_and_a_status_that_looks_like_a_signal(self):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(f"{folder}/tmp")
             files.write(f"{folder}/a.cu",
                         "__device__ int x[32];\n__global__ void k() { x[threadIdx.x] = 1; }\n"
-                        "struct Late { ~Late() { k<<<1, 32>>>(); cudaDeviceSynchronize(); } } late;\n"
-                        "int main() {\n  k<<<1, 32>>>();\n  cudaDeviceSynchronize();\n  return 130;\n}\n")
+                        "struct Late { bool is = false; ~Late() { if (is) k<<<1, 32>>>(); } } late;\n"
+                        "int main(int words, char**) {\n  late.is = words > 1;\n  k<<<1, 32>>>();\n"
+                        "  cudaDeviceSynchronize();\n  return 130;\n}\n")
             done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", "a.cu", "--count",
-                                   "--seed", "0", "--json", "out.json"], check=False, cwd=folder,
-                                  capture_output=True, text=True,
+                                   "--seed", "0", "--json", "out.json", "--keep", "kept"],
+                                  check=False, cwd=folder, capture_output=True, text=True,
                                   env={**os.environ, "PYTHONPATH": ROOT, "TMPDIR": "tmp"})
             self.assertEqual((done.returncode, done.stderr), (130, ""))
-            self.assertIn("k: 2 launches, nothing found", done.stdout)
+            self.assertIn("k: 1 launch, nothing found", done.stdout)
             report = json.loads(files.read(f"{folder}/out.json"))
             kernel, = report["kernels"]
-            self.assertEqual((report["status"], kernel["launches"]), (130, 2))
-            self.assertEqual(kernel["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"], 2)
+            self.assertEqual((report["status"], kernel["launches"]), (130, 1))
+            self.assertEqual(kernel["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"], 1)
             self.assertEqual(os.listdir(f"{folder}/tmp"), [])
+            done = subprocess.run([f"{folder}/kept", "late"], check=False, capture_output=True, text=True,
+                                  env={**os.environ, "CONVLADDER_SIM_REPORT": f"{folder}/late.json"})
+            self.assertEqual((done.returncode, done.stderr), (
+                1, "convladder: error: a launch after main() has ended is not simulated\n"))
 
     def test_what_another_build_has_removed(self):
         with tempfile.TemporaryDirectory() as folder:
