@@ -29,7 +29,7 @@ __global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
   }
   products_commit();
   products_wait(sum);
-  UNROLL for (int j = 0; j < FILTERS / 2; ++j) {
+  UNROLL for (int j = 0; j < FILTERS / 2; ++j) {  // two pixels, 8 apart; pairs of filters, 8 apart
     sums[(pixel + j / 2 % 2 * 8) * FILTERS + j / 4 * 8 + t * 2 + j % 2] = sum[j];
   }
 }
