@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <string_view>
 
 #include <fmt/format.h>
 #include "common/core/platform.h"
@@ -69,6 +70,7 @@ struct Worker::Carrier {
   unsigned thread = 0;
   bool waits = false;              // its thread waits for others
   const LaneCall* call = nullptr;  // for lanes of its warp
+  uint64_t way = 0;                // the calls that have led there, where these matter
   Place place{"", 0};              // at __syncthreads(), or where it asks again
   const char* verb = "";           // of the latter: asks, or waits
   const void* key = nullptr;       // with which it sleeps
@@ -582,6 +584,7 @@ void Worker::meet(const LaneCall& call) {
   Carrier& self = *running_;
   Warp& warp = warps_[self.thread / WARP];
   const bool any = call.mask == 0 && std::strcmp(call.name, "__activemask") == 0;
+  if (any) self.way = way_here();
   if (!any && !(call.mask & lane_bit(self.thread))) {
     throw KernelError(cudaErrorInvalidValue,
                       to_string(call) + ": the mask " + hexadecimal(call.mask) +
@@ -602,6 +605,25 @@ void Worker::meet(const LaneCall& call) {
   }
 }
 
+// A number for the lines of the calls that are under way. A function that both arms of a branch call is at two places,
+// as on a GPU, where it is inlined; code that the compiler has doubled is at one.
+uint64_t Worker::way_here() {
+  const void* frames[32];
+  const std::size_t count = return_addresses(frames, std::size(frames));
+  const std::string_view key(reinterpret_cast<const char*>(frames), count * sizeof(*frames));
+  const auto [known, is_new] = ways_.try_emplace(std::hash<std::string_view>()(key));
+  if (is_new) {
+    std::vector<uint32_t> codes;
+    for (std::size_t i = 0; i < count; ++i) codes.push_back(code_offset(frames[i]));
+    std::string all;
+    for (const std::vector<std::string>& lines : source_lines(codes)) {
+      for (const std::string& line : lines) all += line + '\n';
+    }
+    known->second = std::hash<std::string>()(all);
+  }
+  return known->second;
+}
+
 // Two lanes that wait for each other must ask for the same.
 void Worker::require_agreement(const LaneCall& call, const Carrier& other) const {
   const LaneCall& there = *other.call;
@@ -617,13 +639,14 @@ void Worker::require_agreement(const LaneCall& call, const Carrier& other) const
                                                 " of the same warp is at " + with_mask(there));
 }
 
-// Lets those go on that wait for the lanes in `mask`, once all of these are there; or, where a place
-// is given, those that wait there for no lane in particular.
-void Worker::release_lanes(Warp& warp, unsigned mask, const Place* place) {
+// Lets those go on that wait for the lanes in `mask`, once all of these are there; or those that wait as `like` does,
+// for no lane in particular.
+void Worker::release_lanes(Warp& warp, unsigned mask, const Carrier* like) {
   const std::size_t waited_for = __builtin_popcount(mask & warp.alive);
-  if (!place && warp.waiting.size() < waited_for) return;  // most
+  if (!like && warp.waiting.size() < waited_for) return;  // most
   const auto is_meant = [&](const Carrier* carrier) {
-    return carrier->call->mask == mask && (!place || carrier->call->place == *place);
+    return carrier->call->mask == mask &&
+           (!like || (carrier->call->place == like->call->place && carrier->way == like->way));
   };
   unsigned lanes = 0;
   const LaneCall* first = nullptr;
@@ -664,8 +687,8 @@ bool Worker::release_converged() {
     for (;;) {
       const auto first = std::find_if(warp.waiting.begin(), warp.waiting.end(), converges);
       if (first == warp.waiting.end()) break;
-      const Place place = (*first)->call->place;
-      release_lanes(warp, 0, &place);
+      const Carrier& like = **first;
+      release_lanes(warp, 0, &like);
       any = true;
     }
   }

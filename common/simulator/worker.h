@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/simulator/device_calls.h"
@@ -141,7 +142,8 @@ class Worker {
   std::size_t draw(std::size_t count);  // by the seed
   void fail_apart(const Carrier& first, const Carrier& other);
   void require_agreement(const LaneCall& call, const Carrier& other) const;
-  void release_lanes(Warp& warp, unsigned mask, const Place* place = nullptr);
+  void release_lanes(Warp& warp, unsigned mask, const Carrier* like = nullptr);
+  uint64_t way_here();
   bool release_converged();
   void make_ready(const std::vector<Carrier*>& carriers);
   std::string whereabouts(unsigned thread) const;
@@ -154,6 +156,7 @@ class Worker {
   std::vector<std::unique_ptr<Carrier>> carriers_;
   std::vector<Carrier*> free_;  // those that carry no thread
   bool closing_ = false;
+  std::unordered_map<std::size_t, uint64_t> ways_;  // of the return addresses that led there
 
   // The block that runs.
   const Grid* grid_ = nullptr;

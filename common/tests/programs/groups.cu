@@ -85,6 +85,27 @@ __global__ void groups() {
   block.barrier_wait(block.barrier_arrive());
 }
 
+// One addition for all lanes that are together: those of the other arm are not, though both call this.
+__device__ int add_one(int* count) {
+  const cg::coalesced_group group = cg::coalesced_threads();
+  int first = 0;
+  if (group.thread_rank() == 0) first = atomicAdd(count, int(group.size()));
+  return group.shfl(first, 0) + int(group.thread_rank());
+}
+
+__global__ void both_arms() {
+  __shared__ int small, large;
+  if (threadIdx.x == 0) small = large = 0;
+  __syncthreads();
+  if (threadIdx.x % 32 < 10) {
+    CHECK(add_one(&small) < 20);
+  } else {
+    CHECK(add_one(&large) < 44);
+  }
+  __syncthreads();
+  CHECK(small == 20 && large == 44);
+}
+
 // The last tile of a block of 40 threads has eight.
 __global__ void last_tile() {
   const auto tile = cg::tiled_partition(cg::this_thread_block(), 32);
@@ -119,6 +140,7 @@ __global__ void check(const int* values, const int* copied) {
 
 int main() {
   groups<<<2, dim3(32, 4)>>>();
+  both_arms<<<1, 64>>>();
   last_tile<<<1, 40>>>();
   int values[1024], *device, rounds = 5;
   for (int i = 0; i < 1024; ++i) values[i] = i;
