@@ -162,32 +162,37 @@ cudaError_t refuse(const char* call, const std::string& what) {
   return set_last_error(cudaErrorInvalidValue);
 }
 
+// False: none of that kind begins there.
+bool free_block(void* pointer, bool of_host, bool of_heap) {
+  std::size_t bytes = 0;
+  {
+    const std::lock_guard lock(allocations_mutex);
+    const auto found = allocations().find(static_cast<char*>(pointer));
+    if (found == allocations().end()) return false;
+    const Block& block = found->second;
+    if (block.kind >= Kind::kRegistered || (block.kind == Kind::kHost) != of_host ||
+        (block.of_heap > 0) != of_heap) {
+      return false;
+    }
+    bytes = block.bytes;
+    heap_bytes -= block.of_heap;
+    if (is_on_device(block.kind)) device_bytes -= bytes;
+    allocations().erase(found);
+    if constexpr (COUNTING) memory_freed(pointer);
+  }
+  release(pointer, bytes);
+  return true;
+}
+
 cudaError_t free_memory(const char* call, void* pointer, bool of_host) {
   Enqueueing::note("frees memory");
   last_kernel_may_run = false;
   if (!pointer) return cudaSuccess;
   if (failed_before()) return failed_before();
-  std::size_t bytes = 0;
-  {
-    const std::lock_guard lock(allocations_mutex);
-    const auto found = allocations().find(static_cast<char*>(pointer));
-    if (found != allocations().end() && found->second.kind < Kind::kRegistered &&
-        (found->second.kind == Kind::kHost) == of_host) {
-      bytes = found->second.bytes;
-      heap_bytes -= found->second.of_heap;
-      if (is_on_device(found->second.kind)) device_bytes -= bytes;
-      allocations().erase(found);
-      if constexpr (COUNTING) memory_freed(pointer);
-    }
-  }
-  if (bytes == 0) {
-    return is_program()
-               ? refuse(call,
-                        "nothing begins there that its counterpart gave and that is not freed")
-               : set_last_error(cudaErrorInvalidValue);
-  }
-  release(pointer, bytes);
-  return cudaSuccess;
+  if (free_block(pointer, of_host, false)) return cudaSuccess;
+  return is_program()
+             ? refuse(call, "nothing begins there that its counterpart gave and that is not freed")
+             : set_last_error(cudaErrorInvalidValue);
 }
 
 // What is wrong with one end of a copy, or of cudaMemset, in a program: in words, empty if nothing is.
@@ -197,6 +202,9 @@ std::string wrong_end(const void* address, std::size_t bytes, bool is_device, co
   if (found == allocations().end()) {
     const bool is_symbol = COUNTING && is_device_variable(address);
     return !is_device || is_symbol ? "" : fmt::format("its {} is no device memory", end);
+  }
+  if (found->second.of_heap > 0) {
+    return fmt::format("its {} is memory of the kernels' heap (of malloc() or new)", end);
   }
   const std::size_t rest = found->second.bytes - (static_cast<const char*>(address) - found->first);
   if (bytes > rest) {
@@ -390,6 +398,8 @@ void* allocate_on_heap(std::size_t bytes) {
   }
   return memory;
 }
+
+bool free_on_heap(void* memory) { return free_block(memory, false, true); }
 
 bool is_heap_used() {
   const std::lock_guard lock(allocations_mutex);

@@ -49,8 +49,9 @@ enum class MemoryState : uint8_t {
 void memory_allocated(void* begin, std::size_t bytes, bool host_writes = false);
 void memory_freed(void* begin);
 void memory_named(const void* address, const std::string& name);  // see name_memory()
-// Memory of the kernels' heap, to be freed by cudaFree(); null where its limit (cudaLimitMallocHeapSize) is reached.
+// Memory of the kernels' heap, to be freed by free_on_heap(); null where its limit (cudaLimitMallocHeapSize) is reached.
 void* allocate_on_heap(std::size_t bytes);
+bool free_on_heap(void* memory);  // false: nothing that this gave begins there
 // Whether kernels have asked for some of it: the limit can't be changed any more.
 bool is_heap_used();
 // Of a program's variable: __device__, __managed__ or __constant__.

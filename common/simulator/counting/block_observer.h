@@ -272,7 +272,8 @@ class BlockObserver {
     const auto code = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(access.pc)) + code_origin_;
     const unsigned bytes =  // of the word
         access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
-    return {stamp_, code, bytes, false, known_lanes_[thread_].data()};
+    return {stamp_, code, bytes, false, known_lanes_[thread_].data(),
+            phase_.data() + thread_ / 32 * 32};
   }
   bool is_ordered(const Touch& before);
   // Until when the running thread has seen what is published; and of which time its strong writes tell.
@@ -320,7 +321,7 @@ class BlockObserver {
   unsigned threads_ = 0;
   unsigned interval_ = 0;  // __syncthreads() so far
   // Per thread. The phase counts up with each __syncwarp(), and is alike for those who have met there.
-  std::vector<unsigned> phase_;
+  std::vector<uint32_t> phase_;
   std::vector<std::array<uint32_t, 32>> known_lanes_;  // Touch::known
   std::vector<uint8_t> fences_;                        // since the last barrier, at most 3
   std::vector<uint64_t> seen_;  // the latest time of which a word has told it

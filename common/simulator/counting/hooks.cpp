@@ -237,14 +237,14 @@ bool free_in_kernel(void* memory, const void* pc) {
     return false;  // the simulator's own
   }
   BlockObserver* const observer = std::exchange(watching, nullptr);
-  const bool freed = is_device_memory(memory) && cudaFree(memory) == cudaSuccess;
+  const bool freed = free_on_heap(memory);
   kernel_allocations -= freed;
   if (observer) {
     observer->forget_known();
     if (!freed) {
       const uint32_t code = convladder::code_offset(pc);
       observer->object(code, 0, [&] {
-        return "frees what is not allocated, or has been freed, at " +
+        return "frees what malloc() and new of a kernel haven't given, or what has been freed, at " +
                convladder::called_line(code);
       });
     }

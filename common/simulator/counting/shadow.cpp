@@ -435,6 +435,7 @@ uint64_t who(Stamp stamp) {
   return ((uint64_t{stamp.block} << 16 | stamp.interval) << 11 | stamp.thread) << 3 | stamp.fences
                                                                                           << 1;
 }
+constexpr unsigned PHASES_OF_FENCES = 64;  // that are told apart
 uint64_t whose_warp(Stamp stamp, unsigned phase) {
   const uint64_t warp = stamp.thread / uint64_t{warpSize};
   return ((uint64_t{stamp.block} << 16 | stamp.interval) << 11 | warp << 6 | phase) << 3 | 1;
@@ -446,7 +447,7 @@ uint64_t publish(Stamp now, bool waited, bool in_block) {
   if (in_block) {
     auto& times = publications.times_in_block;
     if (times.emplace(who(now), publication_count + 1).second) {
-      times.emplace(whose_warp(now, now.phase), ++publication_count);
+      times.emplace(whose_warp(now, now.phase % PHASES_OF_FENCES), ++publication_count);
     }
     if (waited && wait_published == 0) wait_published = publication_count.load();
     return publication_count;
@@ -454,7 +455,7 @@ uint64_t publish(Stamp now, bool waited, bool in_block) {
   // The first covers what comes later: a race may go unseen, and none is invented.
   if (publications.times.emplace(who(now), publication_count + 1).second) {
     ++publication_count;
-    publications.times.emplace(whose_warp(now, now.phase), publication_count);
+    publications.times.emplace(whose_warp(now, now.phase % PHASES_OF_FENCES), publication_count);
     auto& intervals = publications.intervals[now.block];
     if (intervals.empty() || intervals.back().first != now.interval) {
       intervals.emplace_back(uint64_t{now.interval}, publication_count);
@@ -480,8 +481,8 @@ bool was_published(Stamp touch, uint64_t time, uint64_t block) {
            (touch.block == block && was_among(publications.times_in_block, who));
   };
   if (was(who(touch))) return true;
-  for (unsigned phase = 0; phase < PHASES; ++phase) {
-    if (phase != touch.phase && was(whose_warp(touch, phase))) return true;
+  for (unsigned phase = 0; phase < PHASES_OF_FENCES; ++phase) {
+    if (phase != touch.phase % PHASES_OF_FENCES && was(whose_warp(touch, phase))) return true;
   }
   const auto found = publications.intervals.find(touch.block);
   if (found == publications.intervals.end()) return false;

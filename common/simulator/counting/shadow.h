@@ -27,12 +27,12 @@ struct Stamp {
   uint64_t several_blocks : 1;   // of this launch; `block` is the last of them
   uint64_t thread : 10;          // x fastest
   uint64_t fences : 2;           // the thread's since the last __syncthreads(), at most 3
-  uint64_t phase : 6;
+  uint64_t phase : 10;
   uint64_t interval : 16;
-  uint64_t block : 24;  // x fastest
+  uint64_t block : 20;  // x fastest
 };
 static_assert(sizeof(Stamp) == 8);
-constexpr unsigned PHASES = 64, INTERVALS = 1 << 16;  // that stamps tell apart
+constexpr unsigned PHASES = 1 << 10, INTERVALS = 1 << 16;  // that stamps tell apart
 
 // A stamp, the instruction behind it as an offset in the program's code, and a bit for each byte of the
 // word that it touches.
@@ -40,15 +40,17 @@ struct Touch {
   Stamp stamp;
   uint32_t code : 28, bytes : 4;
   bool is_read = false;  // of one that is returned
-  // Of one that comes now: for each lane of its warp the phase that a __syncwarp() of both has begun.
+  // Of one that comes now: for each lane of its warp the phase that a __syncwarp() of both has begun, and its own
+  // one. A lane may be ahead, by its own with others.
   const uint32_t* known = nullptr;
+  const uint32_t* reached = nullptr;
 
-  // Whether a __syncwarp() lies between what a lane of this warp did and now. A lane may also be ahead, by its
-  // own with others.
+  // Whether a __syncwarp() lies between what a lane of this warp did and now.
   bool is_behind(Stamp before) const {
-    const uint32_t later =
-        (known[before.thread % uint64_t{warpSize}] - uint32_t{before.phase}) % PHASES;
-    return later != 0 && later < PHASES * 3 / 4;
+    const uint64_t lane = before.thread % uint64_t{warpSize};
+    const uint32_t phase = before.phase;
+    const bool is_ahead = (reached[lane] - phase) % PHASES < reached[lane] - known[lane];
+    return !is_ahead && (known[lane] - phase) % PHASES != 0;
   }
 };
 

@@ -1,5 +1,5 @@
 // What orders the lanes of a warp, and blocks: barriers of some lanes, many barriers, an update behind a grid's.
-// seen: many: 1 launch, nothing found
+// seen: many: 4 launches, nothing found
 // seen: part: 1 launch, nothing found
 // seen: rounds: 1 launch, nothing found
 // seen: update: 1 launch, nothing found
@@ -12,10 +12,10 @@
 
 namespace cg = cooperative_groups;
 
-__global__ void many(int* x) {
+__global__ void many(int* x, int times) {
   __shared__ int held[32];
   held[threadIdx.x] = threadIdx.x;
-  for (int i = 0; i < 8; ++i) __syncwarp();
+  for (int i = 0; i < times; ++i) __syncwarp();
   x[threadIdx.x] = held[31 - threadIdx.x];
 }
 __global__ void part(int* x) {
@@ -59,7 +59,7 @@ __global__ void halves(int* x) {
 int main() {
   int* x = nullptr;
   cudaMalloc(&x, 128 * sizeof(int));
-  many<<<1, 32>>>(x);
+  for (const int times : {8, 48, 64, 1000}) many<<<1, 32>>>(x, times);
   part<<<1, 32>>>(x);
   rounds<<<1, 64>>>(x);
   void* arguments[] = {&x};

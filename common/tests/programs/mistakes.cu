@@ -48,7 +48,9 @@
 // across_the_end: writes 4 bytes of global memory out of bounds, .*, at .*{across_the_end}
 // behind_heap: out of bounds, 0 bytes past the end of 16 bytes, at .*{behind_heap}
 // freed_heap: out of bounds: it has been freed, at .*{freed_heap}
-// freed_twice: frees what is not allocated, or has been freed, at .*{freed_twice}
+// frees_memory_of_the_host: frees what malloc\(\) and new of a kernel haven't given, .*{frees_memory_of_the_host}
+// copies_from_the_heap: cudaMemcpy.* its source is memory of the kernels' heap
+// freed_twice: frees what malloc\(\) and new of a kernel haven't given, or what has been freed, at .*{freed_twice}
 // early: reads 4 bytes of shared memory \(held \+ \d+ bytes\), into which an asynchronous copy is under way: .* asked for it at .*{ask}, at .*{early}
 // beyond_heap: writes 4 bytes of global memory out of bounds, 0 bytes past a null pointer, at .*{beyond_heap}
 // by_zero: divides an integer by 0, at .*{by_zero}
@@ -382,6 +384,13 @@ __global__ void freed_twice(int*) {
   free(own);
   free(own);  // freed_twice
 }
+__global__ void frees_memory_of_the_host(int* out) {
+  if (threadIdx.x == 0) free(out);  // frees_memory_of_the_host
+}
+__device__ int* of_heap;
+__global__ void copies_from_the_heap(int*) {
+  if (threadIdx.x == 0) of_heap = static_cast<int*>(malloc(64)), of_heap[0] = 5;
+}
 __global__ void beyond_heap(int* out) {
   int* const own = static_cast<int*>(malloc(64 << 20));
   own[out[64]] = 1;  // beyond_heap
@@ -480,6 +489,8 @@ int main(int, char** arguments) {
                   {"behind_heap", behind_heap, 1},
                   {"freed_heap", freed_heap, 1},
                   {"freed_twice", freed_twice, 1},
+                  {"frees_memory_of_the_host", frees_memory_of_the_host, 1},
+                  {"copies_from_the_heap", copies_from_the_heap, 1},
                   {"early", early, 1},
                   {"beyond_heap", beyond_heap, 1},
                   {"by_zero", by_zero, 1},
@@ -498,5 +509,8 @@ int main(int, char** arguments) {
   }
   const cudaError_t error = cudaDeviceSynchronize();
   std::printf("%s\n", cudaGetErrorString(error));
+  int* heap = nullptr;
+  cudaMemcpyFromSymbol(&heap, of_heap, sizeof(heap));
+  if (heap) cudaMemcpy(out, heap, sizeof(int), cudaMemcpyDeviceToDevice);
   cudaFree(out);
 }
