@@ -353,7 +353,7 @@ def keep_own_files(command, words):
         for other, _, read_path, also_written in named:
             if not also_written and path == read_path:
                 fail(f"{name} and {other} are the same file, {value}: it would be overwritten", 2)
-        if path.endswith((".cu", ".cuh")):
+        if path.endswith((".c", ".cc", ".cpp", ".cu", ".cuh", ".cxx", ".h", ".hpp")):
             fail(f"{name} {value}: a source would be overwritten", 2)
         if is_own(path, MEASURED if name == "--json" else ""):
             fail(f"{name} {path}: a file of this repository would be overwritten", 2)

@@ -150,7 +150,12 @@ Workload make_workload(const Options& options) {
   require_memory_for(w.shape);
   w.data = bank ? make_filter_bank() : make_test_data(w.shape, DataKind::kUniform, seed);
   if (photo && !input.is_given()) {
-    w.data.input = make_photo_batch(read_image(repository_path(PHOTO)), w.shape.N);
+    const Image image = read_image(repository_path(PHOTO));
+    if (image.width != PHOTO_SIZE || image.height != PHOTO_SIZE) {
+      throw std::runtime_error(fmt::format("{}: is {}x{}, must be {}x{}", PHOTO, image.width,
+                                           image.height, PHOTO_SIZE, PHOTO_SIZE));
+    }
+    w.data.input = make_photo_batch(image, w.shape.N);
   }
   const ConvShape& s = w.shape;
   input.replace(w.data.input, "input", {s.N, s.total_C(), s.H, s.W});

@@ -126,7 +126,9 @@ class Formulas(unittest.TestCase):
                          '"check": [{"shape": "nasty_primes", "bias": 2}]', '"visibility": "nosuch"',
                          '"count": [{"shape": "nasty_primes", "groups": 2}]', '"predict": {"a": "b"}',
                          f'"goals": [{{{goal}, "at_most": 1}}, {{{goal}, "at_most": 2}}]', '"points": true',
-                         '"think": "a text"', f'"goals": [{{{goal}, "at_most": "2,5"}}]',
+                         '"think": "a text"', '"think": {"wrong result": 5}', '"vary": {"k": [3, 9, 12]}',
+                         '"goals": {}', '"goals": [5]', '"score": "nosuch"', '"vary": {"groups": [1, 4]}',
+                         f'"goals": [{{{goal}, "at_most": "2,5"}}]',
                          '"next": null', f'"goals": [{{{goal}, "at_most": 1, "at_least": 1}}]',
                          '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):

@@ -210,6 +210,16 @@ TestData data_with(float value, const ConvShape& shape) {
   return data;
 }
 
+// More than the problems here have.
+TEST_F(StageTest, ManyGroups) {
+  const ConvShape shape = suited(shape_of("c=260 h=w=4 k=260 r=s=2 groups=130"), stage());
+  const TestData data = make_test_data(shape, DataKind::kSmallInteger, 1);
+  const HostProblem problem = host_problem(shape, data);
+  const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+  const Comparison result = compare(output.data(), shape, compute_reference(problem), Rule::kExact);
+  EXPECT_TRUE(result.pass) << result.message;
+}
+
 // In TF32 they are not exact: a stage that computes so must say so.
 TEST_F(StageTest, WideIntegersAreExactInFp32) {
   if (stage().precision != Precision::kFp32) GTEST_SKIP() << "in TF32 they need not be";
@@ -334,6 +344,17 @@ TEST_F(StageTest, InfinityReachesItsOutputsAndNoOthers) {
         ASSERT_NEAR(output[i], reference.value[i], tolerance) << i;
       }
     }
+  }
+}
+
+TEST_F(StageTest, NanInTheBiasReachesItsOutputs) {
+  const ConvShape shape = suited(shape_of(SHAPES_FOR_NAN[1]), stage());
+  TestData data = make_test_data(shape, DataKind::kUniform, 1);
+  data.bias[1] = NAN;
+  const HostProblem problem = host_problem(shape, data);
+  const std::vector<float> output = OnDevice(stage(), problem).run_stage();
+  for (int64_t i = 0; i < shape.output_count(); ++i) {
+    ASSERT_EQ(std::isnan(output[i]), i / shape.PQ() % shape.total_K() == 1) << "output " << i;
   }
 }
 

@@ -294,7 +294,9 @@ def show(task, source, verdict, predicted, screen=None):
 
 def parse_number(text):
     """'6.6e6', '6,600,000' or '6.6M': no counter is below 0. Raises ValueError."""
-    text = text.strip().replace(",", "").replace(" ", "")
+    text = text.strip().replace(" ", "")
+    if re.fullmatch(r"[^,]*(,\d{3})+(\D.*)?", text):  # not 2,5
+        text = text.replace(",", "")
     factor = {"k": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1)
     value = float(text[:-1] if factor > 1 else text) * factor
     if not 0 <= value < math.inf:
@@ -363,6 +365,8 @@ def show_list(all_tasks, notes):
 
 def hint(task, notes):
     note, texts = notes.of(task.name), task.hints()
+    if not texts:
+        fail(f"{task.name} has no hints")
     given = min(note["hints"], len(texts) - 1)
     if note["hints"] == len(texts):
         print("That was the last one; again:")

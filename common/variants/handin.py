@@ -467,8 +467,8 @@ def device_variable_of_the_host(text, dump, compiled):
     for line in printed("-rC").split("\n"):  # an address of it that the host's data hold
         if begin := re.match(r"RELOCATION RECORDS FOR \[(.*)\]", line):
             section = begin[1]
-        elif re.match(r"\.(data|bss|rodata|tdata)", section) and any(
-                re.search(rf" {re.escape(each)}([-+]0x[0-9a-f]+)?$", line) for each in held):
+        elif re.match(r"\.(data|bss|rodata|tdata)", section) and (
+                place := re.match(r"[0-9a-f]+ R_\w+\s+(.*?)([-+]0x[0-9a-f]+)?$", line)) and place[1] in held:
             return 0, "a variable of the host holds the address of one of the device"
     functions = re.split(r"^;; Function ", dump, flags=re.M)[1:]
     of_kernels = {bare(name_of(each)) for each in functions if KERNEL in attributes_of(each)} - {

@@ -213,7 +213,8 @@ class Task:
 
     def strangers(self, counted):
         """The kernels that have run, and are neither the start's nor the solution's: no goal counts them."""
-        known = set(LAUNCHED.findall(self.start() + self.solved())) | {*handin.BEHIND}
+        has_solution = os.path.exists(self.path("solution.cu"))  # a teacher's own may have none
+        known = set(LAUNCHED.findall(self.solved() if has_solution else self.start())) | {*handin.BEHIND}
         return sorted({kernel["kernel"] for kernels in counted.values() for kernel in kernels} - known)
 
     def score(self, counted):
@@ -292,8 +293,9 @@ def read_folder(folder):
             _try(task)
             found.append(task)
         except BadTask as error:
-            raise BadTask(f"{path}: {error}") from None
-        except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, StopIteration,
+            said = str(error).removeprefix(f"{path}: ")
+            raise BadTask(f"{path}: {said}") from None
+        except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RecursionError, StopIteration,
                 SyntaxError, TypeError, ValueError) as error:
             kind = "" if isinstance(error, ValueError) else "missing, or unknown: " if isinstance(
                 error, KeyError) else f"{type(error).__name__}: "
@@ -310,10 +312,10 @@ def _try(task):
     for each in [*goal["goals"], *goal["count"]]:
         if not isinstance(each, dict):
             raise ValueError(f"{json.dumps(each)} stands where {{ ... }} should")
-    if not goal["goals"] or not goal["count"]:
+    if not (goal["goals"] or "score" in goal) or not goal["count"]:
         raise ValueError("there must be goals, and problems to count")
     for name, ends in spans.items():
-        if not isinstance(ends, list) or len(ends) != 2:
+        if not isinstance(ends, list) or len(ends) != 2 or not ends[0] <= ends[1]:
             raise ValueError(f'"{name}": two numbers, the least and the most, vary it')
     strange = {*goal} - KEYS | {key for each in goal["goals"] for key in {*each} - GOAL_KEYS}
     if strange:
@@ -321,6 +323,8 @@ def _try(task):
     for place, each in enumerate(goal["goals"], 1):
         if lacking := [key for key in ("name", "counter", "think") if not isinstance(each.get(key), str)]:
             raise ValueError(f"goal {place} has no {lacking[0]}")
+        if not isinstance(each.get("kernel", ""), str):
+            raise ValueError(f'"{each["name"]}": its kernel must be a name')
         if len({*each} & {*RELATIONS}) != 1:
             raise ValueError(f'"{each["name"]}": a goal needs one of {", ".join(RELATIONS)}, and one alone')
     if len({each["name"] for each in goal["goals"]}) < len(goal["goals"]):
@@ -333,6 +337,11 @@ def _try(task):
             if column != "shape" and (column not in COLUMNS or type(value) is not int or not
                                       LEAST.get(column, 1) <= value <= MOST.get(column, 1 << 20)):
                 raise ValueError(f'"{column}": {json.dumps(value)} is in no problem')
+    rows = _rows_of(drawn)  # of their ends
+    groups, c, k = (range(min(of), max(of) + 1) for of in (
+        [int(row[name]) for row in rows.values()] for name in ("groups", "c", "k")))
+    if any(each % g for g in groups for of in (c, k) for each in of):
+        raise ValueError('"vary" draws groups that don\'t divide c and k')
     for last in drawn:
         rows = task.checked() | task.counted() | _rows_of([last])
         if sum(_work(problem, row) for problem, row in rows.items()) > task.seconds << 24:
@@ -343,8 +352,11 @@ def _try(task):
         kernel = {**metrics, "kernel": each.get("kernel", ""), "name": each["name"]}
         task.results({problem: [kernel] for problem in rows}, rows)
     task.predictable({})
-    if not isinstance(goal.get("think", {}), dict):
+    think = goal.get("think", {})
+    if not isinstance(think, dict) or not all(isinstance(text, str) for text in think.values()):
         raise ValueError('"think" must have a text for each kind of failure')
+    if "score" in goal:
+        evaluate(goal["score"], counters_of([{**metrics, "kernel": ""}]))
     points = goal.get("points", 0)
     if type(points) not in (int, float) or not 0 <= points < math.inf or not task.start():
         raise ValueError("points must be a number, not below 0")
