@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<TM, THREE>)
       if (last && tile + 1 < tiles) read(next, 0);
       if constexpr (LOADS) {
         products_wait(sum, d);
-        if (last) fence_async_proxy();  // this lane has read all of the tile
+        if (last) fence_async_proxy();  // this lane has read all of slot i
         __syncwarp();
         if (last && tid % 32 == 0) arrive(&empty[i]);
         if constexpr (THREE) {
