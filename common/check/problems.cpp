@@ -94,7 +94,8 @@ bool is_misspelled(const std::string& word, const std::string& right) {
   const auto ends = std::mismatch(word.begin(), word.end(), right.begin(), right.end());
   const auto rest = std::mismatch(word.rbegin(), std::make_reverse_iterator(ends.first),
                                   right.rbegin(), std::make_reverse_iterator(ends.second));
-  return right.size() > 3 && rest.first.base() - ends.first < 2 && rest.second.base() - ends.second < 2;
+  return right.size() > 3 && rest.first.base() - ends.first < 2 &&
+         rest.second.base() - ends.second < 2;
 }
 
 // What a column that is not known is probably meant to be; "" where nobody can tell.

@@ -55,7 +55,8 @@ Trial::Trial(const Stage& stage, const HostProblem& problem, const Placement& pl
           DeviceBuffer(problem.shape.filter_count(), placement.offsets[1], guards),
           DeviceBuffer(problem.bias ? problem.shape.total_K() : 0, placement.offsets[2], guards),
           DeviceBuffer(problem.shape.output_count(), placement.offsets[3], guards)}),
-      workspace_(floats_for(workspace_bytes_), 0, guards) {
+      // Aligned to 256 bytes, and to no more.
+      workspace_(floats_for(workspace_bytes_), guards == Guards::kNone ? 0 : 64, guards) {
   with_input([&](const float* input) { tensors_->input.upload(input); });
   with_filters([&](const float* filters) { tensors_->filters.upload(filters); });
 

@@ -41,6 +41,8 @@ SIMULATOR = " ::convladder::simulator::"  # the space: what stands before may be
 SHARED = "static thread_local __attribute__((used, aligned(128){}))"
 TAG = ', abi_tag("device")'  # in the name of what any kernel may use, for core/program.cpp
 ATOMIC = re.compile(r"atomic(Add|Sub|Exch|Min|Max|And|Or|Xor|Inc|Dec|CAS)(_block|_system)?")
+ALTERNATIVES = {"and", "and_eq", "bitand", "bitor", "compl", "not", "not_eq", "or", "or_eq", "xor", "xor_eq"}
+VECTOR = re.compile(r"(u?(char|short|int|long|longlong)|float|double)[1-4]")
 TYPES = {"auto", "bool", "char", "class", "double", "float", "int", "long", "short", "typename", "unsigned"}
 REFUSED = [
     (r"cudaTextureObject_t|cudaCreateTextureObject|cudaBindTexture\w*|tex[123]D\w*|texCubemap\w*|"
@@ -95,7 +97,8 @@ class Unit:
                 continue
             end = markers[number + 1].start() if number + 1 < len(markers) else len(text)
             for token in TOKEN.finditer(text, marker.end(), end):
-                self.kinds.append(token.lastgroup if token.lastgroup != "delimiter" else "text")
+                kind = "sign" if token[0] in ALTERNATIVES else token.lastgroup
+                self.kinds.append(kind if kind != "delimiter" else "text")
                 self.words.append(token[0])
                 self.starts.append(token.start())
                 self.ends.append(token.end())
@@ -283,6 +286,9 @@ class Unit:
             arguments = "<" + ", ".join(name for _, name in parts) + ">"
         types = ", ".join(self.flat(first, self.without_default(first, behind))
                           for first, behind in self.split(name + 2, end))
+        of_names = [self.place_of_name(*part) for part in self.split(name + 2, end)]
+        unnamed = [word for each in range(name + 2, end) if each not in of_names and (
+            word := self.words[each]) and not self.is_in_default(each, name + 2, end)]
         kernel = self.words[name]
         self.spaces.add((*(self.around(i) or ["", ""])[-1:], kernel))
         if "=" in self.words[name + 2:end]:
@@ -291,7 +297,7 @@ class Unit:
                              f" {header}__attribute__((unused)){SIMULATOR}Kernel<"
                              f"static_cast<void (*)({types})>(&{kernel}{arguments})> "
                              f"{kernel}__kernel({self.flat(name + 2, end)});"))
-        if self.types.setdefault(kernel, types) != types:
+        if self.types.setdefault(kernel, unnamed) != unnamed:
             self.overloaded.add(kernel)
         if parts or kernel in self.overloaded:
             self.deduced.add(kernel)
@@ -331,6 +337,10 @@ class Unit:
                 return i
         return end
 
+    def is_in_default(self, i, first, end):
+        return any(self.without_default(begin, behind) <= i < behind
+                   for begin, behind in self.split(first, end))
+
     def before_arrays(self, i):
         """Where the brackets [...] begin that end in front of i."""
         while self.words[i - 1] == "]":
@@ -340,21 +350,32 @@ class Unit:
     def parameter(self, first, end):
         """A parameter, of a template or a kernel, with a name if it has none; and the argument that stands
         for it."""
-        behind = self.without_default(first, end)
-        at = self.before_arrays(behind)  # behind the name, or where it would be
+        at = self.behind_name(first, end)
+        if self.place_of_name(first, end) is None:
+            last = f"unnamed{first}"
+            declared = f"{self.flat(first, at)} {last} {self.flat(at, end)}"
+        else:
+            last, declared = self.words[at - 1], self.flat(first, end)
+        before = self.words[at - 1 if last.startswith("unnamed") else at - 2]
+        return declared, last + ("..." if before == "." else "")
+
+    def place_of_name(self, first, end):
+        """Where a parameter's name stands; None if it has none."""
+        at = self.behind_name(first, end)
+        last, before = self.words[at - 1], self.words[at - 2]
+        return None if (self.kinds[at - 1] != "word" or at - first < 2 or before == "::" or
+                        last in TYPES) else at - 1
+
+    def behind_name(self, first, end):
+        """Behind a parameter's name, or where it would be."""
+        at = self.before_arrays(self.without_default(first, end))
         if self.words[at - 1] == ")" and self.words[self.opening(at - 1) - 1] != "decltype":
             inner = self.opening(at - 1)
             is_nested = self.words[inner + 1] in ("*", "&")  # float (*x)[4], but not float f(float)
             if self.words[inner - 1] == ")":  # float (*f)(float)
                 at, is_nested = inner, True
             at = self.before_arrays(at - 1) if is_nested else inner
-        last, before = self.words[at - 1], self.words[at - 2]
-        if self.kinds[at - 1] != "word" or at - first < 2 or before == "::" or last in TYPES:
-            before, last = last, f"unnamed{first}"
-            declared = f"{self.flat(first, at)} {last} {self.flat(at, end)}"
-        else:
-            declared = self.flat(first, end)
-        return declared, last + ("..." if before == "." else "")
+        return at
 
     def declare_shared(self, i):
         begin, end = self.statement(i), i
@@ -697,24 +718,45 @@ class Unit:
 
     def is_declared(self, first, end):
         """Whether the tokens up to `end` declare a variable, and are no expression."""
+        if self.words[first] in ("*", "(") or self.words[first].endswith("_cast"):
+            return False
         last = end - 1
         while self.words[last] == "]":
             last = self.opening(last) - 1
         if self.words[last] == ")":
             bracket = self.opening(last)
+            if self.words[bracket - 1] == ")":  # float (*f[2])(float), but not (*f)(x)
+                return self.opening(bracket - 1) != first
             return bracket != first and self.words[bracket + 1] in ("*", "&")
-        return not (last == first or self.words[first] in ("*", "(") or
-                    self.words[last - 1] in (".", "->", "::"))
+        return not (last == first or self.words[last - 1] in (".", "->", "::"))
+
+    def ends_a_type(self, i):
+        """Whether the brace at i ends a structure: what follows is declared."""
+        begin = self.statement(self.opening(i))
+        return bool({"struct", "class", "union", "enum"} & set(self.words[begin:self.opening(i)]))
+
+    def behind_head(self, first, end):
+        """Behind what stands in front of a statement: if (x), case 1:, a label, [[likely]]."""
+        if self.words[first] in ("if", "for", "while", "else", "do"):
+            first += 1 + (self.words[first + 1] == "constexpr")
+            return self.closing(first) + 1 if self.words[first] == "(" else first
+        if self.words[first:first + 2] == ["[", "["]:
+            return self.closing(first) + 1
+        if self.words[first] == "case":
+            return next((j + 1 for j in range(first, end) if self.words[j] == ":"), first)
+        return first + 2 * (self.kinds[first] == "word" and self.words[first + 1] == ":")
 
     def assign_list(self, i):
-        """`to = {...};` in a kernel is one store, which the compiler would make part by part."""
-        end = self.closing(i + 1)
+        """`to = {...};`, or `to = float4{...};`, in a kernel is one store; g++ would make several."""
+        end = self.closing(i + 1 if self.words[i + 1] == "{" else i + 2)
         if self.words[end + 1] != ";" or not any(
                 first < i < last for first, last in self.bodies + self.device_bodies):
             return
         first = self.statement(i)
-        while self.words[first] in ("if", "for", "while", "else", "do"):
-            first = self.closing(first + 1) + 1 if self.words[first + 1] == "(" else first + 1
+        if self.words[first - 1] == "}" and self.ends_a_type(first - 1):
+            return
+        while (after := self.behind_head(first, i)) != first:
+            first = after
         if first < i and not self.is_declared(first, i):
             self.insert(first, SIMULATOR + "assign(")
             self.replace(i, ",")
@@ -753,7 +795,8 @@ class Unit:
             elif kind == "pragma" and (found := re.match(r"\s*#\s*pragma\s+unroll\s*\(?\s*(\d*)", word)):
                 loop = self.words[i + 1] in ("for", "while", "do")
                 self.replace(i, f"#pragma GCC unroll {found[1] or 16}" if loop else "")
-            elif word == "=" and self.kernel and self.words[i + 1] == "{":
+            elif word == "=" and self.kernel and (self.words[i + 1] == "{" or self.words[i + 2] == "{" and
+                                                  VECTOR.fullmatch(self.words[i + 1])):
                 self.assign_list(i)
             elif (word == "<" and self.words[i + 1:i + 3] == ["<", "<"] and self.adjacent(i, "<<") and
                   self.words[i - 1] not in ("operator", "<")):  # "<< <" is one as well

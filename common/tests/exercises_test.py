@@ -128,6 +128,7 @@ class Formulas(unittest.TestCase):
                          f'"goals": [{{{goal}, "at_most": 1}}, {{{goal}, "at_most": 2}}]', '"points": true',
                          '"think": "a text"', '"think": {"wrong result": 5}', '"vary": {"k": [3, 9, 12]}',
                          '"goals": {}', '"goals": [5]', '"score": "nosuch"', '"vary": {"groups": [1, 4]}',
+                         f'"goals": [{{{goal}, "kernel": "conv3d", "at_most": 1}}]',
                          f'"goals": [{{{goal}, "at_most": "2,5"}}]',
                          '"next": null', f'"goals": [{{{goal}, "at_most": 1, "at_least": 1}}]',
                          '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]',
@@ -239,7 +240,7 @@ class Messages(unittest.TestCase):
 
     def test_names_with_arguments(self):
         for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\',
-                     100000 * "copy;"):
+                     100000 * "copy;", f"extern const float ({100000 * ' '};"):
             begun = time.process_time()
             handin.directive(text, "", "a.cu")
             self.assertLess(time.process_time() - begun, 2)

@@ -59,12 +59,17 @@ TEST(Problems, AreReadWhole) {
 
 // Columns that nobody reads, whose names are nearly those of others.
 TEST(Problems, WarnOfColumnsThatAreMeant) {
-  const std::pair<const char*, const char*> CASES[] = {
-      {"group", "groups"}, {"Groups", "groups"},
-      {"N", "n"},          {"Stride", "stride_h and stride_w"},
-      {"BIAS", "bias"},    {"padding", "pad_h and pad_w"},
-      {"remark", ""},      {"stride_w", ""},
-      {"strid_w", "stride_w"}, {"pad_hh", "pad_h"}, {"paths", ""}};
+  const std::pair<const char*, const char*> CASES[] = {{"group", "groups"},
+                                                       {"Groups", "groups"},
+                                                       {"N", "n"},
+                                                       {"Stride", "stride_h and stride_w"},
+                                                       {"BIAS", "bias"},
+                                                       {"padding", "pad_h and pad_w"},
+                                                       {"remark", ""},
+                                                       {"stride_w", ""},
+                                                       {"strid_w", "stride_w"},
+                                                       {"pad_hh", "pad_h"},
+                                                       {"paths", ""}};
   for (const auto& [column, meant] : CASES) {
     testing::internal::CaptureStderr();
     read_text(std::string("n,c,h,w,k,r,s,") + column + "\n1,2,3,4,5,1,1,1\n");

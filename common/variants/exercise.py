@@ -156,16 +156,21 @@ def judge_task(task, source, builds, salt=""):
     return verdict
 
 
+def or_null(value):
+    """JSON has no NaN, which a ratio is whose kernel has none of the denominator."""
+    return None if value is not None and not math.isfinite(value) else value
+
+
 def record_of(task, source, verdict):
     """For --json."""
     gpu = verdict if verdict.on_gpu else verdict.gpu
     record = {"exercise": task.name, "file": shown(source),
               "status": "fail" if verdict.kind else "pass", "kind": verdict.kind,
               "message": verdict.message, "problem": verdict.problem,
-              "goals": [{"name": r.name, "problem": r.problem, "counted": r.value, "relation": r.relation,
-                         "bound": r.bound, "met": r.met} for r in verdict.results],
+              "goals": [{"name": r.name, "problem": r.problem, "counted": or_null(r.value),
+                         "relation": r.relation, "bound": r.bound, "met": r.met} for r in verdict.results],
               "gpu": gpu and {
-                  "counted": {r.name: r.value for r in gpu.results if r.problem in task.counted()},
+                  "counted": {r.name: or_null(r.value) for r in gpu.results if r.problem in task.counted()},
                   "note": gpu.note,
                   "milliseconds": {problem: timed["milliseconds"] for problem, timed in gpu.timed.items()}}}
     if "score" in task.goal:

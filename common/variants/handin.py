@@ -32,7 +32,7 @@ HOOKS = (r"(__builtin_)?_*(tsan_(init|vptr_\w+|(unaligned_|volatile_)*(read|writ
          r"|sanitizer_cov_trace_pc)")
 MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|fma|fmin|fmax|fmod|fdim|hypot"
          r"|cexpi|a?(sin|cos|tan)h?|atan2|erfc?|[lt]gamma|floor|ceil|l?l?round|trunc|l?l?rint|nearbyint|remainder"
-         r"|nextafter|copysign|ldexp|scalbln?|isnan|clz|ctz|ffs|popcount)(f|l|ll)?|__popcount[sdt]i2")
+         r"|nextafter|signbit|copysign|ldexp|scalbln?|isnan|clz|ctz|ffs|popcount)(f|l|ll)?|__popcount[sdt]i2")
 DEVICE = (r"__pipeline_(memcpy_async|commit|wait_prior|arrive_on)"
           r"|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
           r"|note_undefined|fail_(kernel|assertion)|rounded(_product|_fma)?|narrow_(float|double)|inverse_erf"
@@ -118,7 +118,7 @@ STRANGE = "simulator|tsan|constant_evaluated|__builtin_(LINE|FUNCTION|FILE|const
           "|^thread_local$|^__thread$|^__dso_handle$|^_GLOBAL_OFFSET_TABLE_$|^convladder_dynamic_shared$|^cudaLaunchKernel$"
 # A variable that is defined elsewhere: loads from one that is constant have no hooks.
 EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?=[^;{(=]*\bconst)'
-                    r"(?:(?!\b__shared__\b)[^;{(=\[])*(?:[;=\[]|\(\s*[*&]*\s*\w+\s*\)\s*\[)")
+                    r"(?:(?!\b__shared__\b)[^;{(=\[])*(?:[;=\[]|\(\s*(?:[*&]+\s*)?\w+\s*\)\s*\[)")
 # By these attributes, and by `asm` behind a declaration, another function is called than the source names.
 RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy|section)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}

@@ -215,7 +215,8 @@ class Task:
         """The kernels that have run, and are neither the start's nor the solution's: no goal counts them."""
         has_solution = os.path.exists(self.path("solution.cu"))  # a teacher's own may have none
         texts = self.start() + (self.solved() if has_solution else "")
-        known = set(LAUNCHED.findall(texts)) | {*handin.BEHIND}
+        known = set(LAUNCHED.findall(texts)) | {
+            each for each in handin.BEHIND if each.removesuffix("_kernel") + "(" in texts}
         return sorted({kernel["kernel"] for kernels in counted.values() for kernel in kernels} - known)
 
     def score(self, counted):
@@ -296,8 +297,8 @@ def read_folder(folder):
         except BadTask as error:
             said = str(error).removeprefix(f"{path}: ")
             raise BadTask(f"{path}: {said}") from None
-        except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RecursionError, StopIteration,
-                SyntaxError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RecursionError,
+                StopIteration, SyntaxError, TypeError, ValueError) as error:
             kind = "" if isinstance(error, ValueError) else "missing, or unknown: " if isinstance(
                 error, KeyError) else f"{type(error).__name__}: "
             raise BadTask(f"{path}: {kind}{error}") from None
@@ -315,6 +316,8 @@ def _try(task):
             raise ValueError(f"{json.dumps(each)} stands where {{ ... }} should")
     if not (goal["goals"] or "score" in goal) or not goal["count"]:
         raise ValueError("there must be goals, and problems to count")
+    if len(spans) > 6:
+        raise ValueError('"vary" has more than six extents')
     for name, ends in spans.items():
         if not isinstance(ends, list) or len(ends) != 2 or not ends[0] <= ends[1]:
             raise ValueError(f'"{name}": two numbers, the least and the most, vary it')

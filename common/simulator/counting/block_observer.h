@@ -272,7 +272,11 @@ class BlockObserver {
     const auto code = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(access.pc)) + code_origin_;
     const unsigned bytes =  // of the word
         access.bytes >= 4 ? 15 : ((1u << access.bytes) - 1) << access.address % 4;
-    return {stamp_, code, bytes, false, known_lanes_[thread_].data(),
+    return {stamp_,
+            code,
+            bytes,
+            false,
+            known_lanes_[thread_].data(),
             phase_.data() + thread_ / 32 * 32};
   }
   bool is_ordered(const Touch& before);

@@ -244,7 +244,8 @@ bool free_in_kernel(void* memory, const void* pc) {
     if (!freed) {
       const uint32_t code = convladder::code_offset(pc);
       observer->object(code, 0, [&] {
-        return "frees what malloc() and new of a kernel haven't given, or what has been freed, at " +
+        return "frees what malloc() and new of a kernel haven't given, or what has been freed, "
+               "at " +
                convladder::called_line(code);
       });
     }
