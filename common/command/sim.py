@@ -90,7 +90,7 @@ def compile_program(options, folder):
     _, words = build.compile_words(build.exemplar("program"))
     kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
     headers = [word for word in words if word.startswith("-I")]  # not -isystem: what is there is translated
-    common = ["-w", *options.flags, *headers]
+    common = ["-w", "-Wno-psabi", *options.flags, *headers]
     objects = []
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))

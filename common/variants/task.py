@@ -327,8 +327,8 @@ def _try(task):
     for place, each in enumerate(goal["goals"], 1):
         if lacking := [key for key in ("name", "counter", "think") if not isinstance(each.get(key), str)]:
             raise ValueError(f"goal {place} has no {lacking[0]}")
-        if not isinstance(each.get("kernel", ""), str):
-            raise ValueError(f'"{each["name"]}": its kernel must be a name')
+        if each.get("kernel", "") not in ("", *LAUNCHED.findall(task.start())):
+            raise ValueError(f'"{each["name"]}": {json.dumps(each["kernel"])} is no kernel of the start')
         if len({*each} & {*RELATIONS}) != 1:
             raise ValueError(f'"{each["name"]}": a goal needs one of {", ".join(RELATIONS)}, and one alone')
     if len({each["name"] for each in goal["goals"]}) < len(goal["goals"]):

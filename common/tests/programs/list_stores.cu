@@ -1,7 +1,7 @@
 // A list that is stored is one access, wherever it stands; and what only looks like that store.
 // options: --count
-// seen: list_stores.cu  stores             12              96
-// seen: list_stores.cu  add             1               32        1                   2
+// seen: list_stores.cu  stores        12              96
+// seen: list_stores.cu  add            1               1           1               32        1
 // seen: declares: 1 launch, nothing found
 // status: 0
 #include <cassert>
@@ -11,12 +11,16 @@ __global__ void stores(float2* o, int n) {
   o[i] = {1, 2};
   o[i + 32] = float2{1, 2};
   if constexpr (sizeof(int) == 4) o[i + 64] = {1, 2};
-  if (n == 0) [[likely]] o[i + 96] = {1, 2};
+  if (n == 0) [[likely]]
+    o[i + 96] = {1, 2};
   switch (n) {
-    case 0: o[i + 128] = {1, 2};
-    default: o[i + 160] = {1, 2};
+    case 0:
+      o[i + 128] = {1, 2};
+    default:
+      o[i + 160] = {1, 2};
   }
-label: o[i + 192] = {float(i), float(n)};
+label:
+  o[i + 192] = {float(i), float(n)};
   *reinterpret_cast<float2*>(&o[i + 224]) = float2{float(n), float(i)};
   if (n == 1) goto label;
   for (int k = 0; k < 4; ++k) o[i + 256 + 32 * k] = {};
@@ -31,8 +35,12 @@ __device__ int one(int x) { return x + 1; }
 __device__ int two(int x) { return x + 2; }
 __global__ void declares(int* o, int = 3);
 __global__ void declares(int* o, int v) {
-  struct { int z; } a = {1};
-  struct Named { int z, y; } b[2] = {{1, 2}, {3, 7}};
+  struct {
+    int z;
+  } a = {1};
+  struct Named {
+    int z, y;
+  } b[2] = {{1, 2}, {3, 7}};
   enum class Kind { kOne = 1 } kind = {Kind::kOne};
   int (*functions[2])(int) = {one, two};
   *o = a.z + b[1].y + int(kind) + functions[1](v);
