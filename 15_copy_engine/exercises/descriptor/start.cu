@@ -23,9 +23,12 @@ __device__ int place(int row, int k) { return row * BK + k; }
 __device__ void multiply_tile(float* sum, const float* x, const float* w) {
   const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4, col = lane % 4;
   for (int k = 0; k < BK; ++k) {
-    UNROLL for (int j = 0; j < BM / 2; ++j) {
-      const int pixel = row + j / 2 % 2 * 8, filter = j / 4 * 8 + col * 2 + j % 2;
-      sum[j] += x[place(pixel, k)] * w[place(filter, k)];
+    const float of_pixel[2] = {x[place(row, k)], x[place(row + 8, k)]};
+    UNROLL for (int filter = 0; filter < BM / 4; ++filter) {  // each of two pixels
+      const float of_filter = w[place(filter / 2 * 8 + col * 2 + filter % 2, k)];
+      const int j = filter / 2 * 4 + filter % 2;
+      sum[j] += of_pixel[0] * of_filter;
+      sum[j + 2] += of_pixel[1] * of_filter;
     }
   }
 }

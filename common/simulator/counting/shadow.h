@@ -26,9 +26,9 @@ struct Stamp {
   uint64_t several_warps : 1;    // of this block, in this interval
   uint64_t several_blocks : 1;   // of this launch; `block` is the last of them
   uint64_t thread : 10;          // x fastest
-  uint64_t fences : 2;           // the thread's since the last __syncthreads(), at most 3
-  uint64_t phase : 10;
   uint64_t interval : 16;
+  uint64_t fences : 2;  // the thread's since the last __syncthreads(), at most 3
+  uint64_t phase : 10;
   uint64_t block : 20;  // x fastest
 };
 static_assert(sizeof(Stamp) == 8);
@@ -120,8 +120,10 @@ inline bool join_readers(ShadowWord& word, const Touch& now) {
   if (!write.present || write.in_flight || write.block != now.stamp.block) return false;
   if (write.interval == now.stamp.interval || !same_interval(read, now.stamp)) return false;
   if (!read.present || read.strong || word.read_bytes != now.bytes) return false;
-  const bool same_part = same_warp(read, now.stamp) && !now.is_behind(read);
-  if (!read.several_warps && !(read.several_threads && same_part)) return false;
+  if (!read.several_warps &&
+      !(read.several_threads && same_warp(read, now.stamp) && !now.is_behind(read))) {
+    return false;
+  }
   word.read.thread = now.stamp.thread;
   word.read.fences = now.stamp.fences;
   word.read_code = now.code;
