@@ -30,8 +30,8 @@ zones stand around every tensor, and the inputs must come out unchanged.
 Without --shape or an extent: every problem of --shapes, by default common/problems.csv; on
 the simulator, cut down to what takes each stage a minute on two cores.
 Status 1 if anything failed, if a problem named on the command line was rejected, or if
-nothing passed at all; 2 for an option that makes no sense. Rows of a file that describe no legal problem are reported as rejected
-and don't count as failures.
+nothing passed at all; 2 for an option that makes no sense. Rows of a file that describe no
+legal problem are reported as rejected and don't count as failures.
 
 With --fuzz: legal problems drawn at random, half of them with pointers aligned to 4 bytes
 only. The same --seed gives the same problems. For every failure one line says how to repeat
