@@ -96,7 +96,7 @@ class Lessons(unittest.TestCase):
                 excerpts = re.findall(r"^```(?:cpp|diff)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
                 found = {"words": (words, self.WORDS), "figures": (figures, self.FIGURES),
                          "lines of the excerpt": ("".join(excerpts).count("\n"), self.EXCERPT),
-                         "excerpts": (len(excerpts), [1, 2]), "pictures": (text.count("\n!["), [1])}
+                         "excerpts": (len(excerpts), [1, 2]), "pictures": (text.count("\n!["), [1, 2])}
                 self.assertEqual([f"{value} {name}" for name, (value, good) in found.items()
                                   if value not in good], [])
                 head = re.match(rf"# .*\n\n{blocks.MINUTES}\n", text)
