@@ -235,8 +235,15 @@ class Messages(unittest.TestCase):
                 if beside:
                     os.makedirs(f"{folder}/common/core")
                     files.write(f"{folder}/common/core/stage.h", "")
-                found = handin.directive('#include "common/core/stage.h"\n', "", f"{folder}/a.cu")
-                self.assertEqual(found and found[0], 1 if beside else None)
+                    files.write(f"{folder}/cuda_runtime.h", "")
+                for header in ("common/core/stage.h", "cuda_runtime.h"):
+                    found = handin.directive(f'#include "{header}"\n', "", f"{folder}/a.cu")
+                    self.assertEqual(found and found[0], 1 if beside else None, header)
+
+    def test_pragmas(self):
+        for words, right in (("unroll", True), ("unroll(BK / 4)", True), ("unroll 2 * N", True),
+                             ("unroll_and_jam 4", False), ("GCC optimize(3)", False), ("unroll 4;", False)):
+            self.assertEqual(handin.directive(f"#pragma {words}\n", "", "a.cu") is None, right, words)
 
     def test_names_with_arguments(self):
         for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\',

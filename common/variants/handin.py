@@ -105,8 +105,8 @@ OF_NO_STAGE = {
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 # What hides nothing.
-PLAIN = (r'(include\s*(<(?!common/)\w+(/\w+)*(\.h)?>|[<"]common/core/\w+\.h[">])'
-         r'|pragma\s+(once|unroll(\s*\(?\w+\)?)?)'
+PLAIN = (r'(include\s*(<(?!common/)\w+(/\w+)*(\.h)?>|[<"]common/core/\w+\.h[">]|"(cuda\w*|mma|cooperative_groups)\.h")'
+         r'|pragma\s+(once|unroll\b[\w\s()+*/%<>-]*)'
          r"|if\s+[01])\s*(//|$)|define|undef|else|endif")
 # What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text. Raw
 # texts, which may hold anything, are refused.
@@ -292,7 +292,7 @@ def directive(text, start, source):
     if (found := EXTERN.search(bare)) and found[0] not in start:
         return bare.count("\n", 0, found.start()) + 1, f"{found[0]}: a variable that is defined elsewhere"
     for number, line in enumerate(bare.split("\n"), 1):
-        header = re.match(r'\s*(?:#|%:|\?\?=)\s*include\s*"(common/.*?)"', line)
+        header = re.match(r'\s*(?:#|%:|\?\?=)\s*include\s*"((?:common/|cuda|mma|coop).*?)"', line)
         beside = os.path.dirname(source)
         if header and beside != ROOT and os.path.exists(os.path.join(beside, header[1])):
             return number, f"'{line.strip()}': there is such a file beside yours, which hides the project's"

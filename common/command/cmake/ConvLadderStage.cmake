@@ -7,6 +7,11 @@
 add_library(convladder_stages INTERFACE)
 function(convladder_add_stage name)
   cmake_parse_arguments(PARSE_ARGV 1 stage "TF32" "ARCHITECTURE" "")
+  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  if(NOT name STREQUAL folder)
+    message(FATAL_ERROR "${folder}/CMakeLists.txt makes the stage ${name}, not ${folder}. "
+      "A copy of a stage needs its own name there, and in its .cu file's CONVLADDER_REGISTER_STAGE.")
+  endif()
   set(sources ${stage_UNPARSED_ARGUMENTS})
   convladder_device_sources(${sources})
   add_library(stage_${name} OBJECT ${sources})
