@@ -137,7 +137,7 @@ class CommittedTexts(unittest.TestCase):
         self.assertEqual(len(wanted), 6 + len(files.lessons()) + len(read_all()))
         for name, names in wanted.items():
             details = os.path.join(ROOT, os.path.dirname(name), "details.md")  # may have a lesson's last
-            text = files.read(os.path.join(ROOT, name)) + (files.read(details) if os.path.exists(details) else "")
+            text = files.read(os.path.join(ROOT, name)) + files.read_existing(details)
             found = re.findall(r"<!-- generated: (\w+).* -->", text)
             found = [block for block in found if block not in ("some_layers", "experiments")]
             self.assertEqual(found, names, f"{name}: <!-- generated: ... --> as in the stages before")

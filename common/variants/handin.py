@@ -105,7 +105,8 @@ OF_NO_STAGE = {
                                  r"clock\w*|gettimeofday|std::chrono::.*::now|std::random_device.*"}
 
 # What hides nothing.
-PLAIN = (r'(include\s*(<(?!common/)\w+(/\w+)*(\.h)?>|[<"]common/core/\w+\.h[">]|"(cuda\w*|mma|cooperative_groups)\.h")'
+PLAIN = (r'(include\s*(<(?!common/)\w+(/\w+)*(\.h)?>|[<"]common/core/\w+\.h[">]|'
+         r'"(cuda\w*|mma|cooperative_groups)\.h")'
          r'|pragma\s+(once|unroll\b[\w\s()+*/%<>-]*)'
          r"|if\s+[01])\s*(//|$)|define|undef|else|endif")
 # What a directive can't stand in, as the compiler reads it; a word or number may hold what begins a text. Raw
