@@ -250,7 +250,6 @@ class Measured:
 
     def __init__(self, backend, repeats):
         self.build, self.repeats = Build("gpu" if backend == "gpu" else "sim-count"), repeats
-        self.build.make("convladder")
         self._before = {}
 
     def measure(self, program, experiment, *more):
@@ -284,7 +283,7 @@ class Measured:
         """The record of the experiment in `program`. What the change breaks is a result as well."""
         what = (experiment.stage, experiment.on, experiment.batch)
         if what not in self._before:
-            self._before[what] = self.measure(self.build.path("convladder"), experiment)
+            self._before[what] = self.measure(self.build.path(experiment.stage), experiment)
         record = {"name": experiment.name, "about": experiment.about, "problem": experiment.on,
                   "kernels": digest(experiment), "before": self._before[what], "after": None, "failure": ""}
         checked = os.path.join(os.path.dirname(program), "checked.json")
@@ -364,9 +363,10 @@ def try_experiments(chosen, options):
         known = read_records(options.json)
         chosen = [each for each in chosen if known.get(each.name, {}).get("kernels") != digest(each)]
     measured, failures = Measured(options.backend, options.repeats), 0
+    measured.build.make(*sorted({each.stage for each in chosen}))
     with contextlib.ExitStack() as compiled, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         programs = [pool.submit(lambda each=each: compiled.enter_context(
-            made(measured.build, each, "convladder"))) for each in chosen]
+            made(measured.build, each, each.stage))) for each in chosen]
         if measured.build.on_gpu:
             concurrent.futures.wait(programs)  # the compilers would disturb the times
         for experiment, program in zip(chosen, programs):
