@@ -15,7 +15,7 @@ import unittest
 import unittest.mock
 
 from common.command import building, doctor, machine, testing
-from common.command.__main__ import USAGE
+from common.command.__main__ import USAGE, program_with
 from common.show import files
 from common.tests.folder_test import ROOT, FolderTest, called
 
@@ -48,6 +48,17 @@ class Stages(unittest.TestCase):
                     ("9.0", "this GPU runs all, and so does the simulator")):
                 gpus = [f"NVIDIA GPU, driver 580.1, compute {gpu}"] if gpu else []
                 self.assertEqual(doctor.of_the_stages(gpus), said)
+
+
+class Programs(unittest.TestCase):
+    def test_a_command_for_one_stage_takes_that_stages_own(self):
+        for words, name in (("", "convladder"), ("--stage auto", "convladder"),
+                            ("--stage 01_naive", "01_naive"), ("--stage 01_naive --stage 01_naive", "01_naive"),
+                            ("--json a --stage 15_copy_engine_nhwc --seed 1", "15_copy_engine"),
+                            ("--stage 01_naive --stage 04_register_blocking", "convladder"),
+                            ("--stage 14_warpgroups --stage 14_warpgroups_tf32", "convladder"),
+                            ("--stage 01_naive --stage auto", "convladder")):
+            self.assertEqual(program_with(words.split()), name, words)
 
 
 class FullDisks(FolderTest):
