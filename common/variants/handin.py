@@ -35,7 +35,7 @@ MATHS = (r"(__builtin_)?(f?abs|sqrt|cbrt|r?sqrt|exp2?|expm1|log(2|10|1p|b)?|pow|
          r"|nextafter|signbit|copysign|ldexp|scalbln?|isnan|clz|ctz|ffs|popcount)(f|l|ll)?|__popcount[sdt]i2")
 DEVICE = (r"__pipeline_(memcpy_async|commit|wait_prior|arrive_on)"
           r"|(convladder::simulator::)?(sync_(threads|warp)|multiply_tf32|meet|lane_id"
-          r"|note_undefined|fail_(kernel|assertion)|rounded(_product|_fma)?|narrow_(float|double)|inverse_erf"
+          r"|note_undefined|fail_(kernel|assertion)|rounded(_product|_fma)?|uncounted_product|narrow_(float|double)|inverse_erf"
           r"|fence|spin|clock_ns)|clock")
 OTHERS = (r"(__builtin_)?(printf|puts|putchar|unreachable|trap|expect|eh_pointer|unwind_resume"
           r"|stack_(save|restore))|__printf_chk|__assert_fail|abort")
