@@ -142,6 +142,29 @@ class Formulas(unittest.TestCase):
                     with self.assertRaisesRegex(tasks.BadTask, "^" + re.escape(folder)):
                         tasks.read_folder(folder)
 
+    def test_a_teachers_texts_too(self):
+        own = {key: value for key, value in TASK["coalesce"].goal.items() if key != "like"}
+        start, edit = TASK["coalesce"].start(), "start mine: a text\nof tile\n"
+        for texts, words in (({"start.cu": start}, ""), ({}, "must be a start.cu"),
+                             ({"start.cu": start.replace(tasks.END, "")}, "needs one line"),
+                             ({"start.cu": start.encode("latin-1") + b"\xe4"}, "start.cu is not in UTF-8"),
+                             ({"start.cu": start, "hints.md": b"\xe4"}, "hints.md is not in UTF-8"),
+                             ({"start.cu": start, "solution.cu": b"\xe4"}, "solution.cu is not in UTF-8"),
+                             ({"exercise.variant": edit.replace("tile", "tiel")}, "no exercise 'tiel'"),
+                             ({"exercise.variant": edit.replace("start", "strat")}, "no word of a variant"),
+                             ({"exercise.variant": edit + "- nosuch text\n+ x\n"}, "stands 0 times"),
+                             ({"exercise.variant": edit + edit.replace("mine", "other")}, "with one start")):
+            with self.subTest(words), tempfile.TemporaryDirectory() as folder:
+                os.mkdir(os.path.join(folder, "coalesce"))
+                texts = {"goal.json": json.dumps(own), **texts}
+                for name, text in texts.items():
+                    with open(os.path.join(folder, "coalesce", name), "wb") as file:
+                        file.write(text if isinstance(text, bytes) else text.encode())
+                if words:
+                    self.assertRaisesRegex(tasks.BadTask, words, tasks.read_folder, folder)
+                else:
+                    self.assertEqual(len(tasks.read_folder(folder)), 1)
+
     def test_goals_on_what_did_not_run_are_missed(self):
         for task in TASKS:
             for counted in ({}, {problem: [] for problem in task.counted()}):
@@ -239,6 +262,12 @@ class Messages(unittest.TestCase):
                 for header in ("common/core/stage.h", "cuda_runtime.h"):
                     found = handin.directive(f'#include "{header}"\n', "", f"{folder}/a.cu")
                     self.assertEqual(found and found[0], 1 if beside else None, header)
+
+    def test_a_comment_ends_no_directive(self):
+        for words in ('include "/etc/passwd"', "ifdef __CUDACC__", "pragma GCC optimize(3)"):
+            for text in (f"int a;\n#/*\n*/{words}\n", f"/*\n*/#{words}\n", f"/*\n*/ # /*\n\n*/ {words}\n"):
+                found = handin.directive(text, "", "a.cu")
+                self.assertEqual(found and found[0], text.rstrip().count("\n") + 1, text)
 
     def test_pragmas(self):
         for words, right in (("unroll", True), ("unroll(BK / 4)", True), ("unroll 2 * N", True),

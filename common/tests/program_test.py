@@ -13,6 +13,9 @@ import subprocess
 import tempfile
 import unittest
 
+from common.variants import variant, variants
+from common.variants.build import Build
+
 PROGRAM = os.path.realpath(os.environ["CONVLADDER_PROGRAM"])
 PLAIN = "--n 2 --h 9 --w 8 --s 2 --stride_w 2 --pad_h 1"
 SMALL = f"{PLAIN} --c 3 --k 5 --r 3"
@@ -232,6 +235,36 @@ class Program(unittest.TestCase):
             (0, "cut down to .* \\(--max-gmac 0.03\\).*\n1 of 1 problems were cut down, ",
              "check --shapes large.csv --stage 01_naive"),
             (2, "bench needs a GPU: the time that simulating takes says nothing about one", "bench")])
+
+
+@unittest.skipUnless("backend: sim" in HELP and os.path.basename(os.path.dirname(os.path.dirname(PROGRAM))) ==
+                     "sim", "for the simulator")
+class StagesThatEndTheProcess(unittest.TestCase):
+    """Not in `enqueue`, which is watched by itself."""
+
+    def check(self, status, pattern, **edits):
+        """edits: what stands in stage 01's kernel, and what shall."""
+        known = {"sum": "float sum = 0.0f;", "workspace": "enqueue, nullptr, ",
+                 "begin": "constexpr int THREADS = 256;"}
+        wrong = variants.Variant("", "bug", "01_naive", "ends", "", edits=[
+            variants.Edit(None, [known[place]], [text]) for place, text in edits.items()])
+        with variant.made(Build("sim"), wrong, "convladder") as program:
+            result = call([program, "check", "--stage", "01_naive", "--n", "1", "--c", "2", "--k", "5"])
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertRegex(result.stdout + result.stderr, pattern)
+
+    def test_in_the_workspaces_function(self):
+        for text, said in (("std::exit(0)", "ends the process"), ("std::quick_exit(0)", "ends the process"),
+                           ("*(volatile int*)8 = 0", "is ended by SIGSEGV")):
+            self.check(1, rf"error: a stage's host code {said}, at \S*naive.cu:\d+\n$",
+                       begin="constexpr int THREADS = 256;\n#define ENDS [](const ConvShape&, std::size_t) "
+                       f"-> std::size_t {{ {text}; return 0; }}", workspace="enqueue, ENDS, ")
+
+    def test_in_a_destructor(self):
+        for wrong in (False, True):
+            self.check(int(wrong), f"{int(not wrong)} passed, {int(wrong)} failed",
+                       begin="constexpr int THREADS = 256;\nstruct Late { ~Late() { std::_Exit(0); } } late;",
+                       **{"sum": "float sum = 1.0f;"} if wrong else {})
 
 
 if __name__ == "__main__":

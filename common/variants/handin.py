@@ -287,12 +287,16 @@ def directive(text, start, source):
                 re.fullmatch("(__)?asm(__)?", token) and re.search(r"[\w)]\Z", behind) and not re.match(
                     r"\s*(__)?volatile(__)?\b", text[place + len(token):]):
             return text.count("\n", 0, place) + 1, f"{token}: could give something another's name"
-    bare = TOKEN.sub(lambda token: re.sub(r"[^\n]", "", token[0]) if token["left_out"] else token[0], text)
+    # A line's end in a comment ends no line: \v in its place.
+    bare = TOKEN.sub(lambda token: token[0].count("\n") * "\v" if token["left_out"] else token[0], text)
     if bare.count("extern") > MOST_EXTERNS:
         return 0, f"a text with more than {MOST_EXTERNS} times extern can't be looked through"
     if (found := EXTERN.search(bare)) and found[0] not in start:
-        return bare.count("\n", 0, found.start()) + 1, f"{found[0]}: a variable that is defined elsewhere"
-    for number, line in enumerate(bare.split("\n"), 1):
+        return (len(re.findall("[\n\v]", bare[:found.start()])) + 1,
+                f"{found[0]}: a variable that is defined elsewhere")
+    number = 0
+    for line in bare.split("\n"):
+        number += 1 + line.count("\v")
         header = re.match(r'\s*(?:#|%:|\?\?=)\s*include\s*"((?:common/|cuda|mma|coop).*?)"', line)
         beside = os.path.dirname(source)
         if header and beside != ROOT and os.path.exists(os.path.join(beside, header[1])):

@@ -294,6 +294,8 @@ def read_folder(folder):
                 task = dataclasses.replace(like, name=task.name, goal=like.goal | task.goal)
             _try(task)
             found.append(task)
+        except variants.BadVariant as error:
+            raise BadTask(str(error)) from None
         except BadTask as error:
             said = str(error).removeprefix(f"{path}: ")
             raise BadTask(f"{path}: {said}") from None
@@ -306,8 +308,9 @@ def read_folder(folder):
 
 
 def _try(task):
-    """Uses all that goal.json says, before anybody is judged by it."""
+    """Uses all that goal.json and the texts beside it say, before anybody is judged by it."""
     goal, spans = task.goal, task.goal.get("vary", {})
+    _try_texts(task)
     for name, example in KINDS.items():
         if not isinstance(goal.get(name, example), type(example)):
             raise ValueError(f'"{name}" must be {json.dumps(example)} or the like')
@@ -366,6 +369,29 @@ def _try(task):
         raise ValueError("points must be a number, not below 0")
     if goal.get("visibility", "visible") not in VISIBILITIES:
         raise ValueError(f"visibility must be one of {', '.join(VISIBILITIES)}")
+
+
+def _try_texts(task):
+    for name in ("start.cu", "exercise.variant", "solution.cu", "hints.md"):
+        try:
+            files.read_existing(task.path(name))
+        except UnicodeDecodeError:
+            raise ValueError(f"beside it {name} is not in UTF-8") from None
+    has_variants = os.path.exists(task.path("exercise.variant"))
+    changed = task._variants() if has_variants else []
+    if not os.path.exists(task.path("start.cu")):
+        starts = [each for each in changed if each.kind == "start"]
+        if len(starts) != 1:
+            raise ValueError("beside it there must be a start.cu, or an exercise.variant with one start")
+        if starts[0].of not in (each.name for each in read_all()):
+            raise ValueError(f"exercise.variant: there is no exercise '{starts[0].of}' to start from")
+        if not starts[0].about.strip():
+            raise ValueError("exercise.variant: the start needs a text behind its name")
+    if "score" not in task.goal:
+        split(task.start(), "its start")
+    for each in changed if os.path.exists(task.path("solution.cu")) else ():
+        if each.kind == "mistake":
+            each.apply(task.solved())
 
 
 def _work(problem, row):

@@ -1,9 +1,13 @@
-// A list that is stored is one access, wherever it stands; and what only looks like that store.
+// A list that is stored is one access, wherever it stands; and what only looks like that store. No FFMA are
+// products of halves, and what the simulator needs to convert them.
 // options: --count
 // seen: list_stores.cu  stores        12              96
 // seen: list_stores.cu  add            1               1           1               32        1
 // seen: declares: 1 launch, nothing found
+// seen: list_stores.cu  halves          0.001353     0
 // status: 0
+#include <cuda_fp16.h>
+
 #include <cassert>
 
 __global__ void stores(float2* o, int n) {
@@ -47,6 +51,14 @@ __global__ void declares(int* o, int v) {
   assert(*o == 14);
 }
 
+__global__ void fused(float* f) { f[threadIdx.x] = fmaf(f[threadIdx.x], 3.0f, 1.0f); }
+
+__global__ void halves(__half* o, float* f) {
+  const __half x = o[threadIdx.x];
+  o[threadIdx.x] = x * x;
+  f[threadIdx.x] = __half2float(x);
+}
+
 int main() {
   float2* o;
   cudaMalloc(&o, 4096);
@@ -56,6 +68,8 @@ int main() {
   cudaMemset(sums, 0, 512);
   add<<<1, 32>>>(sums);
   declares<<<1, 1>>>(sums);
+  fused<<<1, 32>>>(reinterpret_cast<float*>(sums));
+  halves<<<1, 32>>>(reinterpret_cast<__half*>(sums), reinterpret_cast<float*>(sums + 64));
   cudaFree(o), cudaFree(sums);
   return cudaDeviceSynchronize();
 }
