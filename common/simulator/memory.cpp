@@ -315,7 +315,8 @@ bool is_kept_by_runtime(const void* address) {
 }
 
 void note_asynchronous_copy(const void* to, std::size_t bytes, cudaMemcpyKind kind) {
-  if (bytes > 0 && kind != cudaMemcpyDeviceToDevice && !is_kept_by_runtime(to)) Enqueueing::note("waits for a copy");
+  if (bytes > 0 && kind != cudaMemcpyDeviceToDevice && !is_kept_by_runtime(to))
+    Enqueueing::note("waits for a copy");
 }
 
 cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
