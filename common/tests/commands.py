@@ -34,6 +34,7 @@ STAND_INS = (
     (r"\./ladder test --stage (?!99_)(\w+)", r"./ladder build sim \1"),  # 99_: of no other test
     (r"(\./ladder check --stage \w+(?: --offset \d)?)", r"\1 --max-gmac 0.001"),
     (r"(\./ladder check --fuzz) \d+(.*)", r"\1 10\2"),
+    (r"(\./ladder check --shapes? \S+)(.*)", r"\1 --max-gmac 0.001\2"),
     (r"\./ladder profile --backend sim|\./ladder --backend sim profile", "./ladder profile"),
     (r"(\./ladder profile .*--batch) \d+", r"\1 1"),
     (r"ctest --preset sim -R '\^lint'", "ctest --preset sim -N -R '^lint'"),
