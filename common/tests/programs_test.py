@@ -114,6 +114,23 @@ class Programs(unittest.TestCase):
             self.assertEqual(running.returncode, 128 + signal.SIGTERM, said)
             self.assertIn("the program was ended in count_for_long at ", said)
 
+    def test_what_was_found_before_a_signal(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "race.cu")
+            files.write(source, """#include <csignal>
+                __global__ void race(int* p) { p[0] = threadIdx.x; }
+                int main(int, char** words) {
+                  int* p;
+                  cudaMalloc(&p, 4);
+                  race<<<1, 64>>>(p);
+                  raise(atoi(words[1]));
+                }""")
+            program = compiled(source, folder)
+            for number in (signal.SIGPIPE, signal.SIGALRM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGTERM):
+                done, found = run(program, 1, str(int(number)))
+                self.assertEqual(done.returncode, 128 + number, done.stderr)
+                self.assertRegex("\n".join(found), "data race: writes 4 bytes", number)
+
     def test_one_line_on_what_leaves_no_report(self):
         for body, status, wanted in (
                 ("", 1, "error: .*/a.cpp: no main\\(\\)"), ("int main() { raise(SIGPIPE); }", 141, ""),

@@ -111,16 +111,22 @@ void watch_for_an_end() {
   struct sigaction action = {};
   action.sa_sigaction = ask_for_an_end;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  for (const int number : {SIGINT, SIGTERM, SIGXCPU}) sigaction(number, &action, nullptr);
-  struct sigaction before = {};  // nohup ignores it
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGPIPE, SIGQUIT, SIGALRM, SIGVTALRM,
+                           SIGPROF, SIGUSR1, SIGUSR2}) {
+    struct sigaction before = {};  // nohup, say, ignores one
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
   std::thread([] {
     while (sem_wait(&end_asked_for)) continue;
     const std::string progress = progress_of_launch();
     const std::lock_guard lock(report().mutex);
     report().ended = progress;
-    end_program("");
+    if (asked_by == SIGPIPE) {  // who writes, waits in the handler, and has the stream locked
+      write_report();
+    } else {
+      end_program("");
+    }
     _exit(128 + asked_by);
   }).detach();
 }
