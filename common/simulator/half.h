@@ -26,7 +26,8 @@ inline float to_odd_float(double value, double rest = 0) {
   return bits_as<float>(bits_as<uint32_t>(odd) | 1);
 }
 
-float uncounted_product(float a, float b);  // a product in a kernel's own code would count as an FFMA
+float uncounted_product(float a,
+                        float b);  // a product in a kernel's own code would count as an FFMA
 
 template <int EXPONENT_BITS, int FRACTION_BITS>
 struct SmallFloat {
@@ -92,9 +93,7 @@ struct SmallFloat {
 
   friend SmallFloat operator+(SmallFloat a, SmallFloat b) { return float{a} + float{b}; }
   friend SmallFloat operator-(SmallFloat a, SmallFloat b) { return float{a} - float{b}; }
-  friend SmallFloat operator*(SmallFloat a, SmallFloat b) {
-    return uncounted_product(a, b);
-  }
+  friend SmallFloat operator*(SmallFloat a, SmallFloat b) { return uncounted_product(a, b); }
   friend SmallFloat operator/(SmallFloat a, SmallFloat b) { return float{a} / float{b}; }
   SmallFloat operator-() const { return of_bits(bits ^ 0x8000); }
   SmallFloat operator+() const { return *this; }

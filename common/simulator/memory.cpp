@@ -314,9 +314,9 @@ bool is_kept_by_runtime(const void* address) {
   return found != allocations().end() && found->second.kind != Kind::kSymbol;
 }
 
-void note_asynchronous_copy(const void* to, std::size_t bytes, cudaMemcpyKind kind) {
-  if (bytes > 0 && kind != cudaMemcpyDeviceToDevice && !is_kept_by_runtime(to))
-    Enqueueing::note("waits for a copy");
+void note_asynchronous_copy(const void* to, std::size_t bytes) {
+  if (bytes == 0 || is_planning()) return;  // of a plan no memory need be there
+  if (!is_kept_by_runtime(to)) Enqueueing::note("waits for a copy");
 }
 
 cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
@@ -337,7 +337,7 @@ cudaError_t copy_box(const char* call, const cudaMemcpy3DParms& box) {
       const auto rest = [&](const auto& row) {
         return row(extent.height - 1, extent.depth - 1) + extent.width - row(y, z);
       };
-      note_asynchronous_copy(to(y, z), extent.width, box.kind);
+      note_asynchronous_copy(to(y, z), extent.width);
       const cudaError_t error = copy(to(y, z), from(y, z), extent.width, box.kind,
                                      {call, std::size_t(rest(to)), std::size_t(rest(from))});
       if (error) return error;
@@ -577,7 +577,7 @@ cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t byt
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   Enqueueing::note_stream(stream);
-  note_asynchronous_copy(to, bytes, kind);
+  note_asynchronous_copy(to, bytes);
   return copy(to, from, bytes, kind, {"cudaMemcpyAsync()", bytes, bytes});
 }
 

@@ -127,7 +127,7 @@ class Programs(unittest.TestCase):
                 }""")
             program = compiled(source, folder)
             for number in (signal.SIGPIPE, signal.SIGALRM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGTERM):
-                done, found = run(program, 1, str(int(number)))
+                done, found = run(program, "1", str(int(number)))
                 self.assertEqual(done.returncode, 128 + number, done.stderr)
                 self.assertRegex("\n".join(found), "data race: writes 4 bytes", number)
 

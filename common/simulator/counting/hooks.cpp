@@ -226,9 +226,6 @@ std::atomic<int64_t> kernel_allocations{0};
 // Null outside kernels.
 void* allocate_in_kernel(std::size_t bytes) {
   BlockObserver* const observer = std::exchange(watching, nullptr);
-  if (observer && !is_program()) {
-    observer->object(1, 0, [] { return "a stage's kernel allocates memory on the device's heap"; });
-  }
   void* const memory = observer ? allocate_on_heap(bytes) : nullptr;
   kernel_allocations += memory != nullptr;
   watching = observer;

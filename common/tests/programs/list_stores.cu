@@ -1,10 +1,10 @@
 // A list that is stored is one access, wherever it stands; and what only looks like that store. No FFMA are
 // products of halves, and what the simulator needs to convert them.
 // options: --count
-// seen: list_stores.cu  stores        12              96
-// seen: list_stores.cu  add            1               1           1               32        1
+// seen: list_stores.cu  stores        0               0      12              96
+// seen: list_stores.cu  add           0               0       1               1           1               32        1
 // seen: declares: 1 launch, nothing found
-// seen: list_stores.cu  halves          0.001353     0
+// seen: list_stores.cu  halves         0.001353     0
 // status: 0
 #include <cuda_fp16.h>
 
