@@ -51,7 +51,7 @@ class Enqueueing {
 };
 
 // The program runs stages, and their other host code as well, from its begin until it has its status: what ends the
-// process before, or with another status, is named as a stage's fault.
+// process before is named as a stage's fault. Then a status other than 0 stays, whatever a destructor says.
 void program_begins();
 void program_ends(int status);
 

@@ -26,8 +26,8 @@ inline float to_odd_float(double value, double rest = 0) {
   return bits_as<float>(bits_as<uint32_t>(odd) | 1);
 }
 
-float uncounted_product(float a,
-                        float b);  // a product in a kernel's own code would count as an FFMA
+// a * b. In a kernel's own code it would count as an FFMA.
+float uncounted_product(float a, float b);
 
 template <int EXPONENT_BITS, int FRACTION_BITS>
 struct SmallFloat {
