@@ -131,7 +131,10 @@ class Formulas(unittest.TestCase):
                          f'"goals": [{{{goal}, "kernel": "conv3d", "at_most": 1}}]',
                          f'"goals": [{{{goal}, "at_most": "2,5"}}]',
                          '"next": null', f'"goals": [{{{goal}, "at_most": 1, "at_least": 1}}]',
-                         '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]',
+                         '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]', '"watch": "shard"',
+                         '"think": {"wrong": "a text"}', '"start": "race"', '"points": 1, "points": 2',
+                         f'"goals": [{{{goal}, "at_most": "K / (K - K)"}}]', '"time": [{"shape": "nosuch"}]',
+                         f'"goals": [{{{goal}, "at_most": "1 if N else 2"}}]', '"start": ["counters"]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
             with self.subTest(text), tempfile.TemporaryDirectory() as folder:
                 os.mkdir(os.path.join(folder, "tail"))
@@ -153,7 +156,8 @@ class Formulas(unittest.TestCase):
                              ({"exercise.variant": edit.replace("tile", "tiel")}, "no exercise 'tiel'"),
                              ({"exercise.variant": edit.replace("start", "strat")}, "no word of a variant"),
                              ({"exercise.variant": edit + "- nosuch text\n+ x\n"}, "stands 0 times"),
-                             ({"exercise.variant": edit + edit.replace("mine", "other")}, "with one start")):
+                             ({"exercise.variant": edit + edit.replace("mine", "other")}, "with one start"),
+                             ({"goal.json": '{"like": "tile"}', "start.cu": start}, "its own start.cu")):
             with self.subTest(words), tempfile.TemporaryDirectory() as folder:
                 os.mkdir(os.path.join(folder, "coalesce"))
                 texts = {"goal.json": json.dumps(own), **texts}

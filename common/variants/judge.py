@@ -35,9 +35,8 @@ CRASHES = {signal.SIGSEGV: "touches memory that isn't its own (SIGSEGV), or recu
            0: f"asks for more than {MEMORY >> 30} GB of memory"}
 
 # What can be wrong, in the order in which it is looked for.
-UNREADABLE, COMPILE, REFUSED, CRASH, UNLAUNCHED, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTERS = (
-    "unreadable", "does not compile", "refused", "crash", "launch fails", "wrong result", "data race",
-    "stray access", "unwritten read", "barrier", "no end", "counters")
+UNREADABLE, COMPILE, REFUSED, CRASH, UNLAUNCHED, WRONG, RACE, STRAY, UNWRITTEN, BARRIER, ENDLESS, COUNTERS = \
+    task.FAILURES
 # Which of the simulator's messages and the GPU's means what.
 FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asynchronous copy is under way"),
             (RACE, r"before wgmma\.wait_group|wgmma\.fence is missing|barrier has not been waited for"),

@@ -39,6 +39,8 @@ KINDS = {"goals": [{"name": "..."}], "count": [{"shape": "alexnet_conv1"}], "che
          "time": [{"shape": "alexnet_conv1"}], "vary": {"k": [20, 40]}, "predict": {"loads": "loads"}}
 LAUNCHED = re.compile(r"(\w+)(?:<\w+>)? *<<<")
 GOAL_KEYS = {"because", "counter", "kernel", "name", "think", *RELATIONS}
+FAILURES = ("unreadable", "does not compile", "refused", "crash", "launch fails", "wrong result", "data race",
+            "stray access", "unwritten read", "barrier", "no end", "counters")
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")  # Gradescope's
 
 
@@ -48,7 +50,8 @@ class BadTask(Exception):
 
 def evaluate(formula, names):
     """A formula of +, -, *, /, //, ceil(a, b), min and max over `names`."""
-    if wrong := re.search(r"\*\*|__|[^\w\s+\-*/(),.]|\.\s*[^\W\d]", str(formula)):  # may not end
+    if wrong := re.search(r"\*\*|__|[^\w\s+\-*/(),.]|\.\s*[^\W\d]|\b(if|and|or|not|in|is|lambda|for)\b",
+                          str(formula)):  # may not end
         raise BadTask(f"'{formula}': '{wrong[0]}' is in no formula")
     try:
         value = eval(str(formula), {"__builtins__": {}, **FUNCTIONS}, names)
@@ -288,6 +291,9 @@ def read_folder(folder):
         try:
             task = _read(path)
             if "like" in task.goal:
+                for name in ("start.cu", "exercise.variant", "solution.cu", "hints.md"):
+                    if os.path.exists(task.path(name)):
+                        raise ValueError(f'it is "like" another, which has its own {name}: leave out one')
                 like = next((each for each in [*read_all(), golf()] if each.name == task.goal["like"]), None)
                 if not like:
                     raise ValueError(f'"like": there is no exercise called {json.dumps(task.goal["like"])}')
@@ -301,7 +307,7 @@ def read_folder(folder):
             raise BadTask(f"{path}: {said}") from None
         except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RecursionError,
                 StopIteration, SyntaxError, TypeError, ValueError) as error:
-            kind = "" if isinstance(error, ValueError) else "missing, or unknown: " if isinstance(
+            kind = "" if isinstance(error, ValueError) else "nothing is called " if isinstance(
                 error, KeyError) else f"{type(error).__name__}: "
             raise BadTask(f"{path}: {kind}{error}") from None
     return found
@@ -311,6 +317,8 @@ def _try(task):
     """Uses all that goal.json and the texts beside it say, before anybody is judged by it."""
     goal, spans = task.goal, task.goal.get("vary", {})
     _try_texts(task)
+    if lacking := [key for key in ("goals", "count", "start", "predict", "idea", "next") if key not in goal]:
+        raise ValueError(f'"{lacking[0]}" is missing')
     for name, example in KINDS.items():
         if not isinstance(goal.get(name, example), type(example)):
             raise ValueError(f'"{name}" must be {json.dumps(example)} or the like')
@@ -336,10 +344,12 @@ def _try(task):
             raise ValueError(f'"{each["name"]}": a goal needs one of {", ".join(RELATIONS)}, and one alone')
     if len({each["name"] for each in goal["goals"]}) < len(goal["goals"]):
         raise ValueError("two goals have one name")
-    if lacking := [key for key in ("idea", "next") if not isinstance(goal[key], str)]:
+    if lacking := [key for key in ("idea", "next", "start") if not isinstance(goal[key], str)]:
         raise ValueError(f'"{lacking[0]}" must be a text')
     drawn = [goal["count"][0] | dict(zip(spans, ends)) for ends in itertools.product(*spans.values())]
     for entry in [*goal.get("check", []), *goal["count"], *goal.get("time", []), *drawn]:
+        if entry.get("shape") not in problems():
+            raise ValueError(f"{json.dumps(entry)} has no \"shape\" that common/problems.csv has")
         for column, value in entry.items():
             if column != "shape" and (column not in COLUMNS or type(value) is not int or not
                                       LEAST.get(column, 1) <= value <= MOST.get(column, 1 << 20)):
@@ -356,12 +366,18 @@ def _try(task):
     metrics = {metric: 1 for names in COUNTERS.values() for metric in names}
     rows = task.counted() | task.varied(1)
     for each in goal["goals"]:
-        kernel = {**metrics, "kernel": each.get("kernel", ""), "name": each["name"]}
-        task.results({problem: [kernel] for problem in rows}, rows)
+        kernel = {**metrics, "kernel": each.get("kernel", "")}
+        for result in task.results({problem: [kernel] for problem in rows}, rows):
+            if math.isnan(result.bound):
+                raise ValueError(f'"{result.name}": its bound divides by zero on {result.problem}')
     task.predictable({})
     think = goal.get("think", {})
     if not isinstance(think, dict) or not all(isinstance(text, str) for text in think.values()):
         raise ValueError('"think" must have a text for each kind of failure')
+    if strange := {key.partition(": ")[0] for key in think} - {*FAILURES} | {goal["start"]} - {*FAILURES, ""}:
+        raise ValueError(f"{json.dumps(min(strange))} is no kind of failure: {', '.join(FAILURES)}")
+    if goal.get("watch", "global") not in ("global", "shared"):
+        raise ValueError('"watch" must be "global" or "shared"')
     if "score" in goal:
         evaluate(goal["score"], counters_of([{**metrics, "kernel": ""}]))
     points = goal.get("points", 0)
@@ -405,10 +421,18 @@ def _work(problem, row):
                      e["K"] * e["CRS"])
 
 
+def _object(pairs):
+    """A dictionary whose keys stand once each: of two, one would be lost."""
+    keys = [key for key, _ in pairs]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise ValueError(f"{json.dumps(twice[0])} stands twice")
+    return dict(pairs)
+
+
 def _read(path, *seconds):
     folder = os.path.dirname(path)
     try:
-        goal = json.loads(files.read(path))
+        goal = json.loads(files.read(path), object_pairs_hook=_object)
         if not isinstance(goal, dict):
             raise ValueError("is no object, { ... }")
         return Task(os.path.basename(folder), folder, goal, *seconds)
