@@ -1,4 +1,5 @@
 // The program: bin/convladder with all stages, bin/01_naive and the like with one.
+#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -46,9 +47,12 @@ int dispatch(const std::vector<std::string>& words) {
   throw UsageError("unknown command '" + words[0] + "' (there are run, check, profile and bench)");
 }
 
-int fail(const char* reason, int status) {
+int fail(std::string reason, int status) {
+  for (char& letter : reason) {  // what a terminal would obey
+    if (std::iscntrl(static_cast<unsigned char>(letter)) != 0 && letter != '\n') letter = '?';
+  }
   std::fflush(stdout);
-  std::fprintf(stderr, "convladder: error: %s\n", reason);
+  std::fprintf(stderr, "convladder: error: %s\n", reason.c_str());
   return status;
 }
 

@@ -70,8 +70,13 @@ def run_main(main):
 
 def fail(message, status=1):
     """Ends the program with one line on stderr; status 2 for a usage error."""
-    print(f"ladder: error: {message}", file=sys.stderr)
+    print(f"ladder: error: {printable(message)}", file=sys.stderr)
     sys.exit(status)
+
+
+def printable(text):
+    """What a terminal shows and doesn't obey; lines stay lines."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def stage_called(word):

@@ -54,7 +54,8 @@ class Lessons(unittest.TestCase):
     """A lesson is read in ten minutes; what else is known stands in details.md beside it."""
 
     WORDS, FIGURES, EXCERPT = range(600, 901), range(41), range(1, 26)
-    LEFT_OUT = {"14_warpgroups": ["sum, "], "15_copy_engine": ["sum, ", "if (last) ", "last && ", "channel + ", ", 0"]}  # as excerpts say
+    LEFT_OUT = {"14_warpgroups": ["sum, "],  # of lines that excerpts show simpler
+                "15_copy_engine": ["sum, ", "if (last) ", "last && ", "channel + ", ", 0"]}
     SECTIONS = ["The idea", "What changed", "Who owns what", "Measured", "What limits now", "Try it"]
 
     @staticmethod

@@ -136,7 +136,7 @@ class Ladder(unittest.TestCase):
         gpu = shutil.which("nvidia-smi")
         for line, message in (
             ("nosuch", "unknown command 'nosuch'"), ("''", "unknown command ''"), ("_x", "unknown command"),
-            ("'run '", "unknown command"),
+            ("'run '", "unknown command"), ("$'a\\e[31m'", "unknown command 'a\\?.31m'"),
             ("test --all --minutes -1", "not below 0"),
             ("run --backend", "--backend needs a value"), ("--backend=x run", "must be gpu or sim"),
             ("check --stage 0", "stage '0' can be 01_naive or"),

@@ -29,7 +29,7 @@ ARGUMENTS = [
     (0, "^usage: ", "--help"), (0, "^usage: convladder run", "run -h"),
     (0, "--max-gmac", "check --help"), (0, "--once", "run --help"),
     (0, "--repeats", "bench --help"), (0, "--batch", "profile --help"),
-    (2, "unknown command 'climb'", "climb"),
+    (2, "unknown command 'climb'", "climb"), (2, r"unknown command 'a\?\[31m'", "'a\x1b[31m'"),
     (2, "--speed", "run --speed 3"), (2, "--seed needs a value", "check --seed"),
     *((2, "--n needs a value", f"check --n{rest}") for rest in ("", " --c 2")),
     (2, "error: --stride-h was not expected", "check --n 1 --stride-h 2"),

@@ -16,7 +16,8 @@ import time
 from common.command.machine import foreground, python
 from common.show import files
 from common.show.files import ROOT
-from common.show.support import columns, fail, require_folder, run_main, tell, write_json
+from common.show.support import (columns, fail, printable, require_folder, run_main, tell,
+                                 write_json)
 from common.variants import grade, judge
 from common.variants import task as tasks
 from common.variants.build import Build, BuildError, Failed, sandbox
@@ -237,7 +238,7 @@ def show_costly_line(task, verdict, source, screen):
 
 
 def show_printed(lines, most, screen):
-    shown_lines = [judge.printable(line.expandtabs()) for line in lines[:most]]
+    shown_lines = [printable(line.expandtabs()) for line in lines[:most]]
     shown_lines = [line if len(line) < WIDTH - 9 else line[:WIDTH - 13] + "..." for line in shown_lines]
     more = [f"... {len(lines) - most:,} more lines"] if len(lines) > most else []
     paragraph("prints", "\n".join(shown_lines + more), screen)

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from common.measure import ncu
-from common.show import files
+from common.show import files, support
 from common.show.files import ROOT
 from common.variants import handin, task
 from common.variants.build import EXEMPLAR, OUTPUT_KB, BuildError, Failed, run_limited
@@ -80,7 +80,7 @@ class Verdict:
 
     def fail(self, kind, message):
         if not self.kind:  # a terminal would obey some of what a kernel says
-            self.kind, self.message = kind, "\n".join(map(printable, message.split("\n")))
+            self.kind, self.message = kind, support.printable(message)
 
 
 def shown(path):
@@ -91,11 +91,7 @@ def shown(path):
         if not relative.startswith(".."):
             path = relative
             break
-    return printable(path)
-
-
-def printable(text):
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return support.printable(path)
 
 
 def unreadable(source):
@@ -410,7 +406,7 @@ def take_finding(verdict, finding, program, source):
         verdict.fail(kind, message)
     for key, kind in (("error", CRASH), ("refused", REFUSED)):
         if key in finding:
-            verdict.fail(kind, f"{shown(source)}: {printable(str(finding[key]))}")
+            verdict.fail(kind, f"{shown(source)}: {support.printable(str(finding[key]))}")
 
 
 def cost_by_line(kernels, program, source):
