@@ -21,8 +21,8 @@ __global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
 
   const int t = tid % 4, pixel = tid / 32 * 16 + tid % 32 / 4;
   float x[TAPS / 2], sum[FILTERS / 2];
-  // Of two pixels (`pixel`, and 8 on) by turns, taps t, t + 4, t + 8, ...: the same values for both.
-  UNROLL for (int e = 0; e < TAPS / 2; ++e) x[e] = e / 2 * 4 + t;  // tap k of a pixel is k
+  // Taps t, t + 4, t + 8, ... of two pixels, by turns: the same values, since every pixel's tap k is k.
+  UNROLL for (int e = 0; e < TAPS / 2; ++e) x[e] = e / 2 * 4 + t;
   const uint64_t filters = descriptor(w);
   products_begin();
   UNROLL for (int k = 0; k < TAPS / 8; ++k) {
