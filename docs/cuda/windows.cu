@@ -1,5 +1,5 @@
-// The copy engine fetches one position of eight windows. Pixel (i, j) of the image has the value 10 i + j, with i
-// and j from 1 on, so that a number says which pixel has come.
+// The copy engine fetches one position of eight windows. The pixel in row i and column j of the image has
+// the value 11 + 10 i + j, so that a number says which one has come.
 #include <cuda.h>
 
 #include <cstdio>
@@ -28,15 +28,16 @@ __global__ void fetch(const __grid_constant__ CUtensorMap map, int w, int h, int
 
 CUtensorMap map_of(float* image) {
   const cuuint64_t extents[] = {C, W, H, 1};  // from the innermost on
-  const cuuint64_t pitches[] = {C * sizeof(float), W * C * sizeof(float), H * W * C * sizeof(float)};
-  const int first[] = {-1, -1};  // the first window's corner, from the first pixel: columns, rows
-  const int last[] = {-1, -1};   // the last window's, from the last pixel
+  const cuuint64_t pitches[] = {C * sizeof(float), W * C * sizeof(float),
+                                H * W * C * sizeof(float)};
+  const int first[] = {-1, -1};  // the first window's corner, from the first pixel: -padding
+  const int last[] = {-1, -1};   // the last window's, from the last pixel: padding - (filter - 1)
   const cuuint32_t strides[] = {1, 1, 1, 1};
   CUtensorMap map;
   const CUresult result = cuTensorMapEncodeIm2col(
-      &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, image, extents, pitches, first, last, C, BOX, strides,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, image, extents, pitches, first, last, C, BOX,
+      strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) std::printf("no map: error %d\n", result);
   return map;
 }
