@@ -44,7 +44,11 @@ CUtensorMap map_of(float* image) {
 
 int main() {
   float pixels[H][W][C], seen[BOX], *image, *there;
-  for (int i = 0; i < H * W * C; ++i) (&pixels[0][0][0])[i] = 10 * (i / C / W + 1) + i / C % W + 1;
+  for (int i = 0; i < H; ++i) {
+    for (int j = 0; j < W; ++j) {
+      for (float& value : pixels[i][j]) value = 11 + 10 * i + j;
+    }
+  }
   cudaMalloc(&image, sizeof(pixels));
   cudaMalloc(&there, sizeof(seen));
   cudaMemcpy(image, pixels, sizeof(pixels), cudaMemcpyHostToDevice);
