@@ -631,19 +631,43 @@ cudaError_t cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_
   return cudaSuccess;
 }
 
-void know_symbol(void* begin, std::size_t bytes) {
+Symbol find_symbol(const volatile void* address, std::size_t bytes) {
+  auto* const begin = static_cast<char*>(const_cast<void*>(address));
   if constexpr (COUNTING) {
+    if (bytes == 0) return {begin, bytes_of_variable(begin)};
     const std::lock_guard lock(allocations_mutex);
-    if (is_device_variable(begin) || find_allocation(begin) != allocations().end()) return;
+    if (is_device_variable(begin) || find_allocation(begin) != allocations().end()) {
+      return {begin, bytes};
+    }
+    // On the stack lies no variable, but what stood in a name's place: &name, which CUDA takes for one as well.
+    constexpr std::ptrdiff_t NEAR = 1 << 20;
+    char here;
+    if (std::abs(begin - &here) < NEAR) return {};
     memory_allocated(begin, bytes);
     set_memory_state(begin, bytes, MemoryState::kDefined);
-    allocations()[static_cast<char*>(begin)] = {bytes, Kind::kSymbol};
+    allocations()[begin] = {bytes, Kind::kSymbol};
   }
+  return {begin, bytes};
 }
 
-cudaError_t check_symbol_range(std::size_t symbol, std::size_t bytes, std::size_t offset) {
-  const bool fits = offset <= symbol && bytes <= symbol - offset;
-  if (fits || !is_program()) return set_last_error(fits ? cudaSuccess : cudaErrorInvalidValue);
-  return refuse("a copy", fmt::format("{} bytes from byte {} on, of a variable of {}", bytes,
-                                      offset, symbol));
+cudaError_t get_symbol(Symbol symbol, void** begin, std::size_t* bytes) {
+  if (symbol.bytes == 0) return set_last_error(cudaErrorInvalidSymbol);
+  if (begin) *begin = symbol.begin;
+  if (bytes) *bytes = symbol.bytes;
+  return cudaSuccess;
+}
+
+cudaError_t copy_symbol(Symbol symbol, void* to, const void* from, std::size_t bytes,
+                        std::size_t offset, cudaMemcpyKind kind, const cudaStream_t* stream) {
+  if (symbol.bytes == 0) return set_last_error(cudaErrorInvalidSymbol);
+  if (offset > symbol.bytes || bytes > symbol.bytes - offset) {
+    if (!is_program()) return set_last_error(cudaErrorInvalidValue);
+    return refuse("a copy", fmt::format("{} bytes from byte {} on, of a variable of {}", bytes,
+                                        offset, symbol.bytes));
+  }
+  char* const there = symbol.begin + offset;
+  if (!to) to = there;
+  if (!from) from = there;
+  return stream ? cudaMemcpyAsync(to, from, bytes, kind, *stream)
+                : cudaMemcpy(to, from, bytes, kind);
 }

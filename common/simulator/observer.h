@@ -56,6 +56,7 @@ bool free_on_heap(void* memory);  // false: nothing that this gave begins there
 bool is_heap_used();
 // Of a program's variable: __device__, __managed__ or __constant__.
 bool is_device_variable(const void* address);
+std::size_t bytes_of_variable(const void* begin);  // 0: none begins there
 // Does nothing for memory of the host.
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state);
 // What cudaMemset() has done; and whether doing it again would change nothing. Programs clear a GPU's L2 so

@@ -662,6 +662,15 @@ bool is_device_variable(const void* address) {
          (byte >= __start_convladder_constant && byte < __stop_convladder_constant);
 }
 
+std::size_t bytes_of_variable(const void* begin) {
+  for (const Section& section : sections()) {
+    for (const Variable& variable : section.variables) {
+      if (variable.begin == begin) return variable.bytes;
+    }
+  }
+  return 0;
+}
+
 bool is_host_variable(uintptr_t address) {
   return address >= reinterpret_cast<uintptr_t>(&__data_start) &&
          !is_device_variable(reinterpret_cast<const void*>(address));

@@ -695,66 +695,77 @@ inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSu
 
 // ---- Variables of the device ----
 
-// A symbol is the variable itself. An instance of a template, which can't be put with the others, is known from
-// here on.
-void know_symbol(void* begin, std::size_t bytes);
-template <typename T>
-void* address_of_symbol(const T& symbol) {
-  void* const address = const_cast<void*>(static_cast<const volatile void*>(&symbol));
-  know_symbol(address, sizeof(symbol));
-  return address;
-}
-template <typename T>
-cudaError_t cudaGetSymbolAddress(void** pointer, const T& symbol) {
-  *pointer = address_of_symbol(symbol);
-  return cudaSuccess;
+// A variable of the device, given by its name, or by its address as in C (`bytes` 0). An instance of a template,
+// which can't be put with the others, is known from here on. Without bytes: it is none.
+struct Symbol {
+  char* begin;
+  std::size_t bytes;
+};
+Symbol find_symbol(const volatile void* address, std::size_t bytes);
+cudaError_t get_symbol(Symbol symbol, void** begin, std::size_t* bytes);
+// To it, or from it where `to` is null; on a stream, or at once.
+cudaError_t copy_symbol(Symbol symbol, void* to, const void* from, std::size_t bytes,
+                        std::size_t offset, cudaMemcpyKind kind, const cudaStream_t* stream);
+
+inline cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
+  return get_symbol(find_symbol(symbol, 0), pointer, nullptr);
 }
 template <typename P, typename T>
 cudaError_t cudaGetSymbolAddress(P** pointer, const T& symbol) {
-  return cudaGetSymbolAddress(reinterpret_cast<void**>(pointer), symbol);
+  return get_symbol(find_symbol(&symbol, sizeof(T)), reinterpret_cast<void**>(pointer), nullptr);
+}
+inline cudaError_t cudaGetSymbolSize(std::size_t* bytes, const void* symbol) {
+  return get_symbol(find_symbol(symbol, 0), nullptr, bytes);
 }
 template <typename T>
-cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T&) {
-  *bytes = sizeof(T);
-  return cudaSuccess;
+cudaError_t cudaGetSymbolSize(std::size_t* bytes, const T& symbol) {
+  return get_symbol(find_symbol(&symbol, sizeof(T)), nullptr, bytes);
 }
-// Whether a symbol of so many bytes has these.
-cudaError_t check_symbol_range(std::size_t symbol, std::size_t bytes, std::size_t offset);
+inline cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes,
+                                      std::size_t offset = 0,
+                                      cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  return copy_symbol(find_symbol(symbol, 0), nullptr, from, bytes, offset, kind, nullptr);
+}
 template <typename T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, std::size_t bytes,
                                std::size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
-  return error ? error
-               : cudaMemcpy(static_cast<char*>(address_of_symbol(symbol)) + offset, from, bytes,
-                            kind);
+  return copy_symbol(find_symbol(&symbol, sizeof(T)), nullptr, from, bytes, offset, kind, nullptr);
+}
+inline cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes,
+                                        std::size_t offset = 0,
+                                        cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  return copy_symbol(find_symbol(symbol, 0), to, nullptr, bytes, offset, kind, nullptr);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes,
                                  std::size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
-  return error
-             ? error
-             : cudaMemcpy(to, static_cast<char*>(address_of_symbol(symbol)) + offset, bytes, kind);
+  return copy_symbol(find_symbol(&symbol, sizeof(T)), to, nullptr, bytes, offset, kind, nullptr);
+}
+inline cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t bytes,
+                                           std::size_t offset, cudaMemcpyKind kind,
+                                           cudaStream_t stream = nullptr) {
+  return copy_symbol(find_symbol(symbol, 0), nullptr, from, bytes, offset, kind, &stream);
 }
 template <typename T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, std::size_t bytes,
-                                    std::size_t offset, cudaMemcpyKind kind,
+                                    std::size_t offset = 0,
+                                    cudaMemcpyKind kind = cudaMemcpyHostToDevice,
                                     cudaStream_t stream = nullptr) {
-  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
-  return error ? error
-               : cudaMemcpyAsync(static_cast<char*>(address_of_symbol(symbol)) + offset, from,
-                                 bytes, kind, stream);
+  return copy_symbol(find_symbol(&symbol, sizeof(T)), nullptr, from, bytes, offset, kind, &stream);
+}
+inline cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes,
+                                             std::size_t offset, cudaMemcpyKind kind,
+                                             cudaStream_t stream = nullptr) {
+  return copy_symbol(find_symbol(symbol, 0), to, nullptr, bytes, offset, kind, &stream);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, std::size_t bytes,
-                                      std::size_t offset, cudaMemcpyKind kind,
+                                      std::size_t offset = 0,
+                                      cudaMemcpyKind kind = cudaMemcpyDeviceToHost,
                                       cudaStream_t stream = nullptr) {
-  const cudaError_t error = check_symbol_range(sizeof(T), bytes, offset);
-  return error ? error
-               : cudaMemcpyAsync(to, static_cast<char*>(address_of_symbol(symbol)) + offset, bytes,
-                                 kind, stream);
+  return copy_symbol(find_symbol(&symbol, sizeof(T)), to, nullptr, bytes, offset, kind, &stream);
 }
 
 #include "common/simulator/include/names_end.h"
