@@ -2,9 +2,9 @@
 
   ./ladder sim FILE... [OPTION...] [-- ARGUMENT...]
 
-Compiles the program (.cu files as nvcc would, .cpp files by the host compiler), runs it with the arguments,
-and prints what it prints; then, kernel by kernel, the launches, and the races and bad accesses found in
-them, with file and line. docs/simulator.md says what of CUDA there is.
+Compiles the program (.cu files as nvcc would, .cpp and .c files by the host compiler), runs it with the
+arguments, and prints what it prints; then, kernel by kernel, the launches, and the races and bad accesses
+found in them, with file and line. docs/simulator.md says what of CUDA there is.
 
   -I FOLDER       where headers are looked for
   -D NAME[=VALUE] a macro
@@ -76,7 +76,7 @@ def parse(words):
         if any(os.path.samefile(file, other) for other in options.files[:number]):
             fail(f"{file} is given twice", 2)
         if os.path.splitext(file)[1] not in (".cu", ".cpp", ".cc", ".cxx", ".c"):
-            fail(f"{file}: is neither a .cu nor a .cpp file", 2)
+            fail(f"{file}: is neither a .cu nor a .cpp or .c file", 2)
         if os.path.realpath(file) in written:
             fail(f"{file}: would be overwritten", 2)
     for path in filter(None, (options.json, options.keep)):
@@ -98,7 +98,8 @@ def compile_program(options, folder):
             command = [*TRANSLATE, "--kernels-alone", *kept, *common]
         else:
             coloured = ["-fdiagnostics-color"] * sys.stderr.isatty()  # what translate.py reads is not
-            command = [kept[0], "-O2", "-gdwarf-4", "-g1", *common, *coloured]
+            language = ["-xc", "-std=gnu17"] if file.endswith(".c") else []
+            command = [kept[0], *common, *language, "-O2", "-gdwarf-4", "-g1", *coloured]
         done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())
         print(done.stdout, end="", file=sys.stderr)
         if done.returncode:

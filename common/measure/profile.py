@@ -96,6 +96,9 @@ def add_floors(found, machine):
         gpu, rates = floors.machine_of(gpu)
     if rates:
         floors.add(found, rates, gpu)
+        for stage, need in floors.cannot_run(gpu, last.by_stage(found)).items():
+            print(f"{stage} doesn't run on a {gpu}: it needs compute capability {need}. Its counts are shown "
+                  "all the same.")
     else:
         print(f"no least times: common/machines has no {gpu}; ./ladder bench --machine "
               "common/machines/NAME.json measures it")

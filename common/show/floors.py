@@ -34,6 +34,15 @@ def data_sheets():
     return known
 
 
+def cannot_run(gpu, stages):
+    """{stage: the compute capability that it needs} of those that the GPU hasn't, as its data sheet says."""
+    own = next((capability for name, _, capability in data_sheets().values() if name == gpu), "")
+    needs = {stage: next((files.capability_of(name) for name in files.stage_names()
+                          if f"{stage}_".startswith(f"{name}_")), "") for stage in stages}
+    return {stage: need for stage, need in needs.items()
+            if own and need and (own != need if need == "9.0" else float(own) < float(need))}
+
+
 def names():
     """The short names of all GPUs that are known: first those that were measured."""
     records = glob.glob(os.path.join(FOLDER, "*.json"))

@@ -639,10 +639,7 @@ Symbol find_symbol(const volatile void* address, std::size_t bytes) {
     if (is_device_variable(begin) || find_allocation(begin) != allocations().end()) {
       return {begin, bytes};
     }
-    // On the stack lies no variable, but what stood in a name's place: &name, which CUDA takes for one as well.
-    constexpr std::ptrdiff_t NEAR = 1 << 20;
-    char here;
-    if (std::abs(begin - &here) < NEAR) return {};
+    if (!is_instance(begin)) return {};
     memory_allocated(begin, bytes);
     set_memory_state(begin, bytes, MemoryState::kDefined);
     allocations()[begin] = {bytes, Kind::kSymbol};

@@ -57,6 +57,8 @@ bool is_heap_used();
 // Of a program's variable: __device__, __managed__ or __constant__.
 bool is_device_variable(const void* address);
 std::size_t bytes_of_variable(const void* begin);  // 0: none begins there
+// Whether a variable lies there that is an instance of a template. (Of these nothing says that they are a device's.)
+bool is_instance(const void* begin);
 // Does nothing for memory of the host.
 void set_memory_state(const void* begin, std::size_t bytes, MemoryState state);
 // What cudaMemset() has done; and whether doing it again would change nothing. Programs clear a GPU's L2 so

@@ -131,6 +131,10 @@ std::size_t shared_bytes(const void* kernel, std::size_t dynamic_bytes) {
 
 int resident_blocks(const void* kernel, int threads, std::size_t dynamic_bytes) {
   const cudaDeviceProp p = properties();
+  if (threads > p.maxThreadsPerBlock || dynamic_bytes > dynamic_limit(kernel) ||
+      dynamic_bytes + static_shared_bytes(kernel) > MOST_DYNAMIC_BYTES) {
+    return 0;
+  }
   const int warps = (threads + warpSize - 1) / warpSize;
   const auto by_memory =
       static_cast<int>(p.sharedMemPerMultiprocessor / shared_bytes(kernel, dynamic_bytes));
@@ -424,21 +428,6 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
                                                           int threads, std::size_t dynamic_bytes) {
   if (!blocks || threads <= 0) return set_last_error(cudaErrorInvalidValue);
   *blocks = resident_blocks(kernel, threads, dynamic_bytes);
-  return cudaSuccess;
-}
-
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, const void* kernel,
-                                               std::size_t dynamic_bytes, int most_threads) {
-  if (!blocks || !threads) return set_last_error(cudaErrorInvalidValue);
-  int most = 0;  // resident threads
-  for (int n = most_threads > 0 ? std::min(most_threads, 1024) : 1024; n >= warpSize;
-       n -= warpSize) {
-    const int resident = resident_blocks(kernel, n, dynamic_bytes);
-    if (resident * n <= most) continue;
-    most = resident * n;
-    *threads = n;
-    *blocks = resident * multiprocessors;
-  }
   return cudaSuccess;
 }
 

@@ -247,6 +247,12 @@ class LeastTimes(FolderTest):
                              ("a100", 19.5), ("l4", 30.3)):
             self.assertAlmostEqual(floors.read_machine(name)[1]["fma_tflops"], tflops, delta=0.05)
         self.assertEqual(floors.machine_of("NVIDIA X"), ("NVIDIA X", None))
+        self.assertEqual(floors.cannot_run("NVIDIA H200", ["14_warpgroups"]), {})
+        for name, needs in (("t4", {"12_tensor_cores": "8.0", "15_copy_engine_nhwc": "9.0"}),
+                            ("a100", {"15_copy_engine_nhwc": "9.0"})):
+            gpu, _ = floors.read_machine(name)
+            found = floors.cannot_run(gpu, ["01_naive", "12_tensor_cores", "15_copy_engine_nhwc"])
+            self.assertEqual(found, needs)
         status, _, said = called(floors.read_machine, "x")
         self.assertEqual(status, 2)
         self.assertRegex(said, "^ladder: error: --machine x: no such file, .*: h100, h200, t4, ")

@@ -134,6 +134,7 @@ class Formulas(unittest.TestCase):
                          '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]', '"watch": "shard"',
                          '"think": {"wrong": "a text"}', '"start": "race"', '"points": 1, "points": 2',
                          f'"goals": [{{{goal}, "at_most": "K / (K - K)"}}]', '"time": [{"shape": "nosuch"}]',
+                         '"count": [{"shape": "alexnet_conv1", "n": 10}]',
                          f'"goals": [{{{goal}, "at_most": "1 if N else 2"}}]', '"start": ["counters"]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
             with self.subTest(text), tempfile.TemporaryDirectory() as folder:
@@ -243,6 +244,13 @@ class Messages(unittest.TestCase):
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nstruct Convolution : convladder::Convolution {{}};",
                  "outside of your part as well"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define conv2d nothing", "no macros"),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#undef CONVLADDER_REGISTER_AT", "no macros"),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nnamespace mine {{ const int add_bias = 1; }}",
+                 "add_bias is a name outside of your part as well"),
+                *(("slide", tasks.BEGIN, f"{tasks.BEGIN}\n{line}", None) for line in (
+                    'static_assert(SIZE == 5, "five");', "using Window = float (&)[SIZE][SIZE];",
+                    "#define EACH(i, n) for (int i = 0; i < (n); ++i)",
+                    "constexpr int FOUR = 4, MANY = static_cast<int>(sizeof(int)) * ceil_div(7, 2);")),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define MANY 7", None),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n__device__ int plane() {{ return 1; }}",
                  "plane is a name outside of your part as well"),

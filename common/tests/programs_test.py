@@ -177,12 +177,15 @@ class Programs(unittest.TestCase):
             "a.cu": '#include "a.h"\n__constant__ float scale[4] = {1, 2, 3, 4};\n__device__ int count;\n'
                     "__managed__ int both;\n__global__ void kernel() { count = both = int(scale[2]); }\n"
                     "void launch() { kernel<<<1, 1>>>(); cudaDeviceSynchronize(); }\n",
-            "b.cpp": '#include "a.h"\nint main() { launch(); return both == 3 ? 0 : 1; }\n'}
+            "b.cpp": '#include "a.h"\nextern "C" int three(int this_is_c);\n'
+                     "int main() { launch(); return both == three(0) ? 0 : 1; }\n",
+            "c.c": "int three(int class) { return class + 3; }\n"}
         with tempfile.TemporaryDirectory() as folder:
             for name, text in texts.items():
                 files.write(os.path.join(folder, name), text)
             done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cu",
-                                   f"{folder}/b.cpp"], cwd=ROOT, capture_output=True, text=True, check=False)
+                                   f"{folder}/b.cpp", f"{folder}/c.c"], cwd=ROOT, capture_output=True,
+                                  text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("kernel: 1 launch, nothing found", done.stdout)
 

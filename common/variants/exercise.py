@@ -412,7 +412,10 @@ def judge_all(by_name, builds, folder, salt="", may_be_none=False):
     records = []
     if not os.path.isdir(folder):
         fail(f"{folder}: there is no such folder")
-    for parent, folders, names in os.walk(folder):
+    def unread(error):
+        fail(f"{error.filename}: {error.strerror}; nobody is left out silently")
+
+    for parent, folders, names in os.walk(folder, onerror=unread):
         folders.sort()
         for name, source in sorted((os.path.splitext(file)[0], os.path.join(parent, file))
                                    for file in [*folders, *names] if file.endswith(".cu")):

@@ -8,6 +8,8 @@ attribute of a function. The object names what it asks of others. What neither c
 docs/reliability.md.
 """
 import ctypes
+import functools
+import glob
 import itertools
 import os
 import re
@@ -123,6 +125,8 @@ EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?=[
 # By these attributes, and by `asm` behind a declaration, another function is called than the source names.
 RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy|section)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}
+NO_FUNCTION = BUILT_IN | {"static_assert", "sizeof", "alignof", "alignas", "decltype", "noexcept", "requires",
+                          "__launch_bounds__", "__align__"}  # though a bracket follows
 NO_PART_OF_A_TYPE = {"inline", "__inline__", "__forceinline__", "__restrict__", "__restrict"}
 CALL = re.compile(r"(?!if |switch |return )(OBJ_TYPE_REF(?=\()|[^\s(*&][^;]*?(?= \((?!\*[<)]).*\);))")
 
@@ -144,6 +148,11 @@ def refused(source, folder, start):
             unknown_symbol(text, dump, compiled, source) or
             device_variable_of_the_host(text, dump, compiled) or too_much_shared(text, compiled) or
             too_much_of_its_own(files.read_existing(usage), dump, source))
+
+
+def printed_by(*command):
+    """What binutils print, of names that may be of any encoding."""
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
 
 
 def plain(symbol):
@@ -189,7 +198,7 @@ def tokens(text):
 def declaration(statement):
     """(its name, what stands before, parameters), without what makes no other function of it."""
     words = [token for token in statement if token not in NO_PART_OF_A_TYPE]
-    opening = words.index("(")
+    opening = parameters_of(words)
     parameters, depth = [[]], 0
     for token in words[opening + 1:-1]:
         depth += (token in ("(", "<", "[")) - (token in (")", ">", "]"))
@@ -208,17 +217,49 @@ def declaration(statement):
     return words[opening - 1], sorted(words[:opening - 1]), parameters
 
 
+def parameters_of(statement):
+    """Where the brackets of a function's parameters open; 0 if it declares none."""
+    return next((i for i, (name, token) in enumerate(itertools.pairwise(statement), 1) if token == "(" and
+                 re.match(r"[A-Za-z_]", name) and name not in NO_FUNCTION and "=" not in statement[:i]), 0)
+
+
+def depths(part):
+    """(place, token, how many braces are open behind it), without braces whose names can be seen outside of
+    them: those of namespaces, enumerations and extern "C"."""
+    opened, statement = [], []
+    for place, token in part:
+        if token == "{":
+            opened.append(not {"namespace", "enum"} & {*statement[:2]} and statement[-1:] != ['"C"'])
+        elif token == "}" and opened:
+            opened.pop()
+        statement = [] if token in ("{", "}", ";") else [*statement, token]
+        yield place, token, sum(opened)
+
+
 def declared(part, names):
     """The declaration() of each function of these names that is defined in it."""
-    found, statement, depth = [], [], 0
-    for _, token in part:
-        if depth == 0:
+    found, statement, before = [], [], 0
+    for _, token, depth in depths(part):
+        if before == 0:
             statement.append(token)
-        depth += (token == "{") - (token == "}")
-        if depth == 1 and token == "{" or depth == 0 and token in (";", "}"):
-            if "(" in statement and statement[statement.index("(") - 1] in names:
+        if before == 0 and token == "{" or depth == 0 and token in (";", "}"):
+            if (opening := parameters_of(statement)) and statement[opening - 1] in names:
                 found.append(declaration(statement[:-1]))
             statement = []
+        before = depth
+    return found
+
+
+@functools.cache
+def of_macros():
+    """What the macros of the project's headers are called, and consist of."""
+    found = set()
+    for path in glob.glob(os.path.join(glob.escape(ROOT), "common/core/*.h")) + glob.glob(
+            os.path.join(glob.escape(ROOT), "common/simulator/include/*.h")):
+        for macro in re.findall(r"^#define (\w+(?:\([^)]*\))?.*)$", spliced(files.read(path)), re.M):
+            parameters = re.match(r"\w+\(([^)]*)\)", macro)
+            found |= {token for _, token in tokens(macro)} - {
+                *re.findall(r"\w+", parameters[1] if parameters else "")}
     return found
 
 
@@ -232,7 +273,7 @@ def outside(text, before, gap, after):
     before, gap, after, own = (list(tokens(part)) for part in (before, gap, after, text))
     rest = [token for _, token in before + after]
     taken = {token for token, behind in itertools.pairwise(rest) if token[0].isupper() or behind in "(<"} - {
-        token for _, token in gap}  # types, constants and functions
+        token for _, token in gap} - NO_FUNCTION  # types, constants and functions
     for kept, shown in ((before, own), (after[::-1], own[::-1])):
         pairs = itertools.zip_longest(kept, shown[:len(kept)], fillvalue=(len(text), ""))
         place = next((place for (_, token), (place, other) in pairs if token != other), None)
@@ -241,17 +282,19 @@ def outside(text, before, gap, after):
     words = [token for _, token in before]
     in_kernel = words.count("{") - words.count("}") > words.count("namespace")
     own = own[len(before):len(own) - len(after)]
-    depth, brackets, last = 0, 0, (0, "")
-    for (place, token), (_, following) in itertools.pairwise(own + [(0, ";"), (0, "")]):
-        if depth + brackets == 0 and not in_kernel and token in "({=[;:," and last[1] in taken and \
-                re.match(r"[A-Za-z_]\w*$", last[1]):
+    nested, brackets, last, before_it, is_value = 0, 0, (0, ""), 0, False
+    for (place, token, depth), (_, following) in zip(depths(own + [(0, ";")]), own[1:] + [(0, ";"), (0, "")]):
+        is_value = (is_value or token == "=") and not (brackets == 0 and token in (";", ",", "{"))
+        if before_it + brackets == 0 and not in_kernel and token in "({=[;:,}" and last[1] in taken and \
+                re.match(r"[A-Za-z_]\w*$", last[1]) and (not is_value or token == "="):
             return text.count("\n", 0, last[0]) + 1, TAKEN.format(last[1])
-        depth += (token == "{") - (token == "}")
+        nested += (token == "{") - (token == "}")
         brackets += (token in ("(", "[")) - (token in (")", "]"))
-        if depth < 0 or last[1] in ("#", ":") and token in ("define", "undef") and following in rest:
+        if nested < 0 or last[1] in ("#", ":") and token in ("define", "undef") and (
+                following in rest or following in of_macros()):
             return (text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros "
                                                     "that change what is outside of it")
-        last = place, token
+        last, before_it = (place, token), depth
     if not in_kernel and (now := declared(own, rest)) != (then := declared(gap, rest)):
         taken = {name for name, *_ in now} - {name for name, *_ in then}
         return (text.count("\n", 0, own[0][0]) + 1 if own else 0, TAKEN.format(min(taken)) if taken else
@@ -315,7 +358,7 @@ def attributes_of(function):
 def tables_in(compiled):
     """Its variables that are constants, and those of the host that may be volatile ones, which are not known
     as such: g++ gives no hook for either."""
-    symbols = [subprocess.run(["objdump", how, compiled], capture_output=True, text=True, check=True).stdout
+    symbols = [printed_by("objdump", how, compiled)
                for how in ("-t", "-tC")]
     for sections in (r"rodata|data\.rel\.ro", r"data|bss"):
         variable = rf"^[0-9a-f]+ .{{7}} \.(?:{sections})\S*\t[0-9a-f]+ +(?:\.hidden )?(.*)$"
@@ -426,8 +469,8 @@ C_KERNEL = r'extern\s*"C"\s*__global__\s+void\s+(__launch_bounds__\([^()]*\)\s*)
 
 def not_its_own(text, compiled):
     """A name that the judge or a library would take for its own: C's, one of namespace std, or of BEHIND."""
-    done = subprocess.run(["nm", "--defined-only", compiled], capture_output=True, text=True, check=True)
-    for kind, name in re.findall(r"^\w+ (\w) (.*)$", done.stdout, re.M):
+    done = printed_by("nm", "--defined-only", compiled)
+    for kind, name in re.findall(r"^\w+ (\w) (.*)$", done, re.M):
         seen = kind in "TWDBRGSCi" and (
             kind != "W" and re.match("_ZN?K?St", name) or
             name[:2] != "_Z" and (kind in "TWi" or hasattr(OF_C, name) or name.startswith("convladder")))
@@ -440,8 +483,8 @@ def not_its_own(text, compiled):
 
 def unknown_symbol(text, dump, compiled, source):
     """A symbol that the object asks others for, and may not."""
-    done = subprocess.run(["nm", "-uC", compiled], capture_output=True, text=True, check=True)
-    for symbol in (line.split(maxsplit=1)[1] for line in done.stdout.splitlines()):
+    done = printed_by("nm", "-uC", compiled)
+    for symbol in (line.split(maxsplit=1)[1] for line in done.splitlines()):
         if ELSEWHERE.fullmatch(symbol):
             continue
         name = re.escape(re.sub(r"\([^()]*\)$", "", symbol).split("::")[-1])
@@ -454,8 +497,8 @@ def unknown_symbol(text, dump, compiled, source):
 def device_variable_of_the_host(text, dump, compiled):
     """Where host code reads or writes a variable of the device. On a GPU it has another one of that name."""
     def printed(*options):
-        done = subprocess.run(["objdump", *options, compiled], capture_output=True, text=True, check=True)
-        return done.stdout
+        done = printed_by("objdump", *options, compiled)
+        return done
 
     def bare(name):
         name = name.replace("(anonymous namespace)", "{anonymous}")
@@ -491,9 +534,9 @@ def device_variable_of_the_host(text, dump, compiled):
 
 def too_much_shared(text, compiled):
     """Where a kernel's __shared__ variables are more than nvcc would take."""
-    done = subprocess.run(["readelf", "-sWC", compiled], capture_output=True, text=True, check=True)
+    done = printed_by("readelf", "-sWC", compiled)
     variables = {}  # of each kernel
-    for size, name in re.findall(r"^\s*\d+: [0-9a-f]+ +(\S+) TLS +\w+ +\w+ +\d+ (.*)$", done.stdout, re.M):
+    for size, name in re.findall(r"^\s*\d+: [0-9a-f]+ +(\S+) TLS +\w+ +\w+ +\d+ (.*)$", done, re.M):
         variables.setdefault(name.rpartition("::")[0], []).append((int(size, 0), name))
     for of_kernel in variables.values():
         total = sum(size for size, _ in of_kernel)
@@ -517,8 +560,8 @@ def too_much_of_its_own(usage, dump, source):
 def asked_by_stage(compiled):
     """(place, what is wrong), one for each thing that an object of the stage's asks of others and may not."""
     def printed(*command):
-        done = subprocess.run([*command, compiled], capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
+        done = printed_by(*command, compiled)
+        return done.splitlines()
 
     asked = {re.sub(r"\(.*", "", line.split(maxsplit=1)[1]) for line in printed("nm", "-uC")}
     if not any(re.fullmatch(names, name) for names in OF_NO_STAGE.values() for name in asked):

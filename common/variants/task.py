@@ -32,12 +32,13 @@ OF_ATOMICS = metrics.parts_of("reduction_sectors")  # a kernel without such oper
 FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
 RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", operator.ge),
              "exactly": ("exactly", operator.eq)}
+MOST_MACS = 1e9  # of a problem: of larger ones the checker compares a sample (trial.cpp)
 # What a goal.json may say, and one of its goals.
 KEYS = {"check", "count", "goals", "idea", "like", "next", "place", "points", "predict", "score", "start",
         "think", "time", "timed_start", "vary", "visibility", "watch"}
 KINDS = {"goals": [{"name": "..."}], "count": [{"shape": "alexnet_conv1"}], "check": [{"k": 3}],
          "time": [{"shape": "alexnet_conv1"}], "vary": {"k": [20, 40]}, "predict": {"loads": "loads"}}
-LAUNCHED = re.compile(r"(\w+)(?:<\w+>)? *<<<")
+LAUNCHED = re.compile(r"(\w+)\s*(?:<(?:[^<>;]|<[^<>;]*>)*>)?\s*<<<")
 GOAL_KEYS = {"because", "counter", "kernel", "name", "think", *RELATIONS}
 FAILURES = ("unreadable", "does not compile", "refused", "crash", "launch fails", "wrong result", "data race",
             "stray access", "unwritten read", "barrier", "no end", "counters")
@@ -363,6 +364,8 @@ def _try(task):
         rows = task.checked() | task.counted() | _rows_of([last])
         if sum(_work(problem, row) for problem, row in rows.items()) > task.seconds << 24:
             raise ValueError(f"a kernel would not be done with these problems in {task.seconds} seconds")
+        if max(_work(problem, row) for problem, row in rows.items()) > MOST_MACS:
+            raise ValueError("a problem is so large that not every output would be compared")
     metrics = {metric: 1 for names in COUNTERS.values() for metric in names}
     rows = task.counted() | task.varied(1)
     for each in goal["goals"]:

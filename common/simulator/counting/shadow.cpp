@@ -671,6 +671,12 @@ std::size_t bytes_of_variable(const void* begin) {
   return 0;
 }
 
+bool is_instance(const void* begin) {
+  const auto* const at = static_cast<const char*>(begin);
+  const std::vector<Variable> found = variables_between(at, at + 1);
+  return !found.empty() && found.front().name.back() == '>';  // name<int>
+}
+
 bool is_host_variable(uintptr_t address) {
   return address >= reinterpret_cast<uintptr_t>(&__data_start) &&
          !is_device_variable(reinterpret_cast<const void*>(address));

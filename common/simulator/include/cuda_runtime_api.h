@@ -369,8 +369,6 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
 // As threads and shared memory limit it; registers, which may allow less, are not known.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
                                                           int threads, std::size_t dynamic_bytes);
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, const void* kernel,
-                                               std::size_t dynamic_bytes = 0, int most_threads = 0);
 
 template <typename... Params>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute,
@@ -394,12 +392,35 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
                                                                    unsigned /*flags*/) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, dynamic_bytes);
 }
-template <typename... Params>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void (*kernel)(Params...),
+// The block with most resident threads, of multiples of a warp and of `most_threads`; 0, where none can run.
+template <typename Kernel, typename Bytes>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* blocks, int* threads, Kernel kernel,
+                                                           Bytes bytes_of, int most_threads = 0) {
+  if (!blocks || !threads) return cudaErrorInvalidValue;
+  cudaDeviceProp device;
+  cudaGetDeviceProperties(&device, 0);
+  const int limit = most_threads > 0 && most_threads < 1024 ? most_threads : 1024;
+  int most = *blocks = *threads = 0;  // resident
+  for (int n = (limit + 31) / 32 * 32; n > 0; n -= 32) {
+    const int some = n < limit ? n : limit;
+    int resident = 0;
+    if (const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            &resident, kernel, some, bytes_of(some))) {
+      return error;
+    }
+    if (resident * some <= most) continue;
+    most = resident * some;
+    *threads = some;
+    *blocks = resident * device.multiProcessorCount;
+  }
+  return cudaSuccess;
+}
+template <typename Kernel>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, Kernel kernel,
                                                std::size_t dynamic_bytes = 0,
                                                int most_threads = 0) {
-  return cudaOccupancyMaxPotentialBlockSize(blocks, threads, reinterpret_cast<const void*>(kernel),
-                                            dynamic_bytes, most_threads);
+  return cudaOccupancyMaxPotentialBlockSizeVariableSMem(
+      blocks, threads, kernel, [dynamic_bytes](int) { return dynamic_bytes; }, most_threads);
 }
 template <typename Kernel>
 cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, Kernel kernel,
@@ -407,12 +428,6 @@ cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* thread
                                                         int most_threads = 0,
                                                         unsigned /*flags*/ = 0) {
   return cudaOccupancyMaxPotentialBlockSize(blocks, threads, kernel, dynamic_bytes, most_threads);
-}
-template <typename... Params, typename Bytes>
-cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* blocks, int* threads,
-                                                           void (*kernel)(Params...),
-                                                           Bytes bytes_of, int most_threads = 0) {
-  return cudaOccupancyMaxPotentialBlockSize(blocks, threads, kernel, bytes_of(1024), most_threads);
 }
 
 // ---- Streams and events ----
