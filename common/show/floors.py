@@ -53,7 +53,7 @@ def names():
 def read_machine(path):
     """(the GPU's name, {rate: value}) of a file, or of a GPU by its short name: h200. Raises BadInput; where
     there is neither, ends with a usage error."""
-    if os.sep not in path and not os.path.exists(path):
+    if os.sep not in path and not os.path.isfile(path):
         name, known = path.lower(), data_sheets()
         measured = os.path.join(FOLDER, name + ".json")
         if name in known:

@@ -134,7 +134,8 @@ class Formulas(unittest.TestCase):
                          '"goals": [{"counter": "loads", "at_most": 1, "think": ""}]', '"watch": "shard"',
                          '"think": {"wrong": "a text"}', '"start": "race"', '"points": 1, "points": 2',
                          f'"goals": [{{{goal}, "at_most": "K / (K - K)"}}]', '"time": [{"shape": "nosuch"}]',
-                         '"count": [{"shape": "alexnet_conv1", "n": 10}]',
+                         '"count": [{"shape": "alexnet_conv1", "n": 10}]', '"check": ["nasty_primes"]',
+                         f'"goals": [{{{goal}, "at_most": true}}]', '"vary": {"k": [null, 9]}',
                          f'"goals": [{{{goal}, "at_most": "1 if N else 2"}}]', '"start": ["counters"]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
             with self.subTest(text), tempfile.TemporaryDirectory() as folder:
@@ -156,6 +157,9 @@ class Formulas(unittest.TestCase):
                              ({"start.cu": start, "solution.cu": b"\xe4"}, "solution.cu is not in UTF-8"),
                              ({"exercise.variant": edit.replace("tile", "tiel")}, "no exercise 'tiel'"),
                              ({"exercise.variant": edit.replace("start", "strat")}, "no word of a variant"),
+                             ({"start.cu": start, "exercise.variant": edit}, "have a start each"),
+                             ({"start.cu": start, "solution.cu": start}, "the gap alone"),
+                             ({"start.cu": start, "hints.md": "a text"}, "no heading"),
                              ({"exercise.variant": edit + "- nosuch text\n+ x\n"}, "stands 0 times"),
                              ({"exercise.variant": edit + edit.replace("mine", "other")}, "with one start"),
                              ({"goal.json": '{"like": "tile"}', "start.cu": start}, "its own start.cu")):

@@ -166,7 +166,8 @@ class Ladder(unittest.TestCase):
             ("run --n 1 --machine README.md --json README.md", "are the same file, README.md"),
             ("check --n 1 --json 01_naive/naive.cu", "naive.cu: a source would be overwritten"),
             ("check --n 1 --json LICENSE", "LICENSE: a file of this repository"),
-            ("run --n 1 --output docs/results/layers_h200.json", "a file of this repository"),
+            *((f"run --n 1 {name}", "a file of this repository") for name in (
+                "--output docs/results/layers_h200.json", "--json common/machines/h200.json")),
             *([] if gpu else [("bench", "bench needs a GPU"), ("sanitize", "sanitize needs a GPU"),
                               ("exercise --measure", "needs a GPU")]),
         ):

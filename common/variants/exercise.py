@@ -415,8 +415,11 @@ def judge_all(by_name, builds, folder, salt="", may_be_none=False):
     def unread(error):
         fail(f"{error.filename}: {error.strerror}; nobody is left out silently")
 
-    for parent, folders, names in os.walk(folder, onerror=unread):
-        folders.sort()
+    seen = {os.path.realpath(folder)}
+    for parent, folders, names in os.walk(folder, onerror=unread, followlinks=True):
+        real = {name: os.path.realpath(os.path.join(parent, name)) for name in sorted(folders)}
+        folders[:] = [name for name, path in real.items() if path not in seen]  # links may go round
+        seen.update(real.values())
         for name, source in sorted((os.path.splitext(file)[0], os.path.join(parent, file))
                                    for file in [*folders, *names] if file.endswith(".cu")):
             if name not in by_name:

@@ -323,7 +323,7 @@ def _try(task):
     for name, example in KINDS.items():
         if not isinstance(goal.get(name, example), type(example)):
             raise ValueError(f'"{name}" must be {json.dumps(example)} or the like')
-    for each in [*goal["goals"], *goal["count"]]:
+    for each in [*goal["goals"], *goal["count"], *goal.get("check", []), *goal.get("time", [])]:
         if not isinstance(each, dict):
             raise ValueError(f"{json.dumps(each)} stands where {{ ... }} should")
     if not (goal["goals"] or "score" in goal) or not goal["count"]:
@@ -331,7 +331,7 @@ def _try(task):
     if len(spans) > 6:
         raise ValueError('"vary" has more than six extents')
     for name, ends in spans.items():
-        if not isinstance(ends, list) or len(ends) != 2 or not ends[0] <= ends[1]:
+        if not isinstance(ends, list) or [type(end) for end in ends] != [int, int] or ends[0] > ends[1]:
             raise ValueError(f'"{name}": two numbers, the least and the most, vary it')
     strange = {*goal} - KEYS | {key for each in goal["goals"] for key in {*each} - GOAL_KEYS}
     if strange:
@@ -341,13 +341,16 @@ def _try(task):
             raise ValueError(f"goal {place} has no {lacking[0]}")
         if each.get("kernel", "") not in ("", *LAUNCHED.findall(task.start())):
             raise ValueError(f'"{each["name"]}": {json.dumps(each["kernel"])} is no kernel of the start')
+        if any(type(each[key]) not in (str, int, float) for key in RELATIONS if key in each):
+            raise ValueError(f'"{each["name"]}": a bound is a number, or a formula')
         if len({*each} & {*RELATIONS}) != 1:
             raise ValueError(f'"{each["name"]}": a goal needs one of {", ".join(RELATIONS)}, and one alone')
     if len({each["name"] for each in goal["goals"]}) < len(goal["goals"]):
         raise ValueError("two goals have one name")
     if lacking := [key for key in ("idea", "next", "start") if not isinstance(goal[key], str)]:
         raise ValueError(f'"{lacking[0]}" must be a text')
-    drawn = [goal["count"][0] | dict(zip(spans, ends)) for ends in itertools.product(*spans.values())]
+    drawn = [goal["count"][0] | dict(zip(spans, some)) for some in itertools.product(*(
+        {least, (least + most) // 2, most} for least, most in spans.values()))]
     for entry in [*goal.get("check", []), *goal["count"], *goal.get("time", []), *drawn]:
         if entry.get("shape") not in problems():
             raise ValueError(f"{json.dumps(entry)} has no \"shape\" that common/problems.csv has")
@@ -396,9 +399,15 @@ def _try_texts(task):
             files.read_existing(task.path(name))
         except UnicodeDecodeError:
             raise ValueError(f"beside it {name} is not in UTF-8") from None
-    has_variants = os.path.exists(task.path("exercise.variant"))
+    has_variants, has_start = (os.path.exists(task.path(name)) for name in ("exercise.variant", "start.cu"))
     changed = task._variants() if has_variants else []
-    if not os.path.exists(task.path("start.cu")):
+    if has_start and any(each.kind == "start" for each in changed):
+        raise ValueError("beside it start.cu and exercise.variant have a start each")
+    if BEGIN in files.read_existing(task.path("solution.cu")):
+        raise ValueError("solution.cu must hold what stands in the gap alone")
+    if files.read_existing(task.path("hints.md")).strip() and not task.hints():
+        raise ValueError("hints.md has no heading '## ...', under which a hint would stand")
+    if not has_start:
         starts = [each for each in changed if each.kind == "start"]
         if len(starts) != 1:
             raise ValueError("beside it there must be a start.cu, or an exercise.variant with one start")

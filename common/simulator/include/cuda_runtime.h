@@ -31,6 +31,7 @@
 #define __maxnreg__(registers)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
+#define __builtin_align__(bytes) __align__(bytes)
 
 // ---- Inside a kernel ----
 
