@@ -37,7 +37,7 @@ CUtensorMap map_of(float* image) {
   const CUresult result = cuTensorMapEncodeIm2col(
       &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, image, extents, pitches, first, last, C, BOX,
       strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // zeros outside
+      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // outside: 0, not NaN
   if (result != CUDA_SUCCESS) std::printf("no map: error %d\n", result);
   return map;
 }
