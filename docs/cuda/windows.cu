@@ -19,7 +19,7 @@ __global__ void fetch(const __grid_constant__ CUtensorMap map, int w, int h, int
     init_barrier(&full, 1);
     start_barriers();
     arrive_and_expect(&full, sizeof(box));
-    copy_windows(box, &map, 0, w, h, 0, s, r, &full);
+    copy_windows(box, &map, /*channel*/ 0, w, h, /*image*/ 0, s, r, &full);
   }
   __syncthreads();
   wait(&full, 0);
