@@ -30,8 +30,8 @@ CUtensorMap map_of(float* image) {
   const cuuint64_t extents[] = {C, W, H, 1};  // from the innermost on
   const cuuint64_t pitches[] = {C * sizeof(float), W * C * sizeof(float),
                                 H * W * C * sizeof(float)};
-  const int first[] = {-1, -1};  // the first window's corner, from the first pixel: -padding
-  const int last[] = {-1, -1};   // the last window's, from the last pixel: padding - (filter - 1)
+  const int first[] = {-1, -1};  // the first corner (column, row): -padding
+  const int last[] = {-1, -1};   // the last, from the last pixel: padding - (filter - 1)
   const cuuint32_t strides[] = {1, 1, 1, 1};
   CUtensorMap map;
   const CUresult result = cuTensorMapEncodeIm2col(
