@@ -9,7 +9,7 @@ using namespace convladder;
 constexpr int FILTERS = 128, CHAIN = 12, ROUNDS = 200;  // instructions of a chain
 
 struct Times {
-  long long begin, end;
+  long long begin, begun, end;  // its first product, behind its last, and when all are made
 };
 
 __global__ void turns(int late, Times (*times)[2], float* sink) {  // [ROUNDS][warpgroup]
@@ -24,12 +24,13 @@ __global__ void turns(int late, Times (*times)[2], float* sink) {  // [ROUNDS][w
     if (warpgroup == 1) {
       for (const long long until = clock64() + late; clock64() < until;) continue;
     }
-    Times own{clock64(), 0};
+    Times own{clock64(), 0, 0};
     products_begin();
     UNROLL for (int k = 0; k < CHAIN; ++k) {
       multiply<FILTERS>(sum, x + 4 * (k % 4), descriptor(w) + 2 * (k % 4), 1);
     }
     products_commit();
+    own.begun = clock64();
     products_wait(sum);
     own.end = clock64();
     if (threadIdx.x % 128 == 0) times[round][warpgroup] = own;
@@ -45,23 +46,25 @@ int main() {
   cudaMallocManaged(&times, ROUNDS * sizeof(*times));
   cudaMalloc(&sink, sizeof(float));
   std::printf(
-      "cycles, means: the second begins later by, the first's chain, the second's, it ends later "
-      "by\n");
+      "cycles, means: the second begins later by, the first has begun all, they are made, "
+      "the second's, it ends later by\n");
   for (const int late : {0, 80, 160, 320, 640, 1280}) {
     turns<<<1, 256>>>(late, times, sink);
     if (const cudaError_t error = cudaDeviceSynchronize()) {
       std::printf("%s\n", cudaGetErrorString(error));
       return 1;
     }
-    double apart = 0, first = 0, second = 0, after = 0;
+    double apart = 0, begun = 0, first = 0, second = 0, after = 0;
     for (int round = 0; round < ROUNDS; ++round) {
       const bool is_0 = times[round][0].begin <= times[round][1].begin;
       const Times one = times[round][is_0 ? 0 : 1], other = times[round][is_0 ? 1 : 0];
-      apart += other.begin - one.begin, first += one.end - one.begin;
+      apart += other.begin - one.begin, begun += one.begun - one.begin;
+      first += one.end - one.begin;
       second += other.end - other.begin, after += other.end - one.end;
     }
-    std::printf("%8.0f %8.0f %8.0f %8.0f\n", apart / ROUNDS, first / ROUNDS, second / ROUNDS,
-                after / ROUNDS);
+    for (const double sum : {apart, begun, first, second, after})
+      std::printf("%8.0f", sum / ROUNDS);
+    std::printf("\n");
   }
   cudaFree(times);
   cudaFree(sink);
