@@ -250,9 +250,15 @@ class Messages(unittest.TestCase):
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define conv2d nothing", "no macros"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#undef CONVLADDER_REGISTER_AT", "no macros"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nnamespace mine {{ const int add_bias = 1; }}",
-                 "add_bias is a name outside of your part as well"),
+                 "inside of a namespace already"),
+                *(("slide", tasks.BEGIN, f"{tasks.BEGIN}\n{line}", words) for line, words in (
+                    ('extern "C++" { const int add_bias = 1; }', "inside of a namespace already"),
+                    ("const int (add_bias) = 1;", "add_bias is a name outside"),
+                    ("struct ConvShape final : convladder::ConvShape {};", "ConvShape is a name outside"),
+                    ("#define MINE const int add_bias = 1\nMINE;", "no macros"))),
                 *(("slide", tasks.BEGIN, f"{tasks.BEGIN}\n{line}", None) for line in (
-                    'static_assert(SIZE == 5, "five");', "using Window = float (&)[SIZE][SIZE];",
+                    'static_assert(SIZE == 5, "five");', "#define ROWS_MORE (ROWS + 1)",
+                    "#define INSIDE within(h0, shape.H)", "#define FOR for (int i = 0; i < SIZE; ++i)", "using Window = float (&)[SIZE][SIZE];",
                     "#define EACH(i, n) for (int i = 0; i < (n); ++i)",
                     "constexpr int FOUR = 4, MANY = static_cast<int>(sizeof(int)) * ceil_div(7, 2);")),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define MANY 7", None),

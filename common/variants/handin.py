@@ -125,8 +125,9 @@ EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?=[
 # By these attributes, and by `asm` behind a declaration, another function is called than the source names.
 RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy|section)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}
-NO_FUNCTION = BUILT_IN | {"static_assert", "sizeof", "alignof", "alignas", "decltype", "noexcept", "requires",
-                          "__launch_bounds__", "__align__"}  # though a bracket follows
+NO_FUNCTION = BUILT_IN | {  # though a bracket follows
+    "for", "if", "while", "switch", "return", "static_assert", "sizeof", "alignof", "alignas", "decltype", "noexcept",
+    "requires", "__launch_bounds__", "__align__"}
 NO_PART_OF_A_TYPE = {"inline", "__inline__", "__forceinline__", "__restrict__", "__restrict"}
 CALL = re.compile(r"(?!if |switch |return )(OBJ_TYPE_REF(?=\()|[^\s(*&][^;]*?(?= \((?!\*[<)]).*\);))")
 
@@ -263,6 +264,9 @@ def of_macros():
     return found
 
 
+DECLARES = {"struct", "class", "enum", "union", "using", "typedef", "namespace", "extern", "const",
+            "constexpr", "static", "auto", "template", "__global__", "__device__"}
+WHOLE = "your part must have whole blocks, and no macros that change what is outside of it"
 TAKEN = "{} is a name outside of your part as well: choose another"
 
 
@@ -282,24 +286,50 @@ def outside(text, before, gap, after):
     words = [token for _, token in before]
     in_kernel = words.count("{") - words.count("}") > words.count("namespace")
     own = own[len(before):len(own) - len(after)]
-    nested, brackets, last, before_it, is_value = 0, 0, (0, ""), 0, False
+    own, macros = without_directives(own, text)
+    for place, name, body in macros:
+        if name in rest or name in of_macros() or DECLARES & {*body} and taken & {*body}:
+            return text.count("\n", 0, place) + 1, WHOLE
+    nested, brackets, before_last, last, before_it, is_value = 0, 0, "", (0, ""), 0, False
     for (place, token, depth), (_, following) in zip(depths(own + [(0, ";")]), own[1:] + [(0, ";"), (0, "")]):
         is_value = (is_value or token == "=") and not (brackets == 0 and token in (";", ",", "{"))
-        if before_it + brackets == 0 and not in_kernel and token in "({=[;:,}" and last[1] in taken and \
-                re.match(r"[A-Za-z_]\w*$", last[1]) and (not is_value or token == "="):
-            return text.count("\n", 0, last[0]) + 1, TAKEN.format(last[1])
+        if not in_kernel and before_it == 0:
+            if token in ("extern", "namespace"):
+                return text.count("\n", 0, place) + 1, f"{token}: your part is inside of a namespace already"
+            is_type = last[1] in ("struct", "class", "enum", "union")
+            in_brackets = (before_last, token) == ("(", ")") and following in ("(", ";", "=", "{")
+            name = (place, token) if is_type else last
+            if (is_type or in_brackets or brackets == 0 and token in "({=[;:,}" and (not is_value or token == "=")) \
+                    and name[1] in taken and re.match(r"[A-Za-z_]\w*$", name[1]):
+                return text.count("\n", 0, name[0]) + 1, TAKEN.format(name[1])
         nested += (token == "{") - (token == "}")
         brackets += (token in ("(", "[")) - (token in (")", "]"))
-        if nested < 0 or last[1] in ("#", ":") and token in ("define", "undef") and (
-                following in rest or following in of_macros()):
-            return (text.count("\n", 0, place) + 1, "your part must have whole blocks, and no macros "
-                                                    "that change what is outside of it")
-        last, before_it = (place, token), depth
-    if not in_kernel and (now := declared(own, rest)) != (then := declared(gap, rest)):
-        taken = {name for name, *_ in now} - {name for name, *_ in then}
+        if nested < 0:
+            return text.count("\n", 0, place) + 1, WHOLE
+        before_last, last, before_it = last[1], (place, token), depth
+    now, then = ({str(each): each for each in declared(part, rest)} for part in (own, gap))
+    if not in_kernel and now.keys() != then.keys():
+        taken = {name for name, *_ in now.values()} - {name for name, *_ in then.values()}
         return (text.count("\n", 0, own[0][0]) + 1 if own else 0, TAKEN.format(min(taken)) if taken else
                 "the functions of your part must be declared as they were, parameters included")
     return None
+
+
+def without_directives(part, text):
+    """(the tokens that are no preprocessor's, [(place, name, body)] of its macros)."""
+    kept, macros, end = [], [], -1
+    for number, (place, token) in enumerate(part):
+        if place < end:
+            continue
+        if token in ("#", "%:") and not text[:place].rpartition("\n")[2].strip():
+            end = text.find("\n", place) if "\n" in text[place:] else len(text)
+            line = [each for at, each in part[number:] if at < end]
+            line = line[1 if token == "#" else 2:]  # %: are two
+            if line[:1] in (["define"], ["undef"]):
+                macros.append((place, line[1] if line[1:] else "", line[2:]))
+        else:
+            kept.append((place, token))
+    return kept, macros
 
 
 def directive(text, start, source):
