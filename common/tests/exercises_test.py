@@ -258,7 +258,8 @@ class Messages(unittest.TestCase):
                     ("#define MINE const int add_bias = 1\nMINE;", "no macros"))),
                 *(("slide", tasks.BEGIN, f"{tasks.BEGIN}\n{line}", None) for line in (
                     'static_assert(SIZE == 5, "five");', "#define ROWS_MORE (ROWS + 1)",
-                    "#define INSIDE within(h0, shape.H)", "#define FOR for (int i = 0; i < SIZE; ++i)", "using Window = float (&)[SIZE][SIZE];",
+                    "#define INSIDE within(h0, shape.H)", "#define FOR for (int i = 0; i < SIZE; ++i)",
+                    "using Window = float (&)[SIZE][SIZE];",
                     "#define EACH(i, n) for (int i = 0; i < (n); ++i)",
                     "constexpr int FOUR = 4, MANY = static_cast<int>(sizeof(int)) * ceil_div(7, 2);")),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define MANY 7", None),

@@ -126,8 +126,8 @@ EXTERN = re.compile(r'\bextern\b(?!\s*(?:"C(?:\+\+)?"\s*)?(?:\{|template\b))(?=[
 RENAMES = "_*(weakref|alias|ifunc|symver|target_clones|copy|section)_*"
 BUILT_IN = {"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "size_t"}
 NO_FUNCTION = BUILT_IN | {  # though a bracket follows
-    "for", "if", "while", "switch", "return", "static_assert", "sizeof", "alignof", "alignas", "decltype", "noexcept",
-    "requires", "__launch_bounds__", "__align__"}
+    "for", "if", "while", "switch", "return", "static_assert", "sizeof", "alignof", "alignas", "decltype",
+    "noexcept", "requires", "__launch_bounds__", "__align__"}
 NO_PART_OF_A_TYPE = {"inline", "__inline__", "__forceinline__", "__restrict__", "__restrict"}
 CALL = re.compile(r"(?!if |switch |return )(OBJ_TYPE_REF(?=\()|[^\s(*&][^;]*?(?= \((?!\*[<)]).*\);))")
 
@@ -252,15 +252,24 @@ def declared(part, names):
 
 
 @functools.cache
-def of_macros():
-    """What the macros of the project's headers are called, and consist of."""
-    found = set()
-    for path in glob.glob(os.path.join(glob.escape(ROOT), "common/core/*.h")) + glob.glob(
-            os.path.join(glob.escape(ROOT), "common/simulator/include/*.h")):
-        for macro in re.findall(r"^#define (\w+(?:\([^)]*\))?.*)$", spliced(files.read(path)), re.M):
-            parameters = re.match(r"\w+\(([^)]*)\)", macro)
-            found |= {token for _, token in tokens(macro)} - {
-                *re.findall(r"\w+", parameters[1] if parameters else "")}
+def macros_of_headers():
+    """{name: what it consists of} of the macros in the project's headers."""
+    found = {}
+    for folder in ("core", "simulator/include"):
+        for path in glob.glob(os.path.join(glob.escape(ROOT), "common", folder, "*.h")):
+            for name, body in re.findall(r"^#define (\w+)(.*)$", spliced(files.read(path)), re.M):
+                parameters = re.match(r"\([^)]*\)", body)
+                found.setdefault(name, set()).update({token for _, token in tokens(body)} - {
+                    *re.findall(r"\w+", parameters[0] if parameters else "")})
+    return found
+
+
+def with_macros(names):
+    """The names, and all that is expanded where they stand."""
+    found, new = set(), set(names)
+    while new:
+        found |= new
+        new = set().union(*(macros_of_headers().get(name, set()) for name in new)) - found
     return found
 
 
@@ -276,8 +285,8 @@ def outside(text, before, gap, after):
     text = spliced(text)
     before, gap, after, own = (list(tokens(part)) for part in (before, gap, after, text))
     rest = [token for _, token in before + after]
-    taken = {token for token, behind in itertools.pairwise(rest) if token[0].isupper() or behind in "(<"} - {
-        token for _, token in gap} - NO_FUNCTION  # types, constants and functions
+    taken = {token for token, behind in itertools.pairwise(rest) if token[0].isupper() or behind in "(<"
+             } - NO_FUNCTION  # types, constants and functions
     for kept, shown in ((before, own), (after[::-1], own[::-1])):
         pairs = itertools.zip_longest(kept, shown[:len(kept)], fillvalue=(len(text), ""))
         place = next((place for (_, token), (place, other) in pairs if token != other), None)
@@ -287,32 +296,46 @@ def outside(text, before, gap, after):
     in_kernel = words.count("{") - words.count("}") > words.count("namespace")
     own = own[len(before):len(own) - len(after)]
     own, macros = without_directives(own, text)
+    expanded = with_macros(rest) if macros else set()
     for place, name, body in macros:
-        if name in rest or name in of_macros() or DECLARES & {*body} and taken & {*body}:
+        if name in expanded or DECLARES & {*body} and taken & {*body}:
             return text.count("\n", 0, place) + 1, WHOLE
-    nested, brackets, before_last, last, before_it, is_value = 0, 0, "", (0, ""), 0, False
-    for (place, token, depth), (_, following) in zip(depths(own + [(0, ";")]), own[1:] + [(0, ";"), (0, "")]):
-        is_value = (is_value or token == "=") and not (brackets == 0 and token in (";", ",", "{"))
-        if not in_kernel and before_it == 0:
-            if token in ("extern", "namespace"):
+    if not in_kernel:
+        for place, token, depth in depths(own):
+            if depth == 0 and token in ("extern", "namespace"):
                 return text.count("\n", 0, place) + 1, f"{token}: your part is inside of a namespace already"
-            is_type = last[1] in ("struct", "class", "enum", "union")
-            in_brackets = (before_last, token) == ("(", ")") and following in ("(", ";", "=", "{")
-            name = (place, token) if is_type else last
-            if (is_type or in_brackets or brackets == 0 and token in "({=[;:,}" and (not is_value or token == "=")) \
-                    and name[1] in taken and re.match(r"[A-Za-z_]\w*$", name[1]):
-                return text.count("\n", 0, name[0]) + 1, TAKEN.format(name[1])
+        then = {name for _, name in declared_names(gap)}
+        for place, name in declared_names(own):
+            if name in taken - then:
+                return text.count("\n", 0, place) + 1, TAKEN.format(name)
+    nested = 0
+    for place, token in own:
         nested += (token == "{") - (token == "}")
-        brackets += (token in ("(", "[")) - (token in (")", "]"))
         if nested < 0:
             return text.count("\n", 0, place) + 1, WHOLE
-        before_last, last, before_it = last[1], (place, token), depth
     now, then = ({str(each): each for each in declared(part, rest)} for part in (own, gap))
     if not in_kernel and now.keys() != then.keys():
         taken = {name for name, *_ in now.values()} - {name for name, *_ in then.values()}
         return (text.count("\n", 0, own[0][0]) + 1 if own else 0, TAKEN.format(min(taken)) if taken else
                 "the functions of your part must be declared as they were, parameters included")
     return None
+
+
+def declared_names(part):
+    """(place, name) of what a part of a file may declare outside of braces."""
+    before_last, last, depth_before, brackets, is_value = "", (0, ""), 0, 0, False
+    behind = [token for _, token in part[1:]] + [";", ""]
+    for (place, token, depth), following in zip(depths(part + [(0, ";")]), behind):
+        is_value = (is_value or token == "=") and not (brackets == 0 and token in (";", ",", "{"))
+        if depth_before == 0:
+            in_brackets = (before_last, token) == ("(", ")") and following in ("(", ";", "=", "{")
+            if last[1] in ("struct", "class", "enum", "union"):
+                yield place, token
+            elif re.match(r"[A-Za-z_]\w*$", last[1]) and (in_brackets or brackets == 0 and token in (
+                    "(", "{", "=", "[", ";", ":", ",", "}") and (not is_value or token == "=")):
+                yield last
+        brackets += (token in ("(", "[")) - (token in (")", "]"))
+        before_last, last, depth_before = last[1], (place, token), depth
 
 
 def without_directives(part, text):
