@@ -98,7 +98,8 @@ def compile_program(options, folder):
             command = [*TRANSLATE, "--kernels-alone", *kept, *common]
         else:
             coloured = ["-fdiagnostics-color"] * sys.stderr.isatty()  # what translate.py reads is not
-            language = ["-xc", "-std=gnu17"] if file.endswith(".c") else []
+            is_c = file.endswith(".c") and b"<cu" not in files.read_bytes(file)  # our headers of CUDA are C++
+            language = ["-xc", "-std=gnu17"] if is_c else []
             command = [kept[0], *common, *language, "-O2", "-gdwarf-4", "-g1", *coloured]
         done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())
         print(done.stdout, end="", file=sys.stderr)

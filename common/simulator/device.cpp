@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cfenv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -215,7 +216,11 @@ Device::Device() {
   const uint64_t workers =
       number_from_environment("CONVLADDER_SIM_THREADS", 1, 1024).value_or(cores);
   try {
-    while (threads_.size() < workers) threads_.emplace_back([this] { work(); });
+    while (threads_.size() < workers)
+      threads_.emplace_back([this] {
+        std::fesetenv(FE_DFL_ENV);  // a GPU has its own, whatever the host has set
+        work();
+      });
   } catch (const std::exception&) {
     if (threads_.empty()) throw;  // else: as many as the system gives, and has memory for
   }
@@ -345,6 +350,7 @@ std::string wait_for_other_blocks(unsigned rounds, bool repeats) {
     device.last_opening_ = now;
     try {
       device.more_.emplace_back([&device] {
+        std::fesetenv(FE_DFL_ENV);
         std::optional<Worker> worker;
         device.work_on_grid(worker);
       });

@@ -95,6 +95,11 @@ template <typename T>
 __attribute__((always_inline)) inline void assign(T& to, Same<T> from) {
   to = std::move(from);
 }
+// The same where the value is assigned on, as in x = y = {1, 2}.
+template <typename T>
+__attribute__((always_inline)) inline T assigned(T& to, Same<T> from) {
+  return to = from, from;
+}
 
 // Around an atomic operation, which begins with checking the access. `changed`: what is there now
 // differs. A thread that goes on asking, and changes nothing, lets others have their turn.

@@ -94,7 +94,7 @@ To converted(From from, int mode) {
   if constexpr (from_whole && to_whole) {
     return static_cast<To>(from);
   } else if constexpr (to_whole) {
-    return to_integer<To>(static_cast<double>(from), mode);
+    return to_integer<To>(from, mode);
   } else if constexpr (std::is_same_v<To, double>) {
     return narrow_double(from, mode);
   } else if constexpr (std::is_same_v<To, float>) {

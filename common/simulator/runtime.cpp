@@ -238,6 +238,8 @@ bool read_attributes(const cudaLaunchConfig_t& config, LaunchKind& kind) {
     const auto& cluster = value.clusterDim;
     if (id == cudaLaunchAttributeClusterDimension &&
         (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
+      set_last_error(
+          cudaErrorNotSupported);  // a stage's enqueue doesn't look at what a launch returns
       return false;
     }
     if (id == cudaLaunchAttributeProgrammaticStreamSerialization &&

@@ -60,6 +60,10 @@ REFUSED = [
     (r"__shfl(?:_up|_down|_xor)?|__ballot|__any|__all",
      "functions of a warp without _sync, which GPUs since compute capability 7.0 lack, are not simulated")]
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}  # what the host's headers have to end a program
+OVERLOADED = {  # what a kernel may call though the program has a function of the host with that name
+    "abs", "acos", "asin", "atan", "atan2", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
+    "fabs", "floor", "fma", "fmax", "fmin", "fmod", "hypot", "isfinite", "isinf", "isnan", "log", "log10",
+    "log2", "max", "min", "norm", "pow", "round", "rsqrt", "sin", "sinh", "sqrt", "swap", "tan", "tanh"}
 HOSTS = "{}: a kernel can't call a function of the host (without __device__)"
 # Names of what CUDA's other headers bring.
 LIBRARIES = re.compile(
@@ -115,6 +119,7 @@ class Unit:
         self.spaces = set()   # (namespace, kernel in it)
         self.uses_ptx = False
         self.own_atomics = set()  # functions of the program
+        self.own_moves = set()    # the same of memcpy() and the like
         self.deduced = set()  # kernels whose launch must find out which of that name is meant
         self.kernel_names = set()  # tokens: each where its kernel is declared
         self.device_functions = set()  # names
@@ -170,6 +175,12 @@ class Unit:
                     return j
         return self.refuse(i, f"'{self.words[i]}' is not closed")
 
+    def angle(self, i):
+        """1 for '<', -1 for '>', else 0, as for '<=' and '>='."""
+        is_relation = self.words[i + 1] == "=" and self.starts[i + 1] == self.ends[i]
+        word = self.words[i] if self.kinds[i] == "sign" and not is_relation else ""
+        return (word == "<") - (word == ">")
+
     def opening(self, i):
         """The token that opens what the token at i closes: ')', ']', '}' or '>'."""
         depth = angles = 0
@@ -179,7 +190,7 @@ class Unit:
             word = self.words[j]
             depth += (word in CLOSING) - (word in OPENING)
             if depth == 0:
-                angles += (word == ">") - (word == "<")
+                angles -= self.angle(j)
                 if angles == 0:
                     return j
         return self.refuse(i, f"'{self.words[i]}' closes nothing")
@@ -189,7 +200,7 @@ class Unit:
         angles = 0
         while self.kinds[i] != "end":
             word = self.words[i] if self.kinds[i] == "sign" else ""
-            angles += (word == "<") - (word == ">")
+            angles += self.angle(i)
             i = (self.closing(i) if word in OPENING else i) + 1
             if angles == 0:
                 break
@@ -200,7 +211,7 @@ class Unit:
         parts, begin, i, angles = [], first, first, 0
         while i < end:
             word = self.words[i] if self.kinds[i] == "sign" else ""
-            angles += (word == "<") - (word == ">")
+            angles += self.angle(i)
             if word == "," and angles == 0:
                 parts.append((begin, i))
                 begin = i + 1
@@ -332,10 +343,12 @@ class Unit:
                            f"{kernel}__arguments({declared}) {{ return ::std::make_tuple({names}); }}"))
 
     def without_default(self, first, end):
-        for i in range(first, end):
-            if self.words[i] == "=":
-                return i
-        return end
+        return next((i for i in range(first, end) if self.assigns(i)), end)
+
+    def assigns(self, i):
+        """Whether an '=' stands there that is no part of ==, <= and the like."""
+        return self.words[i] == "=" and not self.adjacent(i, "==") and not (
+            self.words[i - 1] in ("=", "<", ">", "!") and self.ends[i - 1] == self.starts[i])
 
     def is_in_default(self, i, first, end):
         return any(self.without_default(begin, behind) <= i < behind
@@ -380,7 +393,7 @@ class Unit:
     def declare_shared(self, i):
         begin, end = self.statement(i), i
         while self.words[end] not in (";", ""):
-            if self.words[end] == "=" or self.words[end - 1:end + 1] == ["]", "{"]:
+            if self.assigns(end) or self.words[end - 1:end + 1] == ["]", "{"]:
                 self.refuse(i, "CUDA takes no initializer of a __shared__ variable")
             end = (self.closing(end) if self.words[end] in OPENING else end) + 1
         around = {self.words[j]: j for j in range(begin, end)}
@@ -413,13 +426,20 @@ class Unit:
         """__device__ and the like: of a function nothing; a variable's section."""
         begin, end, section = self.statement(i), i + 1, "convladder_device"
         while self.words[end] not in (";", "=", "(", "[", "{", "", "operator", ")", ","):
-            if self.words[end] in ("__attribute__", "alignas") and self.words[end + 1] == "(":
+            if self.words[end + 1] == "(" and self.words[end] in ("__attribute__", "alignas", "decltype"):
                 end = self.closing(end + 1)
             end = self.after_angles(end) if self.words[end] == "<" else end + 1
         around = self.words[begin:end]
         is_list = self.words[end] == "," and self.is_list(end)  # int x, y;
-        is_function = (self.words[end] in ("(", "operator", ")", ",", "") and not is_list
-                       or self.words[i - 1] == "]")
+        attribute = i - 1
+        while self.words[attribute] in ("__host__", "__device__"):
+            attribute -= 1
+        is_lambda = self.words[attribute] == "]" and self.words[attribute - 1] != "]"  # not [[nodiscard]]
+        signs = "-", "+", "true", "false", "nullptr"
+        is_value = self.words[end] == "(" and self.words[self.closing(end) + 1] == ";" and (
+            self.kinds[end + 1] in ("number", "text") or self.words[end + 1] in signs)  # int x(5);
+        is_function = is_lambda or (self.words[end] in ("(", "operator", ")", ",", "") and not is_list and
+                                    not is_value)
         is_constant = "constexpr" in around or "const" in around and "*" not in around
         if self.words[end:end + 2] == ["(", "*"]:  # float (*f)(float), but not float (*f())(float)
             close = self.closing(end)
@@ -462,8 +482,8 @@ class Unit:
         while self.words[name] == "]":
             name = self.opening(name) - 1
         type_ = self.words[name - 1]
-        return self.words[end] in ("=", "{") or any(
-            word == type_ and self.words[i + 1:i + 3] == ["(", ")"] and
+        return self.words[end] in ("=", "{", "(") or any(
+            word == type_ and self.words[i + 1:i + 3] == ["(", ")"] and self.words[i - 1] != "?" and
             (self.words[i + 3] == ":" or self.words[i + 3] == "{" and self.words[i + 4] != "}")
             for i, word in enumerate(self.words))
 
@@ -501,18 +521,19 @@ class Unit:
         """Launches of what is no kernel, and what the device's code has that is the host's."""
         functions, of_host = self.find_functions()
         ends = ENDS - self.device_functions - set(functions)
-        of_host |= ends
+        of_host = of_host - OVERLOADED | ends
         kernels = {self.words[i] for i in self.kernel_names}
         for i in launches:
             name = self.words[i - 1]
-            if name in functions and name not in kernels:
+            if name in functions and name not in kernels and not self.is_variable(name):
                 self.refuse(i - 1, f"{name}: a function without __global__ can't be launched")
         called = []
         for i, word in enumerate(self.words):
             if word in kernels and self.kinds[i] == "word" and i not in self.kernel_names:
-                if self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do"):
+                if self.follows_a_type(i) or self.words[i - 1] in ("*", "&", ">") and self.words[i + 1] in (
+                        "(", ")", ";", "=", "{"):
                     kernels.remove(word)  # something else has that name as well
-                elif self.words[i - 1] in ("return", "else", "do", ";", "{", "}", ")", "=", ",", "("):
+                elif self.words[i - 1] in ("return", "else", "do", ";", "{", "}"):
                     behind = self.after_angles(i + 1) if self.adjacent(i + 1, "<") and not self.adjacent(
                         i + 1, "<<") else i + 1
                     called += [i] * (self.words[behind] == "(")
@@ -527,12 +548,21 @@ class Unit:
                 if self.words[i] in ends and self.words[i - 2:i] == ["std", "::"]:
                     self.refuse(i, HOSTS.format(self.words[i]))
                 if self.kinds[i] == "word" and self.words[i] in of_host:
-                    if i < first or (self.kinds[i - 1] == "word" and
-                                     self.words[i - 1] not in ("return", "else", "do")):
+                    if i < first or self.follows_a_type(i) or self.words[i - 1] in (">", "&", "*") and \
+                            self.words[i + 1] in (";", "=", "{", ","):
                         own.add(self.words[i])
                     elif (self.words[i + 1] == "(" and self.words[i] not in own
                           and self.words[i - 1] not in (".", "->", "::", "&", "*", ">")):
                         self.refuse(i, HOSTS.format(self.words[i]))
+
+    def follows_a_type(self, i):
+        return self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do")
+
+    def is_variable(self, name):
+        """Whether something of that name is declared that may point to a kernel: it may be launched."""
+        return any(word == name and self.words[i + 1] in (")", ",", "=", ";", "{") and
+                   (self.words[i - 1] in ("*", ">", "&") or self.follows_a_type(i))
+                   for i, word in enumerate(self.words))
 
     def launch(self, i):
         """kernel<<<grid, block, bytes, stream>>>(arguments), where i is the first '<' of '<<<'."""
@@ -616,11 +646,8 @@ class Unit:
         before = first - 1
         if self.kinds[before] == "word" and self.words[before] not in ("else", "do", "return"):
             self.own_atomics.add(self.words[i])
-        if self.words[before] == ")" and self.words[self.opening(before) - 1] not in ("if", "for", "while"):
-            return
         is_call = self.words[i] not in self.own_atomics and self.words[i + 1] == "("
-        is_first = self.words[before] in (";", "{", "}", ")", "else", "do")
-        if is_call and is_first and self.words[self.closing(i + 1) + 1] == ";":
+        if is_call and self.begin_of(first) == first and self.words[self.closing(i + 1) + 1] == ";":
             self.insert(first, SIMULATOR + "ignore_result(), ")
 
     def remember_casts(self):
@@ -712,7 +739,11 @@ class Unit:
 
     def move(self, i):
         """memcpy() and the like: the compiler would make moves of them that no hook sees."""
-        if self.words[i + 1] == "(" and self.words[i - 1] not in (".", "->", "*"):
+        if self.follows_a_type(i) and self.words[i + 1] == "(":
+            self.own_moves.add(self.words[i])
+        is_of_other = self.words[i - 1] == "::" and self.kinds[i - 2] == "word" and self.words[i - 2] != "std"
+        if self.words[i + 1] == "(" and self.words[i - 1] not in (".", "->", "*") and not is_of_other and \
+                self.words[i] not in self.own_moves:
             first = i - (self.words[i - 1] == "::") - (self.words[i - 2:i] == ["std", "::"])
             self.replace(first, SIMULATOR + self.words[i].removeprefix("__builtin_"), i)
 
@@ -746,6 +777,13 @@ class Unit:
             return next((j + 1 for j in range(first, end) if self.words[j] == ":"), first)
         return first + 2 * (self.kinds[first] == "word" and self.words[first + 1] == ":")
 
+    def begin_of(self, i):
+        """Where the statement that i is in begins, behind its head."""
+        first = self.statement(i)
+        while first < i and (after := self.behind_head(first, i)) != first:
+            first = after
+        return first
+
     def assign_list(self, i):
         """`to = {...};`, or `to = float4{...};`, in a kernel is one store; g++ would make several."""
         end = self.closing(i + 1 if self.words[i + 1] == "{" else i + 2)
@@ -755,8 +793,19 @@ class Unit:
         first = self.statement(i)
         if self.words[first - 1] == "}" and self.ends_a_type(first - 1):
             return
-        while (after := self.behind_head(first, i)) != first:
-            first = after
+        first = self.begin_of(i)
+        for begin, behind in self.split(first, i):  # of several assignments the last has the list
+            if begin > first and self.is_declared(first, begin - 1):
+                return  # int x = 1, y = {2};
+            if behind == i:
+                first = begin
+        if "?" in self.words[first:i]:
+            return
+        chained = next((j + 1 for j in range(i - 1, first, -1) if self.assigns(j)), None)  # x = y = {...}
+        if chained:
+            self.insert(chained, SIMULATOR + "assigned(")
+            self.replace(i, ",")
+            return self.replace(end, "})")
         if first < i and not self.is_declared(first, i):
             self.insert(first, SIMULATOR + "assign(")
             self.replace(i, ",")

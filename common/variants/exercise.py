@@ -143,7 +143,7 @@ def judge_task(task, source, builds, salt=""):
             if "score" not in task.goal and (others := task.strangers(found.counted)):
                 found.fail(judge.REFUSED, f"{shown(source)}: {others[0]} runs as well, which no goal counts")
             if "score" in task.goal and task.score(found.counted) is None:
-                missed.append("no kernel has run that could be counted")
+                missed.append("no kernel has run that could be counted, or the score divides by zero")
             if missed:
                 found.fail(judge.COUNTERS, missed[0])
         if verdict is None:

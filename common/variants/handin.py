@@ -189,6 +189,26 @@ def spliced(text):
     return "\n".join(whole)
 
 
+def bare(text):
+    """The text without comments, and with empty strings."""
+    return TOKEN.sub(
+        lambda token: " " if token["left_out"] else '""' if token[0][0] == '"' else token[0], text)
+
+
+def launched(text):
+    """The names of the kernels that it launches."""
+    words, found = [token for _, token in tokens(text)], set()
+    for end in (i for i in range(1, len(words) - 2) if words[i:i + 3] == ["<", "<", "<"]):
+        name, depth = end - 1, 0
+        while name > 0 and (words[name] == ">" or depth):  # back over template arguments
+            depth += (words[name] in (">", ")")) - (words[name] in ("<", "("))
+            name -= 1
+            if depth == 0 and words[name + 1] == "<":
+                break
+        found.add(words[name])
+    return found
+
+
 def tokens(text):
     """(its place, token) of each, without comments."""
     for token in re.finditer(rf"{TOKEN.pattern} | \S", text, TOKEN.flags):
@@ -369,6 +389,8 @@ def directive(text, start, source):
         if token in ("$", "\\") or token[0] not in "'\"" and not token.isascii():
             return (text.count("\n", 0, place) + 1,
                     f"{token}: names here are of ASCII letters, digits and underscores")
+        if token.startswith("CONVLADDER_") and token not in start:
+            return text.count("\n", 0, place) + 1, f"{token}: a name of the project's own"
         if token in ("_Pragma", "__pragma") and not re.match(r'\s*\(\s*"\s*unroll\b[\w\s()]*"\s*\)',
                                                              text[place + len(token):]):
             return text.count("\n", 0, place) + 1, f"{token}: no pragmas but unroll"

@@ -105,7 +105,7 @@ def unreadable(source):
             if re.search(rb"\r(?!\n)", file.read()):
                 return "has a line that ends with CR alone"
         files.read(source)
-        path = os.path.abspath(source).encode()  # as a compiler prints it
+        path = os.fsencode(os.path.abspath(source))  # as a compiler prints it
     except UnicodeDecodeError:
         return "is no text in UTF-8"
     except (OSError, ValueError) as error:
@@ -257,7 +257,7 @@ def judge(build, source, asked, start="", seconds=14, kept=()):
         begun, secret = time.monotonic(), secrets.token_hex(16)
         words, needs_newer = program_words(program, folder, asked), False
         if start:
-            registered = re.search(r"REGISTER_STAGE\([^;]*|$", start)[0]
+            registered = re.search(r"\bCONVLADDER_REGISTER_STAGE\([^;]*|$", handin.bare(start))[0]
             words += ["--precision", "tf32" if "TF32" in registered else "fp32"]
             needs_newer = build.on_gpu and bool(re.search(r"\b\d\d\b", registered))
             if relu := re.search(r"enqueue[^,]*,[^,]*, (true|false)\b", registered):

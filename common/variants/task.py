@@ -38,7 +38,6 @@ KEYS = {"check", "count", "goals", "idea", "like", "next", "place", "points", "p
         "think", "time", "timed_start", "vary", "visibility", "watch"}
 KINDS = {"goals": [{"name": "..."}], "count": [{"shape": "alexnet_conv1"}], "check": [{"k": 3}],
          "time": [{"shape": "alexnet_conv1"}], "vary": {"k": [20, 40]}, "predict": {"loads": "loads"}}
-LAUNCHED = re.compile(r"(\w+)\s*(?:<(?:[^<>;]|<[^<>;]*>)*>)?\s*<<<")
 GOAL_KEYS = {"because", "counter", "kernel", "name", "think", *RELATIONS}
 FAILURES = ("unreadable", "does not compile", "refused", "crash", "launch fails", "wrong result", "data race",
             "stray access", "unwritten read", "barrier", "no end", "counters")
@@ -149,7 +148,7 @@ class Task:
         if "score" in self.goal:
             return ()
         before, gap, after = split(self.start(), self.name)
-        others = set(LAUNCHED.findall(before + after)) - {goal.get("kernel") for goal in self.goal["goals"]}
+        others = handin.launched(before + after) - {goal.get("kernel") for goal in self.goal["goals"]}
         counts_all = any("kernel" not in goal for goal in self.goal["goals"])
         return (before, gap, after) if "static_assert" in before + after or others and not counts_all else ()
 
@@ -219,14 +218,15 @@ class Task:
         """The kernels that have run, and are neither the start's nor the solution's: no goal counts them."""
         has_solution = os.path.exists(self.path("solution.cu"))  # a teacher's own may have none
         texts = self.start() + (self.solved() if has_solution else "")
-        known = set(LAUNCHED.findall(texts)) | {
+        known = handin.launched(texts) | {
             each for each in handin.BEHIND if each.removesuffix("_kernel") + "(" in texts}
         return sorted({kernel["kernel"] for kernels in counted.values() for kernel in kernels} - known)
 
     def score(self, counted):
         """What is added up over the problems, where that is the aim; None where no kernel was counted."""
         counters = [counters_of(kernels) for kernels in counted.values()]
-        return int(sum(evaluate(self.goal["score"], each) for each in counters)) if all(counters) else None
+        total = sum(evaluate(self.goal["score"], each) for each in counters) if all(counters) else math.nan
+        return int(total) if math.isfinite(total) else None
 
     def predictable(self, counted):
         """What --predict may name, as counted on the first problem, of the first goal's kernel."""
@@ -339,7 +339,7 @@ def _try(task):
     for place, each in enumerate(goal["goals"], 1):
         if lacking := [key for key in ("name", "counter", "think") if not isinstance(each.get(key), str)]:
             raise ValueError(f"goal {place} has no {lacking[0]}")
-        if each.get("kernel", "") not in ("", *LAUNCHED.findall(task.start())):
+        if each.get("kernel", "") not in ("", *handin.launched(task.start())):
             raise ValueError(f'"{each["name"]}": {json.dumps(each["kernel"])} is no kernel of the start')
         if any(type(each[key]) not in (str, int, float) for key in RELATIONS if key in each):
             raise ValueError(f'"{each["name"]}": a bound is a number, or a formula')
@@ -369,12 +369,15 @@ def _try(task):
             raise ValueError(f"a kernel would not be done with these problems in {task.seconds} seconds")
         if max(_work(problem, row) for problem, row in rows.items()) > MOST_MACS:
             raise ValueError("a problem is so large that not every output would be compared")
-    metrics = {metric: 1 for names in COUNTERS.values() for metric in names}
+    metrics = {metric: number for number, metric in enumerate(
+        sorted({metric for names in COUNTERS.values() for metric in names}), 2)}  # no two alike
     rows = task.counted() | task.varied(1)
     for each in goal["goals"]:
         kernel = {**metrics, "kernel": each.get("kernel", "")}
         for result in task.results({problem: [kernel] for problem in rows}, rows):
-            if math.isnan(result.bound):
+            if result.value is not None and math.isnan(result.value):
+                raise ValueError(f'"{result.name}": its counter divides by zero on {result.problem}')
+            if result.bound is not None and math.isnan(result.bound):
                 raise ValueError(f'"{result.name}": its bound divides by zero on {result.problem}')
     task.predictable({})
     think = goal.get("think", {})

@@ -35,14 +35,18 @@ double rounded_fma(int mode, double a, double b, double c);
 float narrow_float(long double value, int mode);
 double narrow_double(long double value, int mode);
 
-// Rounded to an integer; the nearest that there is, 0 for NaN.
-template <typename T>
-T to_integer(double value, int mode) {
+// Rounded to an integer; the nearest that there is. Of NaN PTX makes 0 where both have 32 bits, else the highest bit.
+template <typename T, typename From>
+T to_integer(From from, int mode) {
+  const double value = from;
   const double whole = mode == FE_TONEAREST    ? nearbyint(value)
                        : mode == FE_TOWARDZERO ? trunc(value)
                        : mode == FE_UPWARD     ? ceil(value)
                                                : floor(value);
-  if (!(whole == whole)) return 0;
+  if (!(whole == whole)) {
+    constexpr bool is_wide = sizeof(T) == 8 || sizeof(From) == 8;
+    return is_wide ? static_cast<T>(std::make_unsigned_t<T>{1} << (8 * sizeof(T) - 1)) : T{0};
+  }
   if (whole <= static_cast<double>(std::numeric_limits<T>::min()))
     return std::numeric_limits<T>::min();
   if (whole >= static_cast<double>(std::numeric_limits<T>::max()))
