@@ -90,9 +90,9 @@ def read(path, errors="strict"):
     return read_bytes(path).decode(errors=errors).replace("\r\n", "\n")
 
 
-def read_existing(path):
+def read_existing(path, errors="strict"):
     """The file's text; nothing without it."""
-    return read(path) if os.path.exists(path) else ""
+    return read(path, errors) if os.path.exists(path) else ""
 
 
 def read_rows(path):

@@ -238,8 +238,7 @@ bool read_attributes(const cudaLaunchConfig_t& config, LaunchKind& kind) {
     const auto& cluster = value.clusterDim;
     if (id == cudaLaunchAttributeClusterDimension &&
         (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
-      set_last_error(
-          cudaErrorNotSupported);  // a stage's enqueue doesn't look at what a launch returns
+      if (!is_program()) set_last_error(cudaErrorNotSupported);  // an enqueue asks for no errors
       return false;
     }
     if (id == cudaLaunchAttributeProgrammaticStreamSerialization &&

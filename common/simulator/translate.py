@@ -472,7 +472,7 @@ class Unit:
         else:
             if "__managed__" not in around:
                 self.symbols.add(self.words[self.before_arrays(end) - 1])
-            constant = "__constinit " if self.is_initialized(end) else ""
+            constant = "__constinit " if is_value or self.is_initialized(end) else ""
             self.replace(i, f'{constant}__attribute__((section("{section}")))')
 
     def is_initialized(self, end):
@@ -482,7 +482,7 @@ class Unit:
         while self.words[name] == "]":
             name = self.opening(name) - 1
         type_ = self.words[name - 1]
-        return self.words[end] in ("=", "{", "(") or any(
+        return self.words[end] in ("=", "{") or any(
             word == type_ and self.words[i + 1:i + 3] == ["(", ")"] and self.words[i - 1] != "?" and
             (self.words[i + 3] == ":" or self.words[i + 3] == "{" and self.words[i + 4] != "}")
             for i, word in enumerate(self.words))

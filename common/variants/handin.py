@@ -137,7 +137,7 @@ def refused(source, folder, start):
     kernel.dump and kernel.su; `start` is the exercise's own text."""
     compiled, hooked, dump, usage = (os.path.join(folder, "kernel." + suffix)
                                      for suffix in ("o", "hooked", "dump", "su"))
-    text, hooked, dump = files.read(source), files.read(hooked), files.read(dump)
+    text, hooked, dump = files.read(source), files.read(hooked, "replace"), files.read(dump, "replace")
     if max(len(hooked), len(dump)) > LONGEST_DUMP or any(
             len(line) > LONGEST_LINE for each in (hooked, dump) for line in each.split("\n")):
         return 0, "so much code, or a type with so long a name, can't be looked through"
@@ -148,7 +148,7 @@ def refused(source, folder, start):
             in_functions(text, dump, source, calls, [*tables_in(compiled)]) or
             unknown_symbol(text, dump, compiled, source) or
             device_variable_of_the_host(text, dump, compiled) or too_much_shared(text, compiled) or
-            too_much_of_its_own(files.read_existing(usage), dump, source))
+            too_much_of_its_own(files.read_existing(usage, "replace"), dump, source))
 
 
 def printed_by(*command):

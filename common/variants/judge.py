@@ -105,9 +105,11 @@ def unreadable(source):
             if re.search(rb"\r(?!\n)", file.read()):
                 return "has a line that ends with CR alone"
         files.read(source)
-        path = os.fsencode(os.path.abspath(source))  # as a compiler prints it
+        path = os.path.abspath(source).encode()  # as a compiler prints it
     except UnicodeDecodeError:
         return "is no text in UTF-8"
+    except UnicodeEncodeError:
+        return "lies in a folder whose name is not in UTF-8: rename it"
     except (OSError, ValueError) as error:
         return f"can't be read: {error}"
     if re.search(rb":\d+:\d+.*\]", path):  # as a place in a dump of the compiler
