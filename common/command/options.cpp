@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace convladder {
 
@@ -13,7 +14,7 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
   CLI::App app;
   app.set_help_flag();
   bool wants_help = false;
-  app.add_flag("--help,-h", wants_help, "this text");
+  app.add_flag("--help", wants_help, "this text");
   std::size_t width = 0;
   for (const OptionSpec& spec : specs) {
     width = std::max(width, spec.name.size() + spec.value.size() + 1);
@@ -36,8 +37,10 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
   }
   try {
     app.allow_extras();
-    app.parse(
-        std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them so
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes them so
+    // Not a flag of its own: newer versions of CLI11 refuse -h beside --h, the height.
+    std::replace(reversed.begin(), reversed.end(), std::string("-h"), std::string("--help"));
+    app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     std::string said = error.what();
     const std::size_t lacks = said.find(": 1 required ");
