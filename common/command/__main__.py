@@ -219,8 +219,8 @@ class Commands:
         stage = stage_called(words[0])
         need_folder("diff", stage)
         for word in words:
-            if word.split("=")[0] in ("--json", "--show"):
-                fail(f"diff prints, and {word} is for profile", 2)
+            if (name := word.split("=")[0]) in ("--json", "--show", "--machine", "--brief"):
+                fail(f"diff prints counts, and {name} is for profile", 2)
         return module(MODULES["diff"], self.counting_program(), stage, *words[1:])
 
     def exercise(self, *words):

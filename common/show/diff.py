@@ -3,8 +3,9 @@
 
   ./ladder diff STAGE [OPTION...]
 
-STAGE is a stage's name, or its beginning: 04. Options are those of ./ladder profile, which counts;
-without any, AlexNet's first layer on one image. Status 1 if a result is wrong.
+STAGE is a stage's name, or its beginning: 04. Options are those of ./ladder profile, which counts, but
+--brief, --json, --machine and --show; without any, AlexNet's first layer on one image. Status 1 if a result
+is wrong.
 """
 import difflib
 import os
