@@ -26,11 +26,12 @@ Options::Options(const std::vector<OptionSpec>& specs, const std::vector<std::st
     }
   }
   for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const bool is_help = arguments[i] == "-h" || arguments[i] == "--help";
     const auto is_option = [&](const OptionSpec& spec) { return spec.name == arguments[i]; };
     const auto lacks = [&](const OptionSpec& spec) {
       return !spec.value.empty() && spec.name == arguments[i - 1];
     };
-    if (std::any_of(specs.begin(), specs.end(), is_option) &&
+    if ((is_help || std::any_of(specs.begin(), specs.end(), is_option)) &&
         std::any_of(specs.begin(), specs.end(), lacks)) {
       throw UsageError(arguments[i - 1] + " needs a value");
     }

@@ -32,6 +32,7 @@ ARGUMENTS = [
     (2, "unknown command 'climb'", "climb"), (2, r"unknown command 'a\?\[31m'", "'a\x1b[31m'"),
     (2, "--speed", "run --speed 3"), (2, "--seed needs a value", "check --seed"),
     *((2, "--n needs a value", f"check --n{rest}") for rest in ("", " --c 2")),
+    *((2, "--h needs a value", f"check --h {help}") for help in ("-h", "--help")),
     (2, "error: --stride-h was not expected", "check --n 1 --stride-h 2"),
     (2, "--shape is given twice", "run --shape a --shape b"),
     (2, "--json needs a value: --json FILE", "check --json ''"),
