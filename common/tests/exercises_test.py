@@ -94,9 +94,16 @@ class Formulas(unittest.TestCase):
         self.assertNotEqual(nothing, nothing)  # NaN meets no goal
 
     def test_what_is_no_formula_is_said(self):
-        for formula in ("__import__('os')", "K + J", "K + 'a'", "2 *", "9**9**9", "K.real"):
-            with self.subTest(formula), self.assertRaises(tasks.BadTask):
+        for formula in ("__import__('os')", "K + J", "K + 'a'", "2 *", "9**9**9", "9* *9", "K.real", "",
+                        "K(1)", "K or 2", "min((1,) * 1000000000)", "'a' * 99999999999", "1\0", "1\n+1",
+                        "\ud800", "(" * 199 + "K", "+".join(["K"] * 100000), "0x" + "f" * 1000000, "9" * 5000,
+                        "min(" + ",".join(["K"] * 1000000) + ")"):
+            begun = time.process_time()
+            with self.subTest(formula[:40]), self.assertRaisesRegex(tasks.BadTask, "^[^\n]{1,150}$"):
                 tasks.evaluate(formula, {"K": 1})
+            self.assertLess(time.process_time() - begun, 1)
+        for formula in ("1e999", "ceil(1e308 * 10)", "9" * 390):  # too large, which meets no goal
+            self.assertNotEqual(*[tasks.evaluate(formula, {})] * 2)
 
     def test_extents_of_a_problem(self):
         row = tasks.problems()["alexnet2012_conv2"]
@@ -123,6 +130,8 @@ class Formulas(unittest.TestCase):
                          '"vary": {"k": ["a", "b"]}', '"goals": [{"name": "a"}]', '"point": 5',
                          '"check": [{"shape": "nasty_primes", "c": 7.5}]', '"vary": {"kk": [3, 9]}',
                          '"check": [{"shape": "nasty_primes", "n": 100000}]', '"vary": {"h": [1, 400]}',
+                         '"count": [{"shape": "nasty_primes"}], "score": "1e308 * 10"',
+                         f'"goals": [{{{goal}, "at_most": {"9" * 400}}}]',
                          '"check": [{"shape": "nasty_primes", "bias": 2}]', '"visibility": "nosuch"',
                          '"count": [{"shape": "nasty_primes", "groups": 2}]', '"predict": {"a": "b"}',
                          f'"goals": [{{{goal}, "at_most": 1}}, {{{goal}, "at_most": 2}}]', '"points": true',

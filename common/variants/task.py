@@ -1,4 +1,6 @@
 """The exercises as they lie in the stages' folders, and whether counts meet their goals."""
+import ast
+import contextlib
 import dataclasses
 import functools
 import glob
@@ -30,6 +32,9 @@ COUNTERS = metrics.sums() | {name: [name] for name in (
     "blocks", "barriers", "shared_bytes", "tensor_instructions", "launches")}
 OF_ATOMICS = metrics.parts_of("reduction_sectors")  # a kernel without such operations has no such metric
 FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
+PARTS = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.UAdd,
+         ast.USub, ast.Call, ast.Name, ast.Load, ast.Constant)  # of a formula
+LONGEST = 400  # its characters
 RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", operator.ge),
              "exactly": ("exactly", operator.eq)}
 MOST_MACS = 1e9  # of a problem: of larger ones the checker compares a sample (trial.cpp)
@@ -48,19 +53,38 @@ class BadTask(Exception):
     """A goal.json that makes no sense."""
 
 
+@functools.cache
+def parsed(formula):
+    """(code, the names in it) of a formula's text. So short a one is worked out at once."""
+    said = json.dumps(formula[:60] + "..." * (len(formula) > 60))
+    if len(formula) > LONGEST:
+        raise BadTask(f"{said}: a formula has {LONGEST} characters at most")
+    with contextlib.suppress(MemoryError, RecursionError, SyntaxError, ValueError):  # as if nested too deep
+        tree = ast.parse(formula, "goal.json", "eval")
+        if all(map(is_part, ast.walk(tree))):
+            return compile(tree, "goal.json", "eval"), {
+                part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
+    raise BadTask(f"{said}: a formula has numbers, names, + - * / // and brackets, ceil, min and max")
+
+
+def is_part(node):
+    """Whether a formula may have this."""
+    return isinstance(node, PARTS) and not (
+        isinstance(node, ast.Constant) and type(node.value) not in (int, float) or
+        isinstance(node, ast.Call) and not isinstance(node.func, ast.Name))
+
+
 def evaluate(formula, names):
     """A formula of +, -, *, /, //, ceil(a, b), min and max over `names`."""
-    if wrong := re.search(r"\*\*|__|[^\w\s+\-*/(),.]|\.\s*[^\W\d]|\b(if|and|or|not|in|is|lambda|for)\b",
-                          str(formula)):  # may not end
-        raise BadTask(f"'{formula}': '{wrong[0]}' is in no formula")
+    code, _ = parsed(str(formula))
     try:
-        value = eval(str(formula), {"__builtins__": {}, **FUNCTIONS}, names)
+        value = eval(code, {"__builtins__": {}, **FUNCTIONS}, names)
         if not isinstance(value, (int, float)):
             raise BadTask(f"'{formula}': is no number")
-        return value
-    except ZeroDivisionError:
+        return value if math.isfinite(value) else math.nan
+    except (ArithmeticError, ValueError):  # divides by zero, or too large
         return math.nan  # meets no goal
-    except (SyntaxError, NameError, TypeError) as error:
+    except (NameError, TypeError) as error:
         raise BadTask(f"'{formula}': {error}") from None
 
 
@@ -255,7 +279,7 @@ def _rows_of(entries):
 
 def missing(formula, names):
     """Counters that the formula needs, and `names` has not."""
-    used = set(compile(str(formula), "goal.json", "eval").co_names) - set(names) - set(FUNCTIONS)
+    used = parsed(str(formula))[1] - set(names) - set(FUNCTIONS)
     if used - set(COUNTERS):
         raise BadTask(f"'{formula}': what is {', '.join(sorted(used - set(COUNTERS)))}?")
     return used
@@ -376,9 +400,9 @@ def _try(task):
         kernel = {**metrics, "kernel": each.get("kernel", "")}
         for result in task.results({problem: [kernel] for problem in rows}, rows):
             if result.value is not None and math.isnan(result.value):
-                raise ValueError(f'"{result.name}": its counter divides by zero on {result.problem}')
+                raise ValueError(f'"{result.name}": its counter is no number on {result.problem}')
             if result.bound is not None and math.isnan(result.bound):
-                raise ValueError(f'"{result.name}": its bound divides by zero on {result.problem}')
+                raise ValueError(f'"{result.name}": its bound is no number on {result.problem}')
     task.predictable({})
     think = goal.get("think", {})
     if not isinstance(think, dict) or not all(isinstance(text, str) for text in think.values()):
@@ -387,8 +411,8 @@ def _try(task):
         raise ValueError(f"{json.dumps(min(strange))} is no kind of failure: {', '.join(FAILURES)}")
     if goal.get("watch", "global") not in ("global", "shared"):
         raise ValueError('"watch" must be "global" or "shared"')
-    if "score" in goal:
-        evaluate(goal["score"], counters_of([{**metrics, "kernel": ""}]))
+    if "score" in goal and math.isnan(evaluate(goal["score"], counters_of([{**metrics, "kernel": ""}]))):
+        raise ValueError('"score" is no number')
     points = goal.get("points", 0)
     if type(points) not in (int, float) or not 0 <= points < math.inf or not task.start():
         raise ValueError("points must be a number, not below 0")
@@ -438,10 +462,12 @@ def _work(problem, row):
 
 def _object(pairs):
     """A dictionary whose keys stand once each: of two, one would be lost."""
-    keys = [key for key, _ in pairs]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise ValueError(f"{json.dumps(twice[0])} stands twice")
-    return dict(pairs)
+    found = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{json.dumps(key)} stands twice")
+        found[key] = value
+    return found
 
 
 def _read(path, *seconds):
