@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <locale>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,11 @@ std::vector<std::string> lines_of(const std::string& command) {
   std::free(line);
   return lines;
 }
+
+// Numbers as binutils read them, whatever std::locale::global() a program has set.
+struct PlainText : std::ostringstream {
+  PlainText() { imbue(std::locale::classic()); }
+};
 
 // A function or a variable.
 struct Symbol {
@@ -183,7 +189,7 @@ std::string called_line(uint32_t code_offset) {
 }
 
 std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& code_offsets) {
-  std::ostringstream command;
+  PlainText command;
   command << "addr2line -a -i -e " << own_file() << std::hex;
   // The call ends one byte before the address that it returns to.
   for (const uint32_t offset : code_offsets) command << " 0x" << offset - 1;
@@ -199,7 +205,7 @@ std::vector<std::vector<std::string>> source_lines(const std::vector<uint32_t>& 
   all.resize(code_offsets.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i].empty()) continue;
-    std::ostringstream unknown;
+    PlainText unknown;
     unknown << "code at 0x" << std::hex << code_offsets[i];
     all[i] = {unknown.str()};
   }
@@ -224,7 +230,7 @@ std::string calling_line() {
 
 bool calls_only(const void* code, std::size_t bytes, const std::string& names) {
   const uint32_t first = code_offset(code);
-  std::ostringstream command;
+  PlainText command;
   command << "objdump -d -C --no-show-raw-insn --start-address=" << first
           << " --stop-address=" << first + bytes << " " << own_file();
   const std::regex allowed("<(" + names + ")(@plt|\\(.*\\))?>");
@@ -239,7 +245,7 @@ bool calls_only(const void* code, std::size_t bytes, const std::string& names) {
 }
 
 uint32_t next_jump(uint32_t code_offset) {
-  std::ostringstream command;
+  PlainText command;
   command << "objdump -d --no-show-raw-insn --start-address=" << code_offset
           << " --stop-address=" << code_offset + 4096 << " " << own_file();
   for (const std::string& line : lines_of(command.str())) {
@@ -258,7 +264,7 @@ uint32_t next_jump(uint32_t code_offset) {
 uint32_t before_empty_loop(uint32_t code_offset) {
   constexpr uint32_t AROUND = 1 << 14;
   const uint32_t loop = code_offset - 1;
-  std::ostringstream command, to_loop;
+  PlainText command, to_loop;
   command << "objdump -d --no-show-raw-insn --start-address=" << loop - std::min(loop, AROUND)
           << " --stop-address=" << loop + AROUND << " " << own_file();
   to_loop << " " << std::hex << loop << " <";
@@ -280,7 +286,7 @@ uint32_t before_empty_loop(uint32_t code_offset) {
 BlockProducts read_products(const void* kernel, std::size_t bytes) {
   if (bytes == 0) return {};
   const uint64_t first = code_offset(kernel);
-  std::ostringstream command;
+  PlainText command;
   command << "objdump -d --no-show-raw-insn --start-address=" << first
           << " --stop-address=" << first + bytes << " " << own_file();
   auto of_block = std::make_unique<uint16_t[]>(bytes);

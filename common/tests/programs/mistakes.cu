@@ -72,6 +72,7 @@
 #include <cstring>
 #include <cuda/barrier>
 #include <cuda/pipeline>
+#include <locale>
 
 #include "check.h"
 
@@ -435,7 +436,13 @@ __global__ void group_copy(int* out) {
   cooperative_groups::memcpy_async(block, out + 128, out, 256);  // group_copy
 }
 
+struct Grouped : std::numpunct<char> {  // as in 4'096, which binutils would not read
+  char do_thousands_sep() const override { return '\''; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
 int main(int, char** arguments) {
+  std::locale::global(std::locale(std::locale(), new Grouped));
   const struct {
     const char* name;
     void (*kernel)(int*);
