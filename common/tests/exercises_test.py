@@ -253,7 +253,14 @@ class Messages(unittest.TestCase):
                 ("atomics", "output[i] = 0.0f", "output[i] = 1.0f", "as it was"),
                 ("order_of_products", "#ifndef __CUDACC__", "// \\\n#ifndef __CUDACC__", "as it was"),
                 ("order_of_products", "constexpr Product product(int step)",
-                 "constexpr Product product(int& step)", "declared as they were"),
+                 "constexpr Product product(int& step)", "^product must be declared"),
+                ("order_of_products", "Product product(int step)", "Product products(int step)",
+                 "^product must be declared"),
+                *(("order_of_products", tasks.BEGIN, f"{tasks.BEGIN}\n{odd}",
+                   r"^product must .*: __host__ __device__ constexpr Product product\(int step\)$")
+                  for odd in (
+                       "#if 0\nProduct product(int step) { return {}; }\n#endif",
+                       "Product product(int);")),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nstruct Convolution : convladder::Convolution {{}};",
                  "outside of your part as well"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define conv2d nothing", "no macros"),

@@ -258,14 +258,15 @@ def depths(part):
 
 
 def declared(part, names):
-    """The declaration() of each function of these names that is defined in it."""
-    found, statement, before = [], [], 0
-    for _, token, depth in depths(part):
+    """{declaration() as a text: (name, where it begins, where it ends)} of functions of these names."""
+    found, statement, begin, before = {}, [], 0, 0
+    for place, token, depth in depths(part):
         if before == 0:
+            begin = begin if statement else place
             statement.append(token)
         if before == 0 and token == "{" or depth == 0 and token in (";", "}"):
             if (opening := parameters_of(statement)) and statement[opening - 1] in names:
-                found.append(declaration(statement[:-1]))
+                found[str(declaration(statement[:-1]))] = statement[opening - 1], begin, place
             statement = []
         before = depth
     return found
@@ -303,6 +304,7 @@ def outside(text, before, gap, after):
     """As refused(). The text must begin with `before`, and end with `after`, but for lines and comments. What
     is between, as `gap` is in the start, may not declare what has a meaning there."""
     text = spliced(text)
+    given = gap
     before, gap, after, own = (list(tokens(part)) for part in (before, gap, after, text))
     rest = [token for _, token in before + after]
     taken = {token for token, behind in itertools.pairwise(rest) if token[0].isupper() or behind in "(<"
@@ -333,11 +335,17 @@ def outside(text, before, gap, after):
         nested += (token == "{") - (token == "}")
         if nested < 0:
             return text.count("\n", 0, place) + 1, WHOLE
-    now, then = ({str(each): each for each in declared(part, rest)} for part in (own, gap))
+    now, then = declared(own, rest), declared(gap, rest)
     if not in_kernel and now.keys() != then.keys():
-        taken = {name for name, *_ in now.values()} - {name for name, *_ in then.values()}
-        return (text.count("\n", 0, own[0][0]) + 1 if own else 0, TAKEN.format(min(taken)) if taken else
-                "the functions of your part must be declared as they were, parameters included")
+        odd, lacking = ([each for key, each in one.items() if key not in other]
+                        for one, other in ((now, then), (then, now)))
+        name, place, _ = (odd or lacking)[0]
+        line = text.count("\n", 0, place if odd else own[0][0] if own else 0) + 1
+        spans = [given[begin:end] for each, begin, end in lacking + [*then.values()] if each == name]
+        if not spans:
+            return line, TAKEN.format(name)
+        return line, (f"{name} must be declared as it was, wherever your part does so (in #if 0 as well): "
+                      + " ".join(spans[0].split()))
     return None
 
 
