@@ -108,9 +108,11 @@ def need_room(preset):
 def failed(preset, name, what):
     """Shows why."""
     need_room(preset)
-    log = folder(preset, name)
-    with open(log, encoding="utf-8") as file:
-        sys.stderr.writelines(file.readlines()[-40:])
+    log, said = folder(preset, name), text_of(preset, name)
+    if ours := re.search(r"^CMake Error at \S*(?:CMakeLists\.txt|common/command/cmake/\S+):\d+ \(message\):\n"
+                         r"((?:  .*\n|\n(?=  ))+)", said, re.MULTILINE):
+        fail(" ".join(ours[1].split()))  # says all, in our words
+    sys.stderr.writelines(said.splitlines(keepends=True)[-40:])
     fail(f"{what} failed, the whole log is in {log}")
 
 

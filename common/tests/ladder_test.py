@@ -217,7 +217,7 @@ class Ladder(unittest.TestCase):
         self.check("PYTHONHOME=/none PYTHONINSPECT=1 ./ladder help | head -1", 0, "^usage[^\n]*\n$")
         self.check("PYTHONIOENCODING=none PYTHONOPTIMIZE=2 PYTHONSAFEPATH=1 ./ladder new --help", 0,
                    "^A stage of your own")
-        self.check("CUDACXX=true ./ladder build gpu x", 1, "true is no nvcc")
+        self.check("CUDACXX=true ./ladder build gpu x", 1, f"{ERROR}\\S*true is no nvcc: .*architectures\n$")
         self.check("./ladder nosuch 2>&-", 2, f"{ERROR}unknown command")
         (self.root / "exercises.mine").mkdir(exist_ok=True)
         (self.root / "exercises.mine/notes.json").write_text("{")  # which is said
@@ -233,6 +233,18 @@ class Ladder(unittest.TestCase):
             (self.root / name).write_text("raise SystemExit(9)")
             self.addCleanup((self.root / name).unlink)
         self.check("./ladder exercise", 0, "^  next ")
+
+    def test_3_a_gpu_that_nvcc_does_not_compile_for(self):
+        for name, said in (("nvcc", "compute_75\\ncompute_90"), ("nvidia-smi", "12.0")):
+            (self.bare / name).write_text(f"#!/bin/sh\nprintf '{said}\\n'\n")
+            (self.bare / name).chmod(0o755)
+            self.addCleanup((self.bare / name).unlink)
+        for asked, named in (("", "120"), ("90-real;61", "61")):
+            output = self.check("./ladder build gpu x", 1,
+                                f"{ERROR}architecture {named} .*nvcc compiles for 75, 90: use another ",
+                                PATH=f"{self.bare}:{os.environ['PATH']}", CUDAARCHS=asked,
+                                CUDACXX=str(self.bare / "nvcc"))
+            self.assertEqual(output.count("\n"), 2, output)
 
     def test_3_a_program_that_hangs(self):
         (self.bare / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 60\n")
