@@ -31,7 +31,10 @@ struct Temporary {
       target = target.parent_path() / fs::read_symlink(target);
     }
     path = target.string();
-    partial = fmt::format("{}.partial{}", path, getpid());
+    const std::string name = target.filename().string();
+    errno = ENAMETOOLONG;
+    require(name.size() <= 255);
+    partial = target.parent_path() / fmt::format("{}.partial{}", name.substr(0, 200), getpid());
     errno = 0;
     stream.open(partial, std::ios::binary);
     require(stream.good());

@@ -107,7 +107,7 @@ def write(path, content):
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):  # a device would be replaced
         raise OSError(errno.EINVAL, "Not a regular file", path)
-    part = f"{path}.{os.getpid()}.part"
+    part = os.path.join(os.path.dirname(path), f"{os.path.basename(path)[:50]}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
             file.write(content.encode(errors="replace") if isinstance(content, str) else content)

@@ -119,6 +119,8 @@ def require_folder(path):
         fail(f"'{path}' can't be written: it is no regular file")
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         fail(f"'{path}' can't be written: there is no folder {folder} to write to")
+    if len(os.fsencode(os.path.basename(path))) > 255:
+        fail(f"'{path}' can't be written: its name is too long")
 
 
 def write_json(path, value):

@@ -156,6 +156,11 @@ class Formulas(unittest.TestCase):
                     with self.assertRaisesRegex(tasks.BadTask, "^" + re.escape(folder)):
                         tasks.read_folder(folder)
 
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "y" * 250))
+            files.write(os.path.join(folder, "y" * 250, "goal.json"), '{"like": "tail"}')
+            self.assertRaisesRegex(tasks.BadTask, "more than 60 letters$", tasks.read_folder, folder)
+
     def test_a_teachers_texts_too(self):
         own = {key: value for key, value in TASK["coalesce"].goal.items() if key != "like"}
         start, edit = TASK["coalesce"].start(), "start mine: a text\nof tile\n"

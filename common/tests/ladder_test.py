@@ -297,6 +297,10 @@ class Ladder(unittest.TestCase):
         for name in ("build.ninja", "Makefile"):  # as a full disk or a power cut leaves them
             (self.root / "build/sim" / name).write_text("")
         self.check("./ladder build sim nosuch", 2, "configuring build/sim$", "has no program 'nosuch'$")
+        (self.root / (long := "97_" + 245 * "x")).mkdir()
+        (self.root / long / "CMakeLists.txt").write_text(f"convladder_add_stage({long} x.cu)\n")
+        self.check("./ladder build sim nosuch", 1, f"{ERROR}{long}: a stage's name has 100 letters at most$")
+        shutil.rmtree(self.root / long)
         (self.root / "build/sim/needs.tsv").write_text("verdict\tfound\tcommands\nfound\t/gone\t*\n")
         self.check("./ladder build sim nosuch", 2, "configuring build/sim$")
 

@@ -89,7 +89,9 @@ ON_DEVICE = [
     (2, "stride_h = 0: ", f"check {SMALL} --stride_h 0"), (2, "n = -1: ", "run --n -1"),
     (2, "groups = 3: must divide k = 5", f"check {SMALL} --groups 3"),
     (0, " passed, 0 failed", f"check {GROUPED} --offset 1"),
-    (0, " passed, 0 failed", f"check {SMALL} --json link.json"),
+    *((0, " passed, 0 failed", f"check {SMALL} --stage 01_naive --json {name}")
+      for name in ("link.json", 255 * "x")),
+    (1, "xxx: can't be written: File name too long", f"check {SMALL} --json {256 * 'x'}"),
     (0, "1 passed", "check --shapes latin.csv --stage 01_naive --json latin.json"),
     (1, "none.csv: can't be read", "check --shapes none.csv"),
     (1, "pipe: can't be read: it is no regular file", "check --shapes pipe"),

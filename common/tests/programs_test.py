@@ -152,10 +152,10 @@ class Programs(unittest.TestCase):
 
     def test_what_is_kept_is_whole(self):
         with tempfile.TemporaryDirectory() as folder:
-            source, kept, link = (os.path.join(folder, name) for name in ("a.cpp", "kept", "link"))
+            source, kept, link = (os.path.join(folder, name) for name in ("a.cpp", "k" * 255, "link"))
             files.write(kept, "of before")
             os.chmod(kept, 0o400)
-            os.symlink("kept", link)
+            os.symlink(kept, link)
             files.write(source, "int f() { return 0; }")
             options = sim.parse([source, "--keep", link])
             status, _, said = called(sim.compile_program, options, folder)
@@ -271,6 +271,7 @@ class Programs(unittest.TestCase):
                 ([source, "--machine", "t4"], "is for --count"),
                 ([source, "--machine", "nosuch", "--count"], "no GPU that is known"),
                 ([source, "--json", "/dev/full"], "can't be written: it is no regular file"),
+                ([source, "--json", "y" * 256], "can't be written: its name is too long"),
                 ([source, "--keep", "/none/x"], "can't be written: there is no folder /none"),
                 ([source, "--json", os.path.relpath(source)], "would be overwritten"),
                 ([source, "--json", "new", "--keep", "./new"], "are the same file")):

@@ -323,6 +323,8 @@ def read_folder(folder):
                 if not like:
                     raise ValueError(f'"like": there is no exercise called {json.dumps(task.goal["like"])}')
                 task = dataclasses.replace(like, name=task.name, goal=like.goal | task.goal)
+            if len(task.name) > 60:  # files are called like it
+                raise ValueError("its folder's name has more than 60 letters")
             _try(task)
             found.append(task)
         except variants.BadVariant as error:

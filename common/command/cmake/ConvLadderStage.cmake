@@ -12,6 +12,10 @@ function(convladder_add_stage name)
     message(FATAL_ERROR "${folder}/CMakeLists.txt makes the stage ${name}, not ${folder}. "
       "A copy of a stage needs its own name there, and in its .cu file's CONVLADDER_REGISTER_STAGE.")
   endif()
+  string(LENGTH "${name}" letters)
+  if(letters GREATER 100)  # which files of the build have in their names
+    message(FATAL_ERROR "${name}: a stage's name has 100 letters at most")
+  endif()
   set(sources ${stage_UNPARSED_ARGUMENTS})
   convladder_device_sources(${sources})
   add_library(stage_${name} OBJECT ${sources})
