@@ -110,6 +110,7 @@ class Unit:
         self.kinds.append("end")
         self.starts.append(len(text))
         self.ends.append(len(text))
+        self.left_out = set()  # tokens: concepts of parameters, which a template's have instead
         self.edits = []
         self.bodies = []      # of kernels: (first token, last token)
         self.device_bodies = []  # of functions of the device that are no templates, and not inline
@@ -143,7 +144,7 @@ class Unit:
     def flat(self, first, end):
         """The text of tokens, in one line."""
         return "".join(self.words[i] + " " * (self.ends[i] < self.starts[i + 1]) for i in range(first, end)
-                       if self.kinds[i] not in ("marker", "pragma"))
+                       if self.kinds[i] not in ("marker", "pragma") and i not in self.left_out)
 
     def refuse(self, token, what):
         raise Refused(self.starts[token], what)
@@ -262,7 +263,9 @@ class Unit:
             self.refuse(name, f"{self.words[name]}: a kernel returns void")
         self.kernel_names.add(name)
         end = self.closing(name + 1)
-        if self.words[end - 1] == "." and self.words[end - 2] in (",", "."):
+        packs = ["auto", *re.findall(r"\.\.\.\s*(\w+)", self.flat(self.statement(i), i))]  # of the template
+        is_pack = self.words[end - 4] in packs
+        if self.words[end - 1] == "." and self.words[end - 2] in (",", ".") and not is_pack:
             self.refuse(name, f"{self.words[name]}: a kernel can't take what '...' stands for")
         after = end + 1
         while self.words[after] not in (";", "{"):
@@ -290,8 +293,11 @@ class Unit:
         parts = [self.parameter(*part) for part in self.split(*inside)] if is_template else []
         for each in range(name + 2, end):
             if self.words[each] == "auto":  # C++20's: a parameter of the template
+                first = self.concept_before(each)
+                concept = self.flat(first, each) or "typename"
+                self.left_out.update(range(first, each))
                 self.words[each], dots = f"Auto{each}", "..." * (self.words[each + 1] == ".")
-                parts.append((f"typename{dots} {self.words[each]}", self.words[each] + dots))
+                parts.append((f"{concept}{dots} {self.words[each]}", self.words[each] + dots))
         if parts:
             header = f"template <{', '.join(declared for declared, _ in parts)}> "
             arguments = "<" + ", ".join(name for _, name in parts) + ">"
@@ -312,6 +318,17 @@ class Unit:
             self.overloaded.add(kernel)
         if parts or kernel in self.overloaded:
             self.deduced.add(kernel)
+
+    def concept_before(self, i):
+        """Where the concept begins, std::convertible_to<int>, in front of the `auto` at i; i if none."""
+        first = self.opening(i - 1) - 1 if self.words[i - 1] == ">" else i - 1
+        def is_name(j):
+            return self.kinds[j] == "word" and self.words[j] not in ("const", "volatile")
+        if not is_name(first):
+            return i
+        while self.words[first - 1] == "::":
+            first -= 1 + is_name(first - 2)
+        return first
 
     def find_overloads(self):
         """Functions of the host that have a kernel's name: a word stands before what is declared."""
@@ -377,7 +394,7 @@ class Unit:
         at = self.behind_name(first, end)
         last, before = self.words[at - 1], self.words[at - 2]
         return None if (self.kinds[at - 1] != "word" or at - first < 2 or before == "::" or
-                        last in TYPES) else at - 1
+                        last in TYPES or re.fullmatch(r"Auto\d+", last)) else at - 1
 
     def behind_name(self, first, end):
         """Behind a parameter's name, or where it would be."""
