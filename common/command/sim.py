@@ -2,9 +2,10 @@
 
   ./ladder sim FILE... [OPTION...] [-- ARGUMENT...]
 
-Compiles the program (.cu files as nvcc would, .cpp and .c files by the host compiler), runs it with the
-arguments, and prints what it prints; then, kernel by kernel, the launches, and the races and bad accesses
-found in them, with file and line. docs/simulator.md says what of CUDA there is.
+Compiles the program (.cu files as nvcc would, .cpp and .c files by the host compiler; .c files that
+include CUDA's headers as C++), runs it with the arguments, and prints what it prints; then, kernel by kernel,
+the launches, and the races and bad accesses found in them, with file and line.
+docs/simulator.md says what of CUDA there is.
 
   -I FOLDER       where headers are looked for
   -D NAME[=VALUE] a macro
@@ -37,6 +38,7 @@ from common.show.support import fail, require_folder, run_main, write_json
 from common.variants.build import TRANSLATE, Build, BuildError, run_limited
 
 EXEMPLAR, TARGET = "docs/cuda/add.cu", "add"
+CUDA_HEADER = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]cu(da|blas|Complex|rand)', re.MULTILINE)
 LEAST_MB = 64  # where less is left, a linker may have lacked it
 MOST_SECONDS = 1 << 33  # the system counts nanoseconds in 64 bits
 
@@ -98,12 +100,18 @@ def compile_program(options, folder):
             command = [*TRANSLATE, "--kernels-alone", *kept, *common]
         else:
             coloured = ["-fdiagnostics-color"] * sys.stderr.isatty()  # what translate.py reads is not
-            is_c = file.endswith(".c") and b"<cu" not in files.read_bytes(file)  # our headers of CUDA are C++
+            is_c = file.endswith(".c")
+            if is_c and CUDA_HEADER.search(files.read_bytes(file)):
+                is_c = False
+                say(f"{file}: compiled as C++, since it includes CUDA's headers, which are C++ here")
             language = ["-xc", "-std=gnu17"] if is_c else []
             command = [kept[0], *common, *language, "-O2", "-gdwarf-4", "-g1", *coloured]
         done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())
         print(done.stdout, end="", file=sys.stderr)
         if done.returncode:
+            if "-xc" in command and "/common/simulator/include/" in done.stdout:
+                say(f"{file}: compiled as C, and CUDA's headers, which another brings, are C++ here: "
+                    "name it .cpp")
             sys.exit(done.returncode)
     program = os.path.join(folder, "program")
     done = build.link(TARGET, objects, os.path.basename(EXEMPLAR), program)

@@ -189,6 +189,19 @@ class Programs(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("kernel: 1 launch, nothing found", done.stdout)
 
+    def test_cudas_headers_in_a_file_of_c(self):
+        for text, said in (('#include "cuda_runtime.h"\n', "compiled as C[+]{2}, since it includes CUDA's"),
+                           ('#include "a.h"\n', "compiled as C, and CUDA's headers, .*: name it .cpp$"),
+                           ("#include <curses_of_nobody.h>\n", "a.c:1:.*No such file")):
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder:
+                files.write(f"{folder}/a.h", "#include <cuda_runtime.h>\n")
+                files.write(f"{folder}/a.c", f"{text}int main(void) {{ int* p = malloc(4); return !p; }}\n")
+                done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.c"],
+                                      cwd=ROOT, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, re.compile(said, re.MULTILINE))
+                self.assertEqual("compiled as" in done.stderr, "compiled as" in said)
+
     def test_a_kernel_in_a_header_and_a_text_that_is_no_utf8(self):
         with tempfile.TemporaryDirectory() as folder:
             files.write(f"{folder}/k.h",
