@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -23,7 +24,10 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
   const int64_t ranges = (count + grain - 1) / grain;
   const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> helpers;
-  for (int64_t i = 1; i < std::min(cores, ranges); ++i) helpers.emplace_back(work);
+  try {
+    for (int64_t i = 1; i < std::min(cores, ranges); ++i) helpers.emplace_back(work);
+  } catch (const std::exception&) {  // as many as the system gives
+  }
   work();
   for (std::thread& helper : helpers) helper.join();
 }

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <iterator>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "common/core/platform.h"
@@ -148,7 +149,11 @@ void watch_signals() {
     std::atexit([] { end_in_enqueue("ends the process"); });
     std::at_quick_exit([] { end_in_enqueue("ends the process"); });
 #ifdef __linux__
-    if (!is_program()) std::thread(watch_for_idleness).detach();
+    if (is_program()) return;
+    try {
+      std::thread(watch_for_idleness).detach();
+    } catch (const std::system_error&) {  // what waits without end isn't ended then
+    }
 #endif
   });
 #endif

@@ -1,7 +1,12 @@
 // The data that checks run on: reproducible, and of the kind that each rule relies on. And the reference:
 // held against sums done by hand, and against a second implementation.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <set>
 
+#include "common/check/parallel.h"
 #include "common/tests/support.h"
 
 namespace convladder {
@@ -197,6 +202,23 @@ TEST(TestData, IntegerKindsStayExactAndAreNotZero) {
                 [] { make_test_data(shape_with_gemm_k(1 << 24), DataKind::kSmallInteger, 1); }),
             "c*r*s = 16777216: too many products for exact sums in float32, must be below 2^24");
 }
+
+// ---- Threads ----
+
+#ifndef __SANITIZE_ADDRESS__  // which needs memory itself
+TEST(Threads, WhereTheSystemGivesNoneTheCallerDoesAll) {
+  const auto count = [] {
+    rlimit memory = {};
+    getrlimit(RLIMIT_AS, &memory);
+    memory.rlim_cur = 1 << 20;  // less than is in use
+    setrlimit(RLIMIT_AS, &memory);
+    std::atomic<int64_t> sum{0};
+    parallel_for(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    _exit(sum == 100 ? 0 : 1);
+  };
+  EXPECT_EXIT(count(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace convladder
