@@ -34,7 +34,7 @@ OF_ATOMICS = metrics.parts_of("reduction_sectors")  # a kernel without such oper
 FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
 PARTS = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.UAdd,
          ast.USub, ast.Call, ast.Name, ast.Load, ast.Constant)  # of a formula
-LONGEST = 400  # its characters
+LONGEST, MOST_ENTRIES = 400, 50  # its characters; of a goal.json
 RELATIONS = {"at_most": ("at most", operator.le), "at_least": ("at least", operator.ge),
              "exactly": ("exactly", operator.eq)}
 MOST_MACS = 1e9  # of a problem: of larger ones the checker compares a sample (trial.cpp)
@@ -261,6 +261,7 @@ class Task:
                 if not missing(formula, names)}
 
 
+@functools.cache
 def problems():
     """common/problems.csv: {name: {column: text}}."""
     return {row["name"]: {column: row[column] for column in COLUMNS}
@@ -330,14 +331,18 @@ def read_folder(folder):
         except variants.BadVariant as error:
             raise BadTask(str(error)) from None
         except BadTask as error:
-            said = str(error).removeprefix(f"{path}: ")
-            raise BadTask(f"{path}: {said}") from None
+            raise BadTask(f"{path}: {in_a_line(str(error).removeprefix(f'{path}: '))}") from None
         except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RecursionError,
                 StopIteration, SyntaxError, TypeError, ValueError) as error:
             kind = "" if isinstance(error, ValueError) else "nothing is called " if isinstance(
                 error, KeyError) else f"{type(error).__name__}: "
-            raise BadTask(f"{path}: {kind}{error}") from None
+            raise BadTask(f"{path}: {kind}{in_a_line(str(error))}") from None
     return found
+
+
+def in_a_line(text):
+    """What may repeat a teacher's own words, of any length."""
+    return " ".join(text.split())[:300]
 
 
 def _try(task):
@@ -352,6 +357,8 @@ def _try(task):
     for each in [*goal["goals"], *goal["count"], *goal.get("check", []), *goal.get("time", [])]:
         if not isinstance(each, dict):
             raise ValueError(f"{json.dumps(each)} stands where {{ ... }} should")
+    if sum(len(goal.get(name, ())) for name in ("goals", "count", "check", "time", "predict")) > MOST_ENTRIES:
+        raise ValueError(f"more than {MOST_ENTRIES} goals, problems and predictions")
     if not (goal["goals"] or "score" in goal) or not goal["count"]:
         raise ValueError("there must be goals, and problems to count")
     if len(spans) > 6:
@@ -416,8 +423,8 @@ def _try(task):
     if "score" in goal and math.isnan(evaluate(goal["score"], counters_of([{**metrics, "kernel": ""}]))):
         raise ValueError('"score" is no number')
     points = goal.get("points", 0)
-    if type(points) not in (int, float) or not 0 <= points < math.inf or not task.start():
-        raise ValueError("points must be a number, not below 0")
+    if type(points) not in (int, float) or not 0 <= points <= 1e6 or not task.start():
+        raise ValueError("points must be a number from 0 to 1,000,000")
     if goal.get("visibility", "visible") not in VISIBILITIES:
         raise ValueError(f"visibility must be one of {', '.join(VISIBILITIES)}")
 
