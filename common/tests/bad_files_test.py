@@ -55,6 +55,7 @@ BAD = (
     ("variant", "bug a: x\n- old\n", r"needs lines with - and with \+"),
     *(("variant", text, "no word of a variant") for text in ("bug a: x\n+ new\n", "nonsense\n")),
     ("variant", "bug a: x\n- o\n+ n\nbug a: y\n- o\n+ n\n", "there twice"),
+    ("variant", "like bad: x\nbug a: x\n- o\n+ n\n", "which is like this one"),
     ("variant", "like other: gone\nbug a: x\n- o\n+ n\n", "no bug 'gone'"))
 
 

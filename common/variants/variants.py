@@ -141,8 +141,11 @@ def read(path, owner=None):
             variant = own[name] = Variant(place, word, stage, name, tail)
             variant.expect = tail if word == "mistake" else ""
         elif word == "like":
-            there = {bug.name: dataclasses.replace(bug, stage=stage)
-                     for bug in read(os.path.join(folder, name + ".variant")) if bug.kind == "bug"}
+            try:
+                others = read(os.path.join(folder, name + ".variant"))
+            except RecursionError:
+                raise BadVariant(f"{place}: like {name}, which is like this one") from None
+            there = {bug.name: dataclasses.replace(bug, stage=stage) for bug in others if bug.kind == "bug"}
             taken |= _chosen(there, tail.split() or there, place)
         elif word == "without":
             out = _chosen(taken, rest.split(), place)
