@@ -64,7 +64,7 @@ class Assembly:
         for statement in filter(None, self.statements):
             try:
                 parts.append(self.statement(statement))
-            except (Unknown, KeyError, IndexError, ValueError):
+            except (Unknown, AttributeError, KeyError, IndexError, ValueError):  # no match
                 raise Unknown(statement + ";") from None
         if self.labels:
             parts = [f"{{ __label__ {', '.join(self.labels)};", *parts, "}"]

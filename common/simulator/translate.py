@@ -106,10 +106,11 @@ class Unit:
                 self.words.append(token[0])
                 self.starts.append(token.start())
                 self.ends.append(token.end())
-        self.words.append("")  # behind the last
-        self.kinds.append("end")
-        self.starts.append(len(text))
-        self.ends.append(len(text))
+        for _ in range(4):  # behind the last, where somebody may look
+            self.words.append("")
+            self.kinds.append("end")
+            self.starts.append(len(text))
+            self.ends.append(len(text))
         self.left_out = set()  # tokens: concepts of parameters, which a template's have instead
         self.edits = []
         self.bodies = []      # of kernels: (first token, last token)
@@ -269,6 +270,8 @@ class Unit:
             self.refuse(name, f"{self.words[name]}: a kernel can't take what '...' stands for")
         after = end + 1
         while self.words[after] not in (";", "{"):
+            if self.kinds[after] == "end":
+                self.refuse(name, f"{self.words[name]}: neither a body nor a ';' stands behind it")
             after += 1
         is_body = self.words[after] == "{"
         last = self.closing(after) if is_body else after
@@ -430,7 +433,9 @@ class Unit:
 
     def declare_dynamic(self, i, around, end):
         if self.in_function(i):  # where g++ forgets a name that is given to a template's
-            name = next(j for j in range(i, end) if self.words[j] == "[") - 1
+            name = next((j for j in range(i, end) if self.words[j] == "["), 0) - 1
+            if name < 0:
+                self.refuse(i, "an extern __shared__ variable is an array, without a size: float x[]")
             self.replace(around["extern"], "")
             self.replace(i, "")
             self.replace(name, f"(&{self.words[name]})")

@@ -189,6 +189,23 @@ class Programs(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("kernel: 1 launch, nothing found", done.stdout)
 
+    def test_texts_that_break_off(self):
+        for text, said in (("__global__ void k(int x)", ":1: error: k: neither a body nor a ';' stands"),
+                           ("__global__", ":1: error: what __global__ stands before is no function"),
+                           ("int x =", ":1:.* error: expected"),
+                           ('void f() { asm("ld.shared.u32 %0, %1;"', "still open"),
+                           ('__device__ void f(int x) { asm("ld.shared.u32 %0, %1;" : "=r"(x) : "r"(x)); }',
+                            ':1: error: inline PTX "ld.shared.u32 %0, %1;" is not simulated'),
+                           ("__global__ void k() { extern __shared__ float x; }",
+                            ":1: error: an extern __shared__ variable is an array, without a size")):
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder:
+                files.write(f"{folder}/a.cu", text)
+                done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cu"],
+                                      cwd=ROOT, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, said)
+                self.assertNotIn("Traceback", done.stderr)
+
     def test_cudas_headers_in_a_file_of_c(self):
         for text, said in (('#include "cuda_runtime.h"\n', "compiled as C[+]{2}, since it includes CUDA's"),
                            ('#include "a.h"\n', "compiled as C, and CUDA's headers, .*: name it .cpp$"),
