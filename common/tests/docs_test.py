@@ -20,7 +20,7 @@ class Commands(unittest.TestCase):
         text = files.read(ROOT / "docs/cuda.md")
         shown = re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         self.assertEqual(shown, [files.read(ROOT / "docs/cuda" / name) for name in ("add.cu", "reverse.cu")])
-        for name in ("ring", "wgmma", "windows"):
+        for name in ("sliding", "fragments", "ring", "wgmma", "windows"):
             page = files.read(ROOT / f"docs/{name}.md")
             kernel, = re.findall(r"^```cpp\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
             self.assertIn("\n\n" + kernel + "\nint main", files.read(ROOT / f"docs/cuda/{name}.cu"))
