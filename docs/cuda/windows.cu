@@ -33,7 +33,7 @@ CUtensorMap map_of(float* image) {
   const int first[] = {-1, -1};  // the first corner (column, row): -padding
   const int last[] = {-1, -1};   // the last, from the last pixel: padding - (filter - 1)
   const cuuint32_t strides[] = {1, 1, 1, 1};
-  CUtensorMap map;
+  CUtensorMap map;  // below, C and BOX are the channels and windows of a copy
   const CUresult result = cuTensorMapEncodeIm2col(
       &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, image, extents, pitches, first, last, C, BOX,
       strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
