@@ -24,11 +24,11 @@ __global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
   // Taps t, t + 4, t + 8, ... of two pixels, by turns: the same values, since every pixel's tap k is k.
   UNROLL for (int e = 0; e < TAPS / 2; ++e) x[e] = e / 2 * 4 + t;
   const uint64_t filters = descriptor(w);
-  products_begin();
+  products_begin();  // x is ready
   UNROLL for (int k = 0; k < TAPS / 8; ++k) {
     multiply<FILTERS>(sum, x + 4 * k, filters + 2 * k, k > 0);
   }
-  products_commit();
+  products_commit();  // the four of them are a group
   products_wait(sum);
   UNROLL for (int j = 0; j < FILTERS / 2; ++j) {  // two pixels, 8 apart; pairs of filters, 8 apart
     sums[(pixel + j / 2 % 2 * 8) * FILTERS + j / 4 * 8 + t * 2 + j % 2] = sum[j];
