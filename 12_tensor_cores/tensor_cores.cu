@@ -1,7 +1,7 @@
 // Stage 12: stage 11, with products by the tensor cores, which read 11 bits of a factor: TF32.
 //
 // A warp multiplies 16 filters x 8 taps by 8 taps x 8 pixels in one instruction. Inputs come tap by tap
-// again, as in stage 09: rows gain 3 % here. Slots of more than 48 KB need dynamic shared memory.
+// again, as in stage 09: rows gain 3 % here.
 // Should drop: instructions and reads of shared memory per multiplication, and the time.
 // What hurts: of a factor's 24 bits 11 are left. Stage 13 gives FP32's accuracy back.
 #include "common/core/add_parts.h"
