@@ -155,9 +155,14 @@ def ladder(data, stage):
 
 
 def path(data, _, *steps):
-    """README.md: these pages and stages, in this order, with what they say that they take."""
+    """README.md: these pages and stages, in this order, with what they say that they take; of a stage as
+    `02, *The idea*, 2` that part alone, and its minutes."""
     rows = []
     for step in steps:
+        if part := re.fullmatch(r"(\d\d), (.*), (\d+)", step):
+            stage = next(name for name in files.lessons() if name[:2] == part[1])
+            rows.append([f"[{part[1]}]({stage}/README.md): {part[2]}", idea_of(stage), part[3], "", ""])
+            continue
         stage = next((name for name in files.lessons() if name[:2] == step), None)
         page_of = f"{stage}/README.md" if stage else step
         text = files.read(os.path.join(ROOT, page_of))

@@ -180,12 +180,14 @@ WAITS = {"not_selected": "another warp's turn", "wait": "the instruction before"
          "barrier": "a barrier", "gmma": "products of a warpgroup",
          "math_pipe_throttle": "a unit that is busy",
          "dispatch_stall": "dispatch"}
+AS_BEFORE = 0.08  # cycles: what moves less has not moved
 LEAST_WAIT = 0.05  # of the cycles: what is less in all stages of a table is among the rest
 
 
 def waits_table(profile, stages):
     """The cycles from one instruction of a warp to its next, in the main kernel of each of these stages, by
-    what the warp waits for: the rows add up to the last. Empty where a stage has no such counters."""
+    what the warp waits for: the rows add up to the last. A sentence where nothing has moved, and empty where
+    a stage has no such counters."""
     found = [counters.main_kernel(profile.stages.get(stage, [])) for stage in stages]
     if not all(kernel and CYCLES in kernel.metrics for kernel in found):
         return ""
@@ -194,6 +196,11 @@ def waits_table(profile, stages):
         cycles = [kernel.metrics.get(STALLED.format(name), 0) for kernel in found]
         if max(value / kernel.metrics[CYCLES] for value, kernel in zip(cycles, found)) >= LEAST_WAIT:
             shown[f"{reason} (`{name}`)"] = [round(value, 2) for value in cycles]
+    moved = max(max(cycles) - min(cycles) for cycles in shown.values())
+    if len(found) > 1 and moved < AS_BEFORE:
+        last, now = (kernel.metrics[CYCLES] for kernel in found)
+        return (f"A [warp's cycles](../docs/profiling.md#cycles-of-a-warp) are `{stages[0]}`'s, each row within "
+                f"{moved:.2f}: together {now:.2f}, where they were {last:.2f}.\n")
     known = [sum(column) for column in zip(*shown.values())]
     rest = [max(0.0, kernel.metrics[CYCLES] - cycles) for kernel, cycles in zip(found, known)]
     shown["the rest"] = [round(value, 2) for value in rest]

@@ -1,7 +1,6 @@
-// Multiplies 64 pixels by 32 filters with four warps: filter f has a 1 at tap f, and a pixel's tap k is k, so that
-// each sum must be its filter's number.
+// Multiplies 64 pixels by 32 filters with four warps: pixel p has 32 p + k at tap k, and filter f has a 1 at tap f, so
+// that the sum of pixel p and filter f must be 32 p + f.
 #include <cstdio>
-#include <vector>
 
 #include "common/core/hopper.h"
 
@@ -9,7 +8,9 @@ using namespace convladder;
 
 constexpr int PIXELS = 64, FILTERS = 32, TAPS = 32;
 
-__global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
+__device__ float value(int pixel, int tap) { return 32 * pixel + tap; }
+
+__global__ void multiply_once(float (*sums)[FILTERS]) {
   __shared__ __align__(1024) float w[FILTERS * TAPS];
   const int tid = threadIdx.x;
   for (int e = tid; e < FILTERS * TAPS; e += 128) {
@@ -21,8 +22,7 @@ __global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
 
   const int t = tid % 4, pixel = tid / 32 * 16 + tid % 32 / 4;
   float x[TAPS / 2], sum[FILTERS / 2];
-  // Taps t, t + 4, t + 8, ... of two pixels, by turns: the same values, since every pixel's tap k is k.
-  UNROLL for (int e = 0; e < TAPS / 2; ++e) x[e] = e / 2 * 4 + t;
+  UNROLL for (int e = 0; e < TAPS / 2; ++e) x[e] = value(pixel + e % 2 * 8, e / 2 * 4 + t);
   const uint64_t filters = descriptor(w);
   products_begin();  // x is ready
   UNROLL for (int k = 0; k < TAPS / 8; ++k) {
@@ -30,18 +30,21 @@ __global__ void multiply_once(float* sums) {  // [PIXELS][FILTERS]
   }
   products_commit();  // the four of them are a group
   products_wait(sum);
-  UNROLL for (int j = 0; j < FILTERS / 2; ++j) {  // two pixels, 8 apart; pairs of filters, 8 apart
-    sums[(pixel + j / 2 % 2 * 8) * FILTERS + j / 4 * 8 + t * 2 + j % 2] = sum[j];
+  UNROLL for (int j = 0; j < FILTERS / 2; ++j) {
+    sums[pixel + j / 2 % 2 * 8][j / 4 * 8 + t * 2 + j % 2] = sum[j];
   }
 }
 
 int main() {
-  std::vector<float> sums(PIXELS * FILTERS);
-  float* there;
-  cudaMalloc(&there, sums.size() * sizeof(float));
+  static float sums[PIXELS][FILTERS];
+  float(*there)[FILTERS];
+  cudaMalloc(&there, sizeof(sums));
   multiply_once<<<1, 128>>>(there);
-  cudaMemcpy(sums.data(), there, sums.size() * sizeof(float), cudaMemcpyDeviceToHost);
-  for (int f = 0; f < FILTERS; ++f) std::printf("%g ", sums[f]);  // of pixel 0
-  std::printf("\n");
+  cudaMemcpy(sums, there, sizeof(sums), cudaMemcpyDeviceToHost);
+  for (const int pixel : {0, 9}) {
+    std::printf("pixel %d:", pixel);
+    for (const float sum : sums[pixel]) std::printf(" %g", sum);
+    std::printf("\n");
+  }
   cudaFree(there);
 }
