@@ -58,7 +58,8 @@ PRESETS = ("gpu", "sim", "sim-count", "sim-asan")
 REPEATED = re.compile(r"(run|check|bench|profile|diff|test|sanitize) --(stage|shape)|report --profile|"
                       r"sanitize --tool|exercise --predict")
 WRITTEN = re.compile(r"\w+ --(json|output|grade|keep)|profile --trace|bench --machine|report --out")
-MEASURED = r"(docs/results|common/machines)/[^/]*\.json"  # of these new JSON may take the place
+MEASURED = {"bench": "(bench|layers|steps)_", "profile": "profile_", "variant": "experiments_",
+            "exercise": "exercises_"}  # in docs/results: whose place new --json of the command may take
 OWN_PLACES = r"(?!build/|exercises\.mine/)\S+/|[A-Z]\S*$|ladder$|pyproject\.toml$"
 CMAKES_OWN = "clean|codegen|depend|edit_cache|help|install|list_install_components|rebuild_cache|test"
 OF_THE_PROGRAM = ("run", "check", "bench", "profile")
@@ -366,8 +367,12 @@ def keep_own_files(command, words):
                 fail(f"{name} and {other} are the same file, {value}: it would be overwritten", 2)
         if path.endswith((".c", ".cc", ".cpp", ".cu", ".cuh", ".cxx", ".h", ".hpp")):
             fail(f"{name} {value}: a source would be overwritten", 2)
-        may_renew = name == "--json" and command not in ("run", "check", "sim")
-        if is_own(path, MEASURED if may_renew else ""):
+        may_renew = ""
+        if (command, name) == ("bench", "--machine"):
+            may_renew = r"common/machines/[^/]*\.json"
+        elif name == "--json" and command in MEASURED:
+            may_renew = rf"docs/results/{MEASURED[command]}\w*\.json"
+        if is_own(path, may_renew):
             fail(f"{name} {path}: a file of this repository would be overwritten", 2)
 
 

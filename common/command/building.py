@@ -208,10 +208,27 @@ def configure_once(lock, preset, command):
     return status
 
 
+def need_whole_stages():
+    """A copy of a stage that was renamed by half would count as the original; a kernel that is gone gives
+    CMake's own errors."""
+    for stage in files.stage_names():
+        lists = re.sub("#.*", "", files.read_existing(os.path.join(ROOT, stage, "CMakeLists.txt"), "replace"))
+        for name in re.findall(r"(?<![\w./-])[\w.-]+\.cu\b", lists):
+            if not os.path.exists(os.path.join(ROOT, stage, name)):
+                fail(f"{stage}/CMakeLists.txt names {name}, which isn't in that folder")
+        for path in sorted(glob.glob(os.path.join(glob.escape(os.path.join(ROOT, stage)), "*.cu"))):
+            code = re.sub("//.*", "", files.read(path, "replace"))
+            for name in re.findall(r'REGISTER_STAGE\(\s*\{\s*"([^"]*)"', code):
+                if name != stage and not name.startswith(f"{stage}_"):
+                    fail(f"{os.path.relpath(path, ROOT)} registers the stage {name}, not {stage}: a copy of "
+                         "a stage needs its own name in CONVLADDER_REGISTER_STAGE")
+
+
 def configure(preset, command, demanded="", optional=False):
     """Configures where something has changed since the last time; installs what is missing for the
     command, and configures anew. Fails where something required, or demanded by the command, stays
     missing; raises Lacking instead if the preset is optional."""
+    need_whole_stages()
     own_folder(preset)
     if is_current(preset, command):
         return

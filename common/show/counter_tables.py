@@ -199,8 +199,8 @@ def waits_table(profile, stages):
     moved = max(max(cycles) - min(cycles) for cycles in shown.values())
     if len(found) > 1 and moved < AS_BEFORE:
         last, now = (kernel.metrics[CYCLES] for kernel in found)
-        return (f"A [warp's cycles](../docs/profiling.md#cycles-of-a-warp) are `{stages[0]}`'s, each row within "
-                f"{moved:.2f}: together {now:.2f}, where they were {last:.2f}.\n")
+        return (f"A [warp's cycles](../docs/profiling.md#cycles-of-a-warp) are `{stages[0]}`'s, each row "
+                f"within {moved:.2f}: together {now:.2f}, where they were {last:.2f}.\n")
     known = [sum(column) for column in zip(*shown.values())]
     rest = [max(0.0, kernel.metrics[CYCLES] - cycles) for kernel, cycles in zip(found, known)]
     shown["the rest"] = [round(value, 2) for value in rest]

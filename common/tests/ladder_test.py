@@ -179,16 +179,27 @@ class Ladder(unittest.TestCase):
 
     def test_1_no_file_of_the_repository_is_overwritten(self):
         deep = "01_naive/exercises/tail/goal.json"
-        self.check(f"git init -q && git add -f README.md docs/results/index.html {deep}", 0)
+        self.check(f"git init -q && git add -f README.md docs/results common/machines {deep}", 0)
         for line in ("exercise first_kernel --json README.md", "run --output=docs/../README.md",
                      "sim docs/cuda/add.cu --keep README.md -- x", "bench --machine docs/results/index.html",
                      "exercise --all --grade README.md", "profile --trace README.md",
-                     "report --out=docs/results", f"check --n 1 --json {deep}"):
+                     "report --out=docs/results", f"check --n 1 --json {deep}",
+                     "profile --json common/machines/h200.json",
+                     "bench --json docs/results/profile_sim.json",
+                     "exercise tail --json docs/results/bench_h200.json"):
             with self.subTest(line):
                 self.check(f"./ladder {line}", 2, f"{ERROR}--\\w+ .*: a file of this repository would be")
         self.check("./ladder check --n 1 --json .git/HEAD", 2, "a file of this repository would be")
         shutil.rmtree(self.root / ".git")
         self.check(f"./ladder check --n 1 --json {deep}", 2, "a file of this repository would be")
+
+    def test_1_a_copy_of_a_stage_renamed_by_half(self):
+        copy = ("cp -r 01_naive 90_mine; trap 'rm -r 90_mine' EXIT; "
+                "sed -i s/01_naive/90_mine/ 90_mine/CMakeLists.txt")
+        self.check(f"{copy}; ./ladder build sim x", 1,
+                   f"{ERROR}90_mine/naive.cu registers the stage 01_naive, not")
+        self.check(f"{copy}; mv 90_mine/naive.cu 90_mine/mine.cu; ./ladder check --n 1", 1,
+                   f"{ERROR}90_mine/CMakeLists.txt names naive.cu, which isn't in that folder")
 
     def test_1_build_is_no_folder(self):
         for make in ("touch build", "ln -s gone build"):
