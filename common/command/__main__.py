@@ -132,10 +132,15 @@ class Commands:
         program = program_with(words)
         build(self.chosen, command, program)
         damaged = f"if it is damaged: rm -r build/{self.chosen}"
+        end, ends = os.pipe()  # where the program says that it has come to its end
         try:
-            status = foreground(folder(self.chosen, "bin", program), command, *words)
+            status = foreground(folder(self.chosen, "bin", program), command, *words, pass_fds=[ends],
+                                env={**os.environ, "CONVLADDER_ENDS": str(ends)})
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}; {damaged}")
+        os.close(ends)
+        if status == 0 and not os.read(end, 1):
+            fail("the program has ended before it was done: a stage has ended the process")
         if status == 128 + signal.SIGSEGV:
             say(damaged)
         return status

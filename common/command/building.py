@@ -297,6 +297,9 @@ def build(preset, command, *targets, **options):
                           cached(preset, "CMAKE_COMMAND"), "--build", folder(preset),
                           "--parallel", str(os.cpu_count()), "--target", *targets):
                 files.write(folder(preset, DATES), json.dumps(dates))
+                for warning in re.findall(rf"^{re.escape(ROOT)}/(\d\d_\S+: warning: .*uninitialized\])",
+                                          text_of(preset, "build.log"), re.MULTILINE):
+                    say(warning)
                 return
             said = text_of(preset, "build.log")
             if not repairs or not is_broken(preset, said):

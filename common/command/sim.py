@@ -86,18 +86,31 @@ def parse(words):
     return options
 
 
+def without_warnings(said):
+    """What the compiler has said, but for its warnings; of these the lines on values that nobody has set."""
+    blocks = re.split(r"^(?=\S.*?: (?:warning|error|fatal error|note): |.*: In |In file )", said,
+                      flags=re.MULTILINE)
+    for block in blocks:
+        if " warning: " not in block.split("\n")[0]:
+            yield block
+        elif re.search(r"\[-W(maybe-|sometimes-|conditional-)?uninitialized\]", block) and \
+                not block.startswith(f"{files.ROOT}/common/"):
+            yield block.split("\n")[0] + "\n"
+
+
 def compile_program(options, folder):
     """The program, in `folder`. Ends with the compiler's status where that fails."""
     build = Build("sim-count")
     _, words = build.compile_words(build.exemplar("program"))
     kept = [word for word in words if not word.startswith(("-W", "-std=", "-I", "-O3", "-DNDEBUG"))]
     headers = [word for word in words if word.startswith("-I")]  # not -isystem: what is there is translated
-    common = ["-w", "-Wno-psabi", *options.flags, *headers]
+    common = ["-Wno-psabi", *options.flags, *headers]
     objects = []
     for number, file in enumerate(options.files):
         objects.append(os.path.join(folder, f"{number}.o"))
         if file.endswith(".cu"):
-            command = [*TRANSLATE, "--kernels-alone", *kept, *common]
+            command = [*TRANSLATE, "--kernels-alone", *kept, "-Wuninitialized", "-Wmaybe-uninitialized",
+                       *common]
         else:
             coloured = ["-fdiagnostics-color"] * sys.stderr.isatty()  # what translate.py reads is not
             is_c = file.endswith(".c")
@@ -105,9 +118,9 @@ def compile_program(options, folder):
                 is_c = False
                 say(f"{file}: compiled as C++, since it includes CUDA's headers, which are C++ here")
             language = ["-xc", "-std=gnu17"] if is_c else []
-            command = [kept[0], *common, *language, "-O2", "-gdwarf-4", "-g1", *coloured]
+            command = [kept[0], "-w", *common, *language, "-O2", "-gdwarf-4", "-g1", *coloured]
         done = run_limited([*command, "-o", objects[-1], "-c", file], os.getcwd())
-        print(done.stdout, end="", file=sys.stderr)
+        print(*without_warnings(done.stdout), sep="", end="", file=sys.stderr)
         if done.returncode:
             if "-xc" in command and "/common/simulator/include/" in done.stdout:
                 say(f"{file}: compiled as C, and CUDA's headers, which another brings, are C++ here: "

@@ -245,14 +245,21 @@ class Program(unittest.TestCase):
 class StagesThatEndTheProcess(unittest.TestCase):
     """Not in `enqueue`, which is watched by itself."""
 
-    def check(self, status, pattern, **edits):
-        """edits: what stands in stage 01's kernel, and what shall."""
+    def check(self, status, pattern, told=None, **edits):
+        """edits: what stands in stage 01's kernel, and what shall. told: whether its end is told."""
         known = {"sum": "float sum = 0.0f;", "workspace": "enqueue, nullptr, ",
                  "begin": "constexpr int THREADS = 256;"}
         wrong = variants.Variant("", "bug", "01_naive", "ends", "", edits=[
             variants.Edit(None, [known[place]], [text]) for place, text in edits.items()])
         with variant.made(Build("sim"), wrong, "convladder") as program:
-            result = call([program, "check", "--stage", "01_naive", "--n", "1", "--c", "2", "--k", "5"])
+            end, ends = os.pipe()
+            result = subprocess.run(
+                [program, "check", "--stage", "01_naive", "--n", "1", "--c", "2", "--k", "5"],
+                env={**os.environ, "CONVLADDER_ENDS": str(ends)}, pass_fds=[ends], capture_output=True,
+                text=True, check=False)
+            os.close(ends)
+        self.assertIn(bool(os.read(end, 1)), (True, False) if told is None else (told,))
+        os.close(end)
         self.assertEqual(result.returncode, status, result.stderr)
         self.assertRegex(result.stdout + result.stderr, pattern)
 
@@ -263,9 +270,14 @@ class StagesThatEndTheProcess(unittest.TestCase):
                        begin="constexpr int THREADS = 256;\n#define ENDS [](const ConvShape&, std::size_t) "
                        f"-> std::size_t {{ {text}; return 0; }}", workspace="enqueue, ENDS, ")
 
+    def test_by_a_system_call(self):
+        self.check(0, "^$", told=False, workspace="enqueue, ENDS, ",
+                   begin="constexpr int THREADS = 256;\nextern \"C\" long syscall(long, ...);\n#define ENDS "
+                   "[](const ConvShape&, std::size_t) -> std::size_t { syscall(231, 0); return 0; }")
+
     def test_in_a_destructor(self):
         for wrong in (False, True):
-            self.check(int(wrong), f"{int(not wrong)} passed, {int(wrong)} failed",
+            self.check(int(wrong), f"{int(not wrong)} passed, {int(wrong)} failed", told=True,
                        begin="constexpr int THREADS = 256;\nstruct Late { ~Late() { std::_Exit(0); } } late;",
                        **{"sum": "float sum = 1.0f;"} if wrong else {})
 
