@@ -225,7 +225,7 @@ class Commands:
         stage = stage_called(words[0])
         need_folder("diff", stage)
         for word in words:
-            if (name := word.split("=")[0]) in ("--json", "--show", "--machine", "--brief"):
+            if (name := word.split("=")[0]) in ("--json", "--trace", "--show", "--machine", "--brief"):
                 fail(f"diff prints counts, and {name} is for profile", 2)
         return module(MODULES["diff"], self.counting_program(), stage, *words[1:])
 

@@ -243,6 +243,8 @@ def main(arguments):
             except ValueError:
                 fail("the program ended before it had reported all" if status else
                      "the program's report is cut short: is a disk full, or did the program limit its files?")
+    if not isinstance(report, dict) or not {"findings", "kernels"} <= report.keys():
+        fail("the program has written a report of its own over ours")
     if "ended" in report:
         limit = f" after {options.seconds} seconds of a processor" if status == 128 + signal.SIGXCPU else ""
         say(f"the program was ended{limit} {report['ended']}. "

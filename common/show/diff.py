@@ -4,8 +4,8 @@
   ./ladder diff STAGE [OPTION...]
 
 STAGE is a stage's name, or its beginning: 04. Options are those of ./ladder profile, which counts, but
---brief, --json, --machine and --show; without any, AlexNet's first layer on one image. Status 1 if a result
-is wrong.
+--brief, --json, --machine, --show and --trace; without any, AlexNet's first layer on one image. Status 1 if
+a result is wrong.
 """
 import difflib
 import os

@@ -156,6 +156,7 @@ class Ladder(unittest.TestCase):
             *((f"diff{words}", "diff needs a stage, before its options") for words in ("", " --c 1 04")),
             ("diff 77", "'77' is unknown"), ("bugs --kind experiment", "bugs takes no --kind"),
             ("diff 15_copy_engine_tf32", "no stage's folder"), ("diff 04 --json x", "--json is for profile"),
+            ("diff 04 --trace x", "--trace is for profile"),
             ("diff 04 --machine t4", "--machine is for profile"),
             ("run --machine nosuch", f"{ERROR}--machine nosuch: no such file"),
             ("run --machine", "run: argument --machine: expected one"),
