@@ -216,8 +216,11 @@ def need_whole_stages():
         for name in re.findall(r"(?<![\w./-])[\w.-]+\.cu\b", lists):
             if not os.path.exists(os.path.join(ROOT, stage, name)):
                 fail(f"{stage}/CMakeLists.txt names {name}, which isn't in that folder")
-        for path in sorted(glob.glob(os.path.join(glob.escape(os.path.join(ROOT, stage)), "*.cu"))):
-            code = re.sub("//.*", "", files.read(path, "replace"))
+        sources = sorted(glob.glob(os.path.join(glob.escape(os.path.join(ROOT, stage)), "*.cu")))
+        codes = {path: re.sub("//.*", "", files.read(path, "replace")) for path in sources}
+        if sources and not any("REGISTER_STAGE" in code for code in codes.values()):
+            fail(f"{stage} registers no stage: its kernel needs CONVLADDER_REGISTER_STAGE")
+        for path, code in codes.items():
             for name in re.findall(r'REGISTER_STAGE\(\s*\{\s*"([^"]*)"', code):
                 if name != stage and not name.startswith(f"{stage}_"):
                     fail(f"{os.path.relpath(path, ROOT)} registers the stage {name}, not {stage}: a copy of "

@@ -334,8 +334,11 @@ class Unit:
         return first
 
     def find_overloads(self):
-        """Functions of the host that have a kernel's name: a word stands before what is declared."""
+        """Functions of the host that have a kernel's name: a word stands before what is declared. By `using
+        namespace` any may come, std::reduce() and so on."""
         for i, word in enumerate(self.words):
+            if word == "using" and self.words[i + 1] == "namespace":
+                self.deduced |= self.types.keys()
             if word in self.types and i not in self.kernel_names and self.words[i + 1] == "(" and (
                     self.kinds[i - 1] == "word" and self.words[i - 1] not in ("return", "else", "do")):
                 self.deduced.add(word)

@@ -201,6 +201,8 @@ class Ladder(unittest.TestCase):
                    f"{ERROR}90_mine/naive.cu registers the stage 01_naive, not")
         self.check(f"{copy}; mv 90_mine/naive.cu 90_mine/mine.cu; ./ladder check --n 1", 1,
                    f"{ERROR}90_mine/CMakeLists.txt names naive.cu, which isn't in that folder")
+        self.check(f"{copy}; sed -i /REGISTER_STAGE/d 90_mine/naive.cu; ./ladder check --n 1", 1,
+                   f"{ERROR}90_mine registers no stage")
 
     def test_1_build_is_no_folder(self):
         for make in ("touch build", "ln -s gone build"):

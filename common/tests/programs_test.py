@@ -139,12 +139,12 @@ class Programs(unittest.TestCase):
                  "free(p); free(q); }", 134,
                  "the program was ended by SIGABRT"),
                 ("int main() { _exit(2); }", 2, ""),  # as where CONVLADDER_SIM_SEED is no number
-                ("int main() { FILE* own = fopen(getenv(\"CONVLADDER_SIM_REPORT\"), \"w\"); fputs(\"[]\", own); "
-                 "fflush(own); _exit(0); }", 1, "error: the program has written a report of its own .*"),
+                ("int main() { FILE* f = fopen(getenv(\"CONVLADDER_SIM_REPORT\"), \"w\"); fputs(\"[]\", f); "
+                 "fflush(f); _exit(0); }", 1, "error: the program has written a report of its own .*"),
                 ("int main() { _exit(0); }", 1, "the program has left no report: .*")):
             with self.subTest(body), tempfile.TemporaryDirectory() as folder:
-                files.write(f"{folder}/a.cpp", "#include <csignal>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n"
-                            f"#include <unistd.h>\n{body}\n")
+                files.write(f"{folder}/a.cpp", "#include <csignal>\n#include <cstdio>\n#include <cstdlib>\n"
+                            f"#include <cstring>\n#include <unistd.h>\n{body}\n")
                 done = subprocess.run([sys.executable, "-B", "-m", "common.command.sim", f"{folder}/a.cpp",
                                        "--seconds", str(1 << 62), "--", "-h"],  # more than there can be
                                       cwd=ROOT, capture_output=True, text=True, check=False)
