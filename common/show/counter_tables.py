@@ -180,7 +180,7 @@ WAITS = {"not_selected": "another warp's turn", "wait": "the instruction before"
          "barrier": "a barrier", "gmma": "products of a warpgroup",
          "math_pipe_throttle": "a unit that is busy",
          "dispatch_stall": "dispatch"}
-AS_BEFORE = 0.08  # cycles: what moves less has not moved
+AS_BEFORE = 0.065  # cycles: what moves less has not moved
 LEAST_WAIT = 0.05  # of the cycles: what is less in all stages of a table is among the rest
 
 
