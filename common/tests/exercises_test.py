@@ -271,6 +271,7 @@ class Messages(unittest.TestCase):
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nstruct Convolution : convladder::Convolution {{}};",
                  "outside of your part as well"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#define conv2d nothing", "no macros"),
+                ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n%: define conv2d nothing", "no macros"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\n#undef CONVLADDER_REGISTER_AT", "no macros"),
                 ("slide", tasks.BEGIN, f"{tasks.BEGIN}\nnamespace mine {{ const int add_bias = 1; }}",
                  "inside of a namespace already"),
@@ -319,6 +320,16 @@ class Messages(unittest.TestCase):
         for words, right in (("unroll", True), ("unroll(BK / 4)", True), ("unroll 2 * N", True),
                              ("unroll_and_jam 4", False), ("GCC optimize(3)", False), ("unroll 4;", False)):
             self.assertEqual(handin.directive(f"#pragma {words}\n", "", "a.cu") is None, right, words)
+
+    def test_a_hand_in_is_soon_looked_through(self):
+        start = TASK["order_of_products"].solved()
+        for text in ("constexpr int z = 0" + 25000 * "+0" + ";", "int z = " + 25000 * "{" + 25000 * "}",
+                     "int " + "f (" * 20000, "a " * 20000 + "= " + "f(" * 10000, "#\n" * 25000, "# " * 25000,
+                     "#define A\n" * 5000, "namespace a{" * 5000, "{;" * 25000):
+            begun = time.process_time()
+            handin.outside(start.replace(tasks.BEGIN, f"{tasks.BEGIN}\n{text}"),
+                           *TASK["order_of_products"].kept)
+            self.assertLess(time.process_time() - begun, 2, text[:30])
 
     def test_names_with_arguments(self):
         for text in ("//" + 100000 * "\\", 100000 * "a", 100000 * ";", "\\\n" * 50000, 20000 * '"\\',
@@ -404,7 +415,7 @@ class Command(FolderTest):
         for name, make in {
                 "coalesce": lambda path: os.symlink("/etc/passwd", path), "tail": os.mkfifo,
                 "race": lambda path: path.write_bytes(b"\xe9\xff"), "halo": os.mkdir,
-                "tile": lambda path: path.write_bytes(b" " * (1 << 21)),
+                "tile": lambda path: path.write_bytes(b" " * (judge.MOST_BYTES + 1)),
                 "split_k": lambda path: os.symlink("split_k.cu", path)}.items():
             make(pathlib.Path(self.path("<\x1b\udcff>"), name + ".cu"))
         marks = [self.path("marks.xml"), self.path("marks.json")]
@@ -412,6 +423,7 @@ class Command(FolderTest):
             status, said = self.run_command("--all", "--folder", self.folder, "--grade", path)
             self.assertEqual((status, "0 of 8 passed" in said), (1, True), said)
         self.assertIn("is no text in UTF-8", self.read("marks.json"))
+        self.assertIn("tile.cu: has more than 65,536 bytes", self.read("marks.json"))
         self.assertIn("has a line's end or a tab in its path", self.read("marks.json"))
         self.assertIn("is no regular file", self.read("marks.json"))
         self.assertEqual(len(xml.etree.ElementTree.parse(marks[0]).findall("testsuite")), 8)
@@ -576,13 +588,14 @@ HOSTILE = {
         judge.CRASH, "has thrown an exception: needs compute capability 9.0", "", ENQUEUE,
         'if (conv.shape.N > 0) throw std::runtime_error("needs compute capability 9.0");'),
     "many brackets": (judge.REFUSED, "so many brackets", "", KERNEL,
-                      "".join(f'if (kpq < -{i}) printf("{"[<" * 2000}");\n' for i in range(40))),
+                      f'#define B "{"[<" * 2000}"\n' +
+                      "".join(f"if (kpq < -{i}) printf(B);\n" for i in range(40))),
     "says what a full disk says": (judge.COMPILE, "No space left", "No space", FILE,
                                    'static_assert(sizeof(int) == 8, "No space left on device");'),
     "5 GB of the host": (judge.COMPILE, "more memory than a program may have", "", FILE,
                          "char much[5000000000ull];", ENQUEUE, "if (much[conv.shape.K]) return;"),
-    "brackets": (judge.REFUSED, "so many brackets", "", KERNEL, "".join(
-        f'if (kpq < 0) printf("{3000 * "[/"}%d", {i});' for i in range(20))),
+    "brackets": (judge.REFUSED, "so many brackets", "", KERNEL, f'#define B "{3000 * "[/"}%d"\n' + "".join(
+        f"if (kpq < 0) printf(B, {i});" for i in range(20))),
     "another layout": (judge.REFUSED, "another layout", "", "nullptr, false}",
                        "nullptr, false, FP32, false, 0, NHWC}"),
     "no stage": (judge.REFUSED, "registers 0 stages", "", "CONVLADDER_REGISTER_STAGE(",
@@ -700,7 +713,11 @@ HOSTILE = {
     "renamed by another attribute": (
         judge.REFUSED, "another's name", "weakref", FILE,
         '[[using gnu: weakref("memcpy")]] static int mine(void*, const void*, unsigned long);'),
-    "many words extern": (judge.REFUSED, "more than 50 times extern", "", FILE, "extern " * 40000),
+    "many variables and functions": (
+        "", "", "", FILE, "}}\nnamespace mine { int " + ", ".join(f"a{i}" for i in range(2000)) + ";\n" +
+        "".join(f"__global__ void f{i}() {{}}\n" for i in range(400)) +
+        "}\nnamespace convladder { namespace {"),
+    "many words extern": (judge.REFUSED, "more than 50 times extern", "", FILE, "extern " * 8000),
     "renamed by asm": (judge.REFUSED, "another's name", "asm", FILE,
                        "void mine(void*, const void*, unsigned long) asm(\"memcpy\");"),
     "a text": (judge.REFUSED, "a text, whose loads", "\"abcd\"", LOOPS, "sum += 0.0f * \"abcd\"[c % 4]"),

@@ -240,21 +240,26 @@ def declaration(statement):
 
 def parameters_of(statement):
     """Where the brackets of a function's parameters open; 0 if it declares none."""
-    return next((i for i, (name, token) in enumerate(itertools.pairwise(statement), 1) if token == "(" and
-                 re.match(r"[A-Za-z_]", name) and name not in NO_FUNCTION and "=" not in statement[:i]), 0)
+    before = itertools.takewhile(lambda pair: pair[0] != "=", itertools.pairwise(statement))
+    return next((i for i, (name, token) in enumerate(before, 1) if token == "(" and
+                 re.match(r"[A-Za-z_]", name) and name not in NO_FUNCTION), 0)
 
 
 def depths(part):
     """(place, token, how many braces are open behind it), without braces whose names can be seen outside of
     them: those of namespaces, enumerations and extern "C"."""
-    opened, statement = [], []
+    opened, depth, statement = [], 0, []
     for place, token in part:
         if token == "{":
             opened.append(not {"namespace", "enum"} & {*statement[:2]} and statement[-1:] != ['"C"'])
+            depth += opened[-1]
         elif token == "}" and opened:
-            opened.pop()
-        statement = [] if token in ("{", "}", ";") else [*statement, token]
-        yield place, token, sum(opened)
+            depth -= opened.pop()
+        if token in ("{", "}", ";"):
+            statement = []
+        else:
+            statement.append(token)
+        yield place, token, depth
 
 
 def declared(part, names):
@@ -368,14 +373,17 @@ def declared_names(part):
 
 def without_directives(part, text):
     """(the tokens that are no preprocessor's, [(place, name, body)] of its macros)."""
-    kept, macros, end = [], [], -1
-    for number, (place, token) in enumerate(part):
-        if place < end:
-            continue
-        if token in ("#", "%:") and not text[:place].rpartition("\n")[2].strip():
-            end = text.find("\n", place) if "\n" in text[place:] else len(text)
-            line = [each for at, each in part[number:] if at < end]
-            line = line[1 if token == "#" else 2:]  # %: are two
+    kept, macros, number = [], [], 0
+    while number < len(part):
+        place, token = part[number]
+        number += 1
+        begins = not text[text.rfind("\n", 0, place) + 1:place].strip()
+        if begins and (token == "#" or text.startswith("%:", place)):
+            end, line = text.find("\n", place) % (len(text) + 1), []  # -1: the text's
+            while number < len(part) and part[number][0] < end:
+                line.append(part[number][1])
+                number += 1
+            line = line[token == "%":]  # %: are two
             if line[:1] in (["define"], ["undef"]):
                 macros.append((place, line[1] if line[1:] else "", line[2:]))
         else:
@@ -485,6 +493,10 @@ def in_functions(text, dump, source, calls, tables):
                if KERNEL in attributes_of(function)}
     bodies = {name_of(function) for function in functions
               if f"[{source}:" in function and KERNEL not in attributes_of(function)}
+    by_word = [{}, {}]  # of the tables: by the last word in their names
+    for found, names in zip(by_word, tables):
+        for place, each in enumerate(names):
+            found.setdefault(re.findall(r"\w+|$", each)[-2:][0], []).append((place, each))
     for function in functions:
         name, words = name_of(function), attributes_of(function)
         launched = [] if name.startswith(HANDS_ON) else [
@@ -512,7 +524,8 @@ def in_functions(text, dump, source, calls, tables):
             return line_with(text, "asm"), "assembly, which nobody counts"
         bare = re.sub(WHERE, "", function) if KERNEL in words else ""
         volatile = "\n".join(line for line in bare.split("\n") if " ={v} " in line)
-        if table := next((each for names, where in zip(tables, (bare, volatile)) for each in names
+        if table := next((each for found, where in zip(by_word, (bare, volatile)) for _, each in sorted(
+                itertools.chain(*(found.get(word, ()) for word in {*re.findall(r"\w+", where)})))
                           if re.search(rf"\b{re.escape(each)}\b", where)), None):
             table = re.sub(r"_ZGR.*?\d(\D\w*?)_\d*", r"\1", table)  # what a reference is bound to
             return line_with(text, table), (
@@ -557,8 +570,8 @@ def not_its_own(text, compiled):
         seen = kind in "TWDBRGSCi" and (
             kind != "W" and re.match("_ZN?K?St", name) or
             name[:2] != "_Z" and (kind in "TWi" or hasattr(OF_C, name) or name.startswith("convladder")))
-        if kind == "T" and re.search(C_KERNEL + name + r"\b", text):
-            seen = seen and (hasattr(OF_C, name) or name.startswith(("convladder", "cu")))
+        if seen and kind == "T" and re.search(C_KERNEL + name + r"\b", text):
+            seen = hasattr(OF_C, name) or name.startswith(("convladder", "cu"))
         if seen or any(other in name for other in BEHIND):
             return line_with(text, name), f"{name} is defined, which is the name of something else"
     return None

@@ -21,7 +21,7 @@ from common.variants.build import EXEMPLAR, OUTPUT_KB, BuildError, Failed, run_l
 
 COMPILE_SECONDS = 10  # with a task's seconds less than 25 in all
 GPU_SECONDS = 30  # of nvcc, and of the program with its runs for a time
-MOST_BYTES = 1 << 20  # of a kernel's text
+MOST_BYTES = 64 << 10  # of a kernel's text: the largest stage has a quarter
 ROOM = 64 << 20  # with less, a compiler that finds no space may be right
 MEMORY = 4 << 30  # address space of the compiler and of the program
 NO_END = "has come to no end, or is many times too slow"
