@@ -612,6 +612,11 @@ HOSTILE = {
                           "_pitch() + kpq]", "_pitch() + kpq * 1000003]"),
     # Right where it is checked, wrong where it is counted.
     "wrong on large ones": (judge.WRONG, "expected", "", KERNEL, "float sum = p >= 40 ? 1e9f : 0.0f;\n#"),
+    # Right where extents are small.
+    "wrong from filter 32 on": (judge.WRONG, "expected", "", KERNEL, "float sum = k >= 32 ? 1e9f : 0.0f;\n#"),
+    **{f"wrong for a large {name}": (judge.WRONG, "expected", "", KERNEL,
+                                     f"shape.{name} = min(shape.{name}, {most});")
+       for name, most in (("stride_h", 4), ("dil_h", 2), ("R", 11), ("S", 11))},
     # Nothing is counted.
     "kernel renamed": (judge.REFUSED, "conv2e runs as well", "", "conv2d", "conv2e"),
     "without the kernel": (judge.UNWRITTEN, "never written", "", "  conv2d<<<", "  if (0) conv2d<<<"),
