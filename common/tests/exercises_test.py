@@ -105,6 +105,10 @@ class Formulas(unittest.TestCase):
         for formula in ("1e999", "ceil(1e308 * 10)", "9" * 390):  # too large, which meets no goal
             self.assertNotEqual(*[tasks.evaluate(formula, {})] * 2)
 
+    def test_too_many_arguments(self):
+        with self.assertRaisesRegex(tasks.BadTask, r"^'ceil\(K, 2, 3\)': ceil\(\) takes"):
+            tasks.evaluate("ceil(K, 2, 3)", {"K": 1})
+
     def test_extents_of_a_problem(self):
         row = tasks.problems()["alexnet2012_conv2"]
         names = tasks.extents(row)
@@ -146,6 +150,7 @@ class Formulas(unittest.TestCase):
                          '"think": {"wrong": "a text"}', '"start": "race"', '"points": 1, "points": 2',
                          f'"goals": [{{{goal}, "at_most": "K / (K - K)"}}]', '"time": [{"shape": "nosuch"}]',
                          '"count": [{"shape": "alexnet_conv1", "n": 10}]', '"check": ["nasty_primes"]',
+                         '"count": [{"shape": ["x"]}]', f'"goals": [{{{goal}, "at_most": Infinity}}]',
                          f'"goals": [{{{goal}, "at_most": true}}]', '"vary": {"k": [null, 9]}',
                          f'"goals": [{{{goal}, "at_most": "1 if N else 2"}}]', '"start": ["counters"]',
                          '"goals": [{"name": "a", "counter": "import os", "at_most": "1", "think": ""}]'))):
@@ -437,11 +442,26 @@ class Command(FolderTest):
             self.assertEqual(self.run_command("--all", "--folder", self.folder, *words)[0], 1)
         self.assertFalse(os.path.isfile("/dev/full"))
 
+    def test_what_is_nearly_called_like_an_exercise(self):
+        for name in ("First_Kernel.cu", "first_kernel (1).cu", "tail.CU", "tail.1.cu", "other.cu"):
+            self.save(name, "")
+        said = self.run_command("--all", "--folder", self.folder)[1]
+        self.assertEqual(re.findall(r"/([^/\n]*): not judged; (.*) would be", said), [
+            ("First_Kernel.cu", "first_kernel.cu"), ("first_kernel (1).cu", "first_kernel.cu"),
+            ("tail.CU", "tail.cu")])
+
+    def test_a_teachers_words_give_a_terminal_no_orders(self):
+        task = dataclasses.replace(TASK["tail"], goal=TASK["tail"].goal | {"idea": "\x1b[2Jnew"})
+        screen = io.StringIO()
+        exercise.show(task, "", judge.Verdict(judge.UNREADABLE, "is none"), {}, screen)
+        self.assertIn("?[2Jnew", screen.getvalue())
+
     def test_a_folder_without_exercises(self):
         for folder, why in ((self.folder, "holds no folder with"), ("/none", "there is no such folder")):
             self.assertIn(f"{folder}: {why}", called(exercise.main, ["--tasks", folder])[2])
 
     def test_usage_errors(self):
+        self.assertIn("without .cu", called(exercise.main, ["coalesce.cu"])[2])
         for words in (["no_such"], ["--nonsense"], ["tail", "--hint", "--json", "x.json"], ["--hint"],
                       ["--folder", "x"], ["tail", "--folder", "x"], ["tail", "--all"], ["--json", "x.json"],
                       ["--all", "--json", "x", "--grade", "./x"], ["tail", "--hint", "--show"],
@@ -757,7 +777,7 @@ HOSTILE = {
                             "float y[2000]; for (int i = 0; i < 2000; ++i) y[i] = image[i % 7 + kpq % 5]; "
                             "float sum = y[kpq % 2000];\n#"),
     # What is somebody else's, or is to be seen by the judge alone.
-    "a stage": (judge.REFUSED, "no conditions, pragmas and other files", "#include \"01", FILE,
+    "a stage": (judge.REFUSED, "no conditions, pragmas but unroll, and other files", "#include \"01", FILE,
                 "#include \"01_naive/naive.cu\""),
     "a file that the compiler shows": (judge.REFUSED, "other files", "#include \"/", FILE,
                                        "#include \"/etc/passwd\""),

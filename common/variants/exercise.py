@@ -182,7 +182,7 @@ def record_of(task, source, verdict):
 def paragraph(label, text, screen=None):
     """A label in a column of its own, the text folded beside it."""
     width = (WIDTH if screen else columns(WIDTH)) - 9
-    lines = [line for part in text.split("\n")
+    lines = [line for part in printable(text).split("\n")
              for line in textwrap.wrap(part, width, break_long_words=False) or [""]]
     for i, line in enumerate(lines):
         print(f"{label if i == 0 else '':7}  {line}".rstrip(), file=screen)
@@ -361,7 +361,7 @@ def show_list(all_tasks, notes):
             following = task
         mark = "done" if note.get("done") else "next" if following is task else \
             "begun" if note.get("checks") else ""
-        tell(f"  {mark:5}  {task.name:{longest}}  {task.goal['idea']}")
+        tell(f"  {mark:5}  {task.name:{longest}}  {printable(task.goal['idea'])}")
     done = sum(notes.all.get(task.name, {}).get("done", False) for task in all_tasks)
     print(f"\n{done} of {len(all_tasks)} done")
     following = following or tasks.golf()  # it has no end
@@ -412,6 +412,11 @@ def judge_all(by_name, builds, folder, salt="", may_be_none=False):
     records = []
     if not os.path.isdir(folder):
         fail(f"{folder}: there is no such folder")
+    def bare(name):
+        return re.sub(r"[\W\d_]", "", name.lower())
+
+    meant = {bare(name): name for name in by_name}
+
     def unread(error):
         fail(f"{error.filename}: {error.strerror}; nobody is left out silently")
 
@@ -421,8 +426,10 @@ def judge_all(by_name, builds, folder, salt="", may_be_none=False):
         folders[:] = [name for name, path in real.items() if path not in seen]  # links may go round
         seen.update(real.values())
         for name, source in sorted((os.path.splitext(file)[0], os.path.join(parent, file))
-                                   for file in [*folders, *names] if file.endswith(".cu")):
-            if name not in by_name:
+                                   for file in [*folders, *names] if file.lower().endswith(".cu")):
+            if name not in by_name or not source.endswith(".cu"):
+                if bare(name) in meant and not re.search(r"\.\d+$", name):  # not what --reset has kept
+                    print(f"{shown(source)}: not judged; {meant[bare(name)]}.cu would be")
                 continue
             verdict = judge_task(by_name[name], source, builds, salt)
             records.append(record_of(by_name[name], source, verdict))
@@ -587,6 +594,8 @@ def main(arguments):
         show_list([task for task in chosen if task != tasks.golf()], notes)
     elif options.name in by_name:
         status, records = run_one(by_name[options.name], options, builds, notes)
+    elif options.name.removesuffix(".cu") in by_name:
+        fail(f"exercise '{options.name}': say the name without .cu", 2)
     else:
         fail(f"exercise '{options.name}' is unknown; there are {', '.join(by_name)}", 2)
     if options.json:

@@ -437,7 +437,8 @@ def directive(text, start, source):
             return number, f"'{line.strip()}': there is such a file beside yours, which hides the project's"
         if re.match(rf"\s*(#|%:|\?\?=)\s*(?!{PLAIN})\w", line) and \
                 line.strip() not in known:
-            return number, f"'{line.strip()}': no conditions, pragmas and other files but those of the start"
+            return number, (f"'{line.strip()}': no conditions, pragmas but unroll, and other files than the "
+                            "start's")
     return None
 
 

@@ -34,7 +34,13 @@ LARGE = ({"shape": "nasty_s1_r_tall", "n": 1, "c": 1, "h": 36, "w": 2, "k": 40, 
 COUNTERS = metrics.sums() | {name: [name] for name in (
     "blocks", "barriers", "shared_bytes", "tensor_instructions", "launches")}
 OF_ATOMICS = metrics.parts_of("reduction_sectors")  # a kernel without such operations has no such metric
-FUNCTIONS = {"ceil": lambda a, b=1: math.ceil(a / b), "min": min, "max": max}
+
+
+def ceil(a, b=1):
+    return math.ceil(a / b)
+
+
+FUNCTIONS = {"ceil": ceil, "min": min, "max": max}
 PARTS = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.UAdd,
          ast.USub, ast.Call, ast.Name, ast.Load, ast.Constant)  # of a formula
 LONGEST, MOST_ENTRIES = 400, 50  # its characters; of a goal.json
@@ -377,7 +383,8 @@ def _try(task):
             raise ValueError(f"goal {place} has no {lacking[0]}")
         if each.get("kernel", "") not in ("", *handin.launched(task.start())):
             raise ValueError(f'"{each["name"]}": {json.dumps(each["kernel"])} is no kernel of the start')
-        if any(type(each[key]) not in (str, int, float) for key in RELATIONS if key in each):
+        if any(type(each[key]) not in (str, int, float) or each[key] in (math.inf, -math.inf)
+               for key in RELATIONS if key in each):
             raise ValueError(f'"{each["name"]}": a bound is a number, or a formula')
         if len({*each} & {*RELATIONS}) != 1:
             raise ValueError(f'"{each["name"]}": a goal needs one of {", ".join(RELATIONS)}, and one alone')
@@ -388,7 +395,7 @@ def _try(task):
     drawn = [goal["count"][0] | dict(zip(spans, some)) for some in itertools.product(*(
         {least, (least + most) // 2, most} for least, most in spans.values()))]
     for entry in [*goal.get("check", []), *goal["count"], *goal.get("time", []), *drawn]:
-        if entry.get("shape") not in problems():
+        if entry.get("shape") not in [*problems()]:
             raise ValueError(f"{json.dumps(entry)} has no \"shape\" that common/problems.csv has")
         for column, value in entry.items():
             if column != "shape" and (column not in COLUMNS or type(value) is not int or not
