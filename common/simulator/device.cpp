@@ -1,5 +1,6 @@
 // The simulated device: one worker per core, which share out the blocks of a grid.
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -30,6 +31,7 @@
 #include "common/simulator/enqueueing.h"
 #include "common/simulator/errors.h"
 #include "common/simulator/fault.h"
+#include "common/simulator/fibre.h"
 #include "common/simulator/launch.h"
 #include "common/simulator/random.h"
 #include "common/simulator/report.h"
@@ -166,6 +168,7 @@ class Device {
   void work_on_grid(std::optional<Worker>& worker);
   void wait_for_blocks(std::unique_lock<std::mutex>& lock);
   bool may_begin_another() const;
+  bool has_stacks_for_another() const;
 
   friend std::string simulator::wait_for_other_blocks(unsigned rounds, bool repeats);
   friend void simulator::end_wait_for_other_blocks();
@@ -307,6 +310,14 @@ void Device::work_on_grid(std::optional<Worker>& worker) {
   if (--busy_ == 0) done_.notify_one();
 }
 
+// Where a process may not have as much memory as it likes, half of it is for stacks.
+bool Device::has_stacks_for_another() const {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+  const uint64_t threads = uint64_t{grid_->threads.x} * grid_->threads.y * grid_->threads.z;
+  return (busy_ + 1) * threads * Fibre::stack_bytes() <= limit.rlim_cur / 2;
+}
+
 // As many blocks as a GPU of this many multiprocessors has at a time, as far as threads decide it.
 bool Device::may_begin_another() const {
   if (next_block_ >= order_->count()) return false;
@@ -315,7 +326,7 @@ bool Device::may_begin_another() const {
   int multiprocessors = 0;
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
   const uint64_t most = multiprocessors * std::min<uint64_t>(32, 64 / warps);
-  return static_cast<uint64_t>(busy_) < most;
+  return static_cast<uint64_t>(busy_) < most && has_stacks_for_another();
 }
 
 }  // namespace
@@ -360,7 +371,9 @@ std::string wait_for_other_blocks(unsigned rounds, bool repeats) {
     return "";
   }
   if (now - since > std::chrono::seconds(1) || now - begun > PATIENCE) {
-    return device.next_block_ < device.order_->count()
+    return device.next_block_ < device.order_->count() && !device.has_stacks_for_another()
+               ? "no more blocks have room for their threads' stacks, and these wait"
+           : device.next_block_ < device.order_->count()
                ? "every block that fits on the GPU at a time waits, and the others can't begin"
                : "no thread that is left will change that";
   }

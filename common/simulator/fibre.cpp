@@ -64,6 +64,8 @@ struct StackAllocator {
 
 }  // namespace
 
+std::size_t Fibre::stack_bytes() { return STACK; }
+
 Fibre::Fibre(std::function<void()> body) {
   StackAllocator stacks;
   const boost::context::stack_context stack = stacks.allocate();

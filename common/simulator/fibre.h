@@ -37,6 +37,8 @@ class Fibre {
 
   // Of its stack: for what the simulator does when a kernel has taken all the rest.
   static constexpr std::size_t RESERVE = 32 << 10;
+  // Of address space, that one takes.
+  static std::size_t stack_bytes();
   // Whether the caller, on this stack, has more than that left.
   bool has_room() const {
     return static_cast<const char*>(__builtin_frame_address(0)) >

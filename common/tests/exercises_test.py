@@ -256,7 +256,9 @@ class Messages(unittest.TestCase):
                               ("waits for ever at", judge.BARRIER),
                               ("makes 1 arrival at the barrier full, which waits for 0", judge.BARRIER),
                               ("a sum of the product begun at a:1 before wgmma.wait_group", judge.RACE),
-                              ("has come to no end", judge.ENDLESS), ("asks for ever at", judge.ENDLESS)):
+                              ("has come to no end", judge.ENDLESS),
+                              ("kernel launch: x (kernel f, out of host memory, which", judge.CRASH),
+                              ("asks for ever at", judge.ENDLESS)):
             self.assertEqual(judge.kind_of(message), kind)
 
     def test_what_must_stay_outside_of_the_gap(self):
@@ -637,6 +639,9 @@ HOSTILE = {
     **{f"wrong for a large {name}": (judge.WRONG, "expected", "", KERNEL,
                                      f"shape.{name} = min(shape.{name}, {most});")
        for name, most in (("stride_h", 4), ("dil_h", 2), ("R", 11), ("S", 11))},
+    # Looked at again and again, as if another block would change it.
+    "a volatile word": (judge.COUNTERS, "loads per warp and tap", "", FILE,
+                        "__device__ volatile float scale = 1;", LOOPS, LOOPS.replace("+= ", "+= scale * ")),
     # Nothing is counted.
     "kernel renamed": (judge.REFUSED, "conv2e runs as well", "", "conv2d", "conv2e"),
     "without the kernel": (judge.UNWRITTEN, "never written", "", "  conv2d<<<", "  if (0) conv2d<<<"),

@@ -45,7 +45,7 @@ FINDINGS = ((RACE, r"data race|nothing orders that and mbarrier"), (RACE, r"asyn
             (BARRIER, r"waits (for ever )?at __sync|waits for ever|arrivals? at the barrier"),
             (BARRIER, r"no barrier has been made|, but thread .* is at |come to different products"),
             (ENDLESS, r"come to no end|asks for ever"),
-            (CRASH, r"^out of host memory|divides an integer|that is nobody's|overflows its stack"),
+            (CRASH, r"\bout of host memory|divides an integer|that is nobody's|overflows its stack"),
             (CRASH, r"its enqueue|assertion `|__trap\(\)|printf\(\) with"),
             (UNLAUNCHED, r"kernel launch: invalid [^(]*\(kernel [^,]*: "),
             (STRAY, r"illegal memory access|misaligned|^around the"))
