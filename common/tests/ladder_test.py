@@ -313,6 +313,7 @@ class Ladder(unittest.TestCase):
         self.check("./ladder build sim nosuch", 2, "configuring build/sim$", "has no program 'nosuch'$")
         (self.root / (long := "97_" + 245 * "x")).mkdir()
         (self.root / long / "CMakeLists.txt").write_text(f"convladder_add_stage({long} x.cu)\n")
+        (self.root / long / "x.cu").write_text(f'CONVLADDER_REGISTER_STAGE({{"{long}"}});\n')
         self.check("./ladder build sim nosuch", 1, f"{ERROR}{long}: a stage's name has 100 letters at most$")
         shutil.rmtree(self.root / long)
         (self.root / "build/sim/needs.tsv").write_text("verdict\tfound\tcommands\nfound\t/gone\t*\n")
@@ -347,8 +348,10 @@ class Ladder(unittest.TestCase):
     def test_6_a_build_that_is_cut_off_goes_on(self):
         with subprocess.Popen(["./ladder", "build", "sim", "convladder_check"], cwd=self.root, text=True,
                               stderr=subprocess.PIPE, start_new_session=True, env=self.environment) as cut:
-            while "building" not in cut.stderr.readline():
-                pass
+            said = ""
+            while "building" not in (line := cut.stderr.readline()):
+                said += line
+                self.assertTrue(line, f"it has ended: {said}")
             time.sleep(1)
             os.killpg(cut.pid, signal.SIGINT)
             self.assertIn("interrupted while building build/sim; the next call goes on", cut.stderr.read())
