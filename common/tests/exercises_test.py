@@ -117,6 +117,7 @@ class Formulas(unittest.TestCase):
     def test_numbers(self):
         self.assertEqual([tasks.number(value) for value in (550000, 8.78432, float("nan"), 0)],
                          ["550,000", "8.784", "-", "0"])
+        self.assertEqual([tasks.number(value, 2) for value in (2.00024, 2, 3)], ["2.00024", "2", "3"])
         self.assertEqual([exercise.parse_number(text) for text in ("6.6M", "1,234", " 2e3 ")],
                          [6600000, 1234, 2000])
 

@@ -27,8 +27,8 @@ def marks_of(task, record):
         own = [each for each in record["goals"] if each["name"] == goal] if counted else []
         missed = next((each for each in own if not each["met"]), None)
         text = "met" if own and not missed else "not judged: " + said if not own else (
-            f"counted {number(missed['counted'])}, must be {missed['relation'].replace('_', ' ')} "
-            f"{number(missed['bound'])}, on {missed['problem']}")
+            f"counted {number(missed['counted'], missed['bound'])}, must be "
+            f"{missed['relation'].replace('_', ' ')} {number(missed['bound'])}, on {missed['problem']}")
         marks.append((goal, 1 / len(goals), own and not missed, text))
     return [{"name": f"{task.name}: {name}", "max_score": round(points / 2 * share, 4),
              "score": round(points / 2 * share, 4) if passed else 0, "output": text,

@@ -143,7 +143,7 @@ class Result:
 
     @property
     def text(self):
-        counted = "nothing was counted" if self.value is None else number(self.value)
+        counted = "nothing was counted" if self.value is None else number(self.value, self.bound)
         return f"{self.name}: {counted}, not {self.goal}, on {self.problem}"
 
 
@@ -295,11 +295,12 @@ def missing(formula, names):
     return used
 
 
-def number(value):
-    """550000 -> '550,000', 8.7843 -> '8.784'."""
+def number(value, bound=None):
+    """550000 -> '550,000', 8.7843 -> '8.784'; of what isn't the bound as many digits as show that."""
     if value is None or isinstance(value, float) and not math.isfinite(value):
         return "-"
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1e4 else f"{value:.4g}"
+    text = f"{value:,.0f}" if value == int(value) or abs(value) >= 1e4 else f"{value:.4g}"
+    return f"{value:,.10g}" if bound not in (None, value) and text == number(bound) else text
 
 
 @functools.cache
