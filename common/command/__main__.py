@@ -3,6 +3,7 @@ or a module of common/."""
 import argparse
 import contextlib
 import glob
+import importlib
 import itertools
 import json
 import os
@@ -231,6 +232,7 @@ class Commands:
 
     def exercise(self, *words):
         """Judged by the simulator and by a GPU, as far as they are there."""
+        importlib.import_module(MODULES["exercise"]).parse(words)  # its errors come before a build's minutes
         known = map(os.path.basename, glob.glob(glob.escape(ROOT) + "/[0-9][0-9]_*/exercises/*"))
         judged = {"--all", "--measure", "golf", *known} & set(words) or "--tasks" in " ".join(words)
         if not judged or {"--hint", "--reset", "--solution"} & set(words):

@@ -26,9 +26,12 @@ LEAST, MOST = {"pad_h": 0, "pad_w": 0, "bias": 0}, {"bias": 1}
 # group.
 NASTY = ("nasty_all_ones", "nasty_primes", "nasty_stride_remainder", "nasty_pad_beyond_filter",
          "nasty_tiny_planes", "nasty_no_bias", "nasty_long_sums", "nasty_primes_everything")
-# And on these, of many filters, large windows, strides and dilations; all else is small, to take no time.
+# And on these, of many filters, large windows, strides and dilations, long rows and long sums; all else is
+# small, to take no time.
 LARGE = ({"shape": "nasty_s1_r_tall", "n": 1, "c": 1, "h": 36, "w": 2, "k": 40, "stride_h": 7, "dil_h": 3},
-         {"shape": "nasty_r1_s_wide", "n": 1, "c": 1, "h": 1, "w": 9, "k": 2})
+         {"shape": "nasty_r1_s_wide", "n": 1, "c": 1, "h": 1, "w": 9, "k": 2},
+         {"shape": "nasty_all_ones", "w": 301, "k": 2},
+         {"shape": "nasty_all_ones", "c": 1201, "h": 2, "w": 2})
 
 # The names that goals use: sums of metrics, and what Nsight Compute has no metric for.
 COUNTERS = metrics.sums() | {name: [name] for name in (
