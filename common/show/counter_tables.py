@@ -176,10 +176,11 @@ CYCLES = "smsp__average_warp_latency_per_inst_issued.ratio"  # selected, and all
 STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 WAITS = {"not_selected": "another warp's turn", "wait": "the instruction before",
          "long_scoreboard": "global memory", "lg_throttle": "the queue to global memory",
-         "short_scoreboard": "shared memory, or a special unit", "mio_throttle": "the queue to shared memory",
+         "short_scoreboard": "shared memory, or the unit for roots",
+         "mio_throttle": "the queue to shared memory",
          "barrier": "a barrier", "gmma": "products of a warpgroup",
          "math_pipe_throttle": "a unit that is busy",
-         "dispatch_stall": "dispatch"}
+         "dispatch_stall": "chosen, but not sent yet"}
 AS_BEFORE = 0.065  # cycles: what moves less has not moved
 LEAST_WAIT = 0.05  # of the cycles: what is less in all stages of a table is among the rest
 
