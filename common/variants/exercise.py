@@ -47,7 +47,8 @@ THOUGHTS = {  # of a kind of failure, and of what its message says
                     "For which thread does that index leave the array? The last block is rarely full."),
     judge.UNWRITTEN: "Who should have written that, and does it happen before the read, for all threads?",
     judge.BARRIER: "__syncthreads() is for all threads of a block: none may have left, none may skip it.",
-    judge.ENDLESS: "What makes the condition of that loop false, and does it change in every turn?",
+    judge.ENDLESS: "What makes the condition of that loop false, and does it change in every turn? If it "
+                   "ends, it is right but slow here: what does it do far more often than it must?",
     judge.COUNTERS: "Goals are judged where Nsight Compute may read counters (docs/profiling.md), and in the "
                     "simulator."}
 
@@ -233,7 +234,7 @@ def show_costly_line(task, verdict, source, screen):
     total, line = sum(line.cost for line in lines), max(lines, key=lambda line: line.cost)
     paragraph("costs", f"{line.where}: {line.cost:,} of {total:,} {unit}, "
               f"{line.cost / line.requests:.3g} per request", screen)
-    text = files.read(source).splitlines()[int(line.where.rpartition(":")[2]) - 1]
+    text = files.read(source).split("\n")[int(line.where.rpartition(":")[2]) - 1]
     paragraph("", "  " + text.strip(), screen)
 
 
