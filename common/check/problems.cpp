@@ -109,10 +109,12 @@ std::string meant_by(const std::string& name) {
     if (lower == e.name || lower + "s" == e.name || is_misspelled(lower, e.name)) return e.name;
   }
   for (const std::string axes : {"stride", "pad", "dil"}) {  // "stride", "Padding": for both axes
-    if (lower.rfind(axes, 0) == 0) return axes + "_h and " + axes + "_w";
+    if (lower.rfind(axes, 0) == 0 || is_misspelled(lower, axes)) {
+      return axes + "_h and " + axes + "_w";
+    }
   }
   for (const char* const known : {"bias", "name"}) {
-    if (lower == known && name != known) return known;
+    if (name != known && (lower == known || is_misspelled(lower, known))) return known;
   }
   return "";
 }
@@ -270,13 +272,25 @@ std::vector<Problem> read_problems(const std::string& path) {
   return problems;
 }
 
+// Without case, and without what joins words.
+static std::string letters(const std::string& name) {
+  std::string found;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c))) {
+      found += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return found;
+}
+
 const Problem& find_problem(const std::vector<Problem>& problems, const std::string& name,
                             const std::string& path) {
   std::string near;
   std::size_t found = 0;
   for (const Problem& problem : problems) {
     if (problem.name == name) return problem;
-    const bool alike = !name.empty() && problem.name.find(name) != std::string::npos;
+    const bool alike =
+        !letters(name).empty() && letters(problem.name).find(letters(name)) != std::string::npos;
     if (alike && found++ < MOST_NAMES) near += (near.empty() ? "; near it: " : ", ") + problem.name;
   }
   if (near.empty()) near = ": none in " + path + " has a name like it";

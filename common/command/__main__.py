@@ -328,6 +328,8 @@ def read(words):
             value = next(given, None)
             if value is None:
                 fail(f"{name} needs a value" + (": gpu or sim" if name == "--backend" else ""), 2)
+        if not value:
+            fail(f"{name} needs a value", 2)
         if name == "--stage":
             # variant's may be an exercise
             rest += [name, value if value == "auto" or rest[:1] == ["variant"] else stage_called(value)]

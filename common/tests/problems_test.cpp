@@ -22,6 +22,8 @@ TEST(Problems, NearNamesAreNamed) {
   };
   EXPECT_EQ(message("alexnet"),
             "problem 'alexnet' is unknown; near it: alexnet_conv1, alexnet_conv2");
+  EXPECT_EQ(message("AlexNet-conv2"), "problem 'AlexNet-conv2' is unknown; near it: alexnet_conv2");
+  EXPECT_EQ(message("_"), "problem '_' is unknown: none in x.csv has a name like it");
   EXPECT_EQ(message("resnet152"),
             "problem 'resnet152' is unknown: none in x.csv has a name like it");
 }
@@ -64,6 +66,8 @@ TEST(Problems, WarnOfColumnsThatAreMeant) {
                                                        {"N", "n"},
                                                        {"Stride", "stride_h and stride_w"},
                                                        {"BIAS", "bias"},
+                                                       {"strid", "stride_h and stride_w"},
+                                                       {"bias_", "bias"},
                                                        {"padding", "pad_h and pad_w"},
                                                        {"remark", ""},
                                                        {"stride_w", ""},

@@ -432,6 +432,8 @@ def select(options):
     chosen = [each for each in every
               if options.kind in (None, each.kind) and options.stage in (None, each.stage)
               and options.preset in (None, preset_of(each))]
+    if not chosen and not options.preset:
+        fail(f"variant: there are none of this kind and stage ({options.kind}, '{options.stage}')", 2)
     if options.preset and options.kind == "bug":
         chosen = [each for each in sound(every) if options.stage in (None, each.stage)] + chosen
     named = []
