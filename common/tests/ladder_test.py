@@ -152,6 +152,8 @@ class Ladder(unittest.TestCase):
             ("exercise --all --json=", "--json needs a value"), ("report --out ''", "--out needs a value"),
             ("build", "the presets are gpu, sim"), ("build sim", "build sim: name a program"),
             ("doctor x", "doctor takes no argument 'x'"), ("exercise nosuch", "exercise 'nosuch' is unknown"),
+            ("exercise tail --start", "unrecognized arguments: --start"),
+            ("variant --kind bug --stage ''", "--stage needs a value"),
             ("new", "new needs a name"), ("new 99_" + 41 * "x", "40 letters at most"),
             *((f"diff{words}", "diff needs a stage, before its options") for words in ("", " --c 1 04")),
             ("diff 77", "'77' is unknown"), ("bugs --kind experiment", "bugs takes no --kind"),
@@ -199,6 +201,8 @@ class Ladder(unittest.TestCase):
                 "sed -i s/01_naive/90_mine/ 90_mine/CMakeLists.txt")
         self.check(f"{copy}; ./ladder build sim x", 1,
                    f"{ERROR}90_mine/naive.cu registers the stage 01_naive, not")
+        self.check(f"{copy}; python3 -c 'from common.command import building; "
+                   """building.need_whole_stages("sim")'""", 0)
         self.check(f"{copy}; mv 90_mine/naive.cu 90_mine/mine.cu; ./ladder check --n 1", 1,
                    f"{ERROR}90_mine/CMakeLists.txt names naive.cu, which isn't in that folder")
         self.check(f"{copy}; sed -i /REGISTER_STAGE/d 90_mine/naive.cu; ./ladder check --n 1", 1,
